@@ -1,0 +1,1 @@
+"""Reports: exports the broker's tables for analysts."""

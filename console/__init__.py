@@ -1,0 +1,1 @@
+"""The operator's console: sees everything below, acts only by calling it."""

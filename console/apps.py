@@ -1,0 +1,18 @@
+"""Names the console's two Django apps: its pages, and Django's admin with our site in it."""
+
+from django.apps import AppConfig
+from django.contrib.admin import apps as admin_apps
+
+
+class ConsoleConfig(AppConfig):
+    """Pages that show what the apps below know; acts only by calling them."""
+
+    name = "console"
+    default = True
+
+
+class ConsoleAdminConfig(admin_apps.AdminConfig):
+    """Django's admin, whose site is the operator's console."""
+
+    default = False
+    default_site = "console.site.ConsoleSite"

@@ -1,0 +1,1 @@
+"""The consumer's side: receive, ack, retry and dead letters."""

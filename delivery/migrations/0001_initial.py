@@ -1,0 +1,67 @@
+import django.db.models.functions.datetime
+from django.db import migrations, models
+
+import store.fields
+
+
+class Migration(migrations.Migration):
+    initial = True
+
+    dependencies = [("store", "0001_initial")]
+
+    operations = [
+        migrations.CreateModel(
+            name="ConsumerGroup",
+            fields=[
+                ("id", models.AutoField(primary_key=True, serialize=False)),
+                ("name", store.fields.CText(unique=True)),
+                ("start_at", models.TextField(default="earliest")),
+                ("ordered", models.BooleanField(default=False)),
+                ("max_reconsume_times", models.IntegerField(null=True)),
+                ("retry_policy", models.JSONField(default=dict)),
+                ("paused", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+            options={
+                "db_table": "consumer_group",
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("start_at__in", ("earliest", "latest"))), name="group_start_known"
+                    )
+                ],
+            },
+        ),
+        migrations.CreateModel(
+            name="Receipt",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "group_id",
+                        "topic_id",
+                        "queue_id",
+                        "queue_offset",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("group_id", models.IntegerField()),
+                ("topic_id", models.IntegerField()),
+                ("queue_id", models.IntegerField()),
+                ("queue_offset", models.BigIntegerField()),
+                ("nonce", models.BigIntegerField()),
+                ("expires_at", models.DateTimeField()),
+                ("received_at", models.DateTimeField()),
+                ("log_segment", models.IntegerField()),
+                ("log_offset", models.BigIntegerField()),
+                ("tags_code", models.BigIntegerField()),
+                ("reconsume_times", models.SmallIntegerField()),
+            ],
+            options={
+                "db_table": "receipt",
+                "indexes": [models.Index(fields=["expires_at"], name="receipt_expiry")],
+            },
+        ),
+    ]

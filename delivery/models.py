@@ -1,0 +1,55 @@
+"""The tables of delivery: who reads, and what is in flight."""
+
+from django.db import models
+
+from store.fields import CText
+
+
+class ConsumerGroup(models.Model):
+    """Consumers that share the messages of a topic: each message goes to one of them."""
+
+    id = models.AutoField(primary_key=True)
+    name = CText(unique=True)
+    start_at = models.TextField(default="earliest")
+    ordered = models.BooleanField(default=False)
+    max_reconsume_times = models.IntegerField(null=True)
+    retry_policy = models.JSONField(default=dict)
+    paused = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "consumer_group"
+        constraints = (
+            models.CheckConstraint(condition=models.Q(start_at__in=("earliest", "latest")), name="group_start_known"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Receipt(models.Model):
+    """A delivery in flight: a message of a group that is hidden until it is acked or its time is over.
+
+    received ──ack──▶ done (deleted)
+        └──nack, or its time over──▶ a retry in %RETRY%<group> after its delay, or a dead letter (deleted likewise)
+
+    The handle a consumer holds names the row and its nonce: whoever holds an older one is refused.
+    """
+
+    pk = models.CompositePrimaryKey("group_id", "topic_id", "queue_id", "queue_offset")
+    group_id = models.IntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    queue_offset = models.BigIntegerField()
+    nonce = models.BigIntegerField()
+    expires_at = models.DateTimeField()
+    received_at = models.DateTimeField()
+    log_segment = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    tags_code = models.BigIntegerField()
+    reconsume_times = models.SmallIntegerField()
+
+    class Meta:
+        db_table = "receipt"
+        # The expiry takes what is over, the longest over first.
+        indexes = (models.Index(fields=("expires_at",), name="receipt_expiry"),)

@@ -1,0 +1,1 @@
+"""The wiring: settings, URLs, ASGI, Celery, errors as HTTP, metrics and the command line."""

@@ -1,0 +1,108 @@
+"""Reads settings from the environment, names a bad one, and remembers each for `./mq settings`."""
+
+import ipaddress
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+PREFIX = "MQBROKER_"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One declared setting: its environment variable, its value now, its default and what it means."""
+
+    name: str
+    value: object
+    default: object
+    meaning: str
+
+
+declared: list[Setting] = []
+
+
+def read(name: str, default: T, meaning: str, parse: Callable[[str], T], valid: str) -> T:
+    """The value of `MQBROKER_<name>`, or `default`.
+
+    Raises ImproperlyConfigured naming the variable, the bad value and what would be `valid`.
+    """
+    raw = os.environ.get(PREFIX + name)
+    try:
+        value = default if raw is None else parse(raw)
+    except ValueError as problem:
+        raise ImproperlyConfigured(f"{PREFIX}{name}={raw!r} cannot be used ({problem}): give {valid}.") from problem
+    declared.append(Setting(PREFIX + name, value, default, meaning))
+    return value
+
+
+def whole(name: str, default: int, meaning: str, minimum: int = 0, maximum: int = 2**53) -> int:
+    """A whole number between `minimum` and `maximum`."""
+
+    def parse(raw: str) -> int:
+        value = int(raw)
+        if not minimum <= value <= maximum:
+            raise ValueError("out of range")
+        return value
+
+    return read(name, default, meaning, parse, f"a whole number from {minimum} to {maximum}")
+
+
+def switch(name: str, default: bool, meaning: str) -> bool:
+    """`true` or `false`."""
+
+    def parse(raw: str) -> bool:
+        if raw.lower() not in ("true", "false"):
+            raise ValueError("neither true nor false")
+        return raw.lower() == "true"
+
+    return read(name, default, meaning, parse, "true or false")
+
+
+def text(name: str, default: str, meaning: str) -> str:
+    """Any text."""
+    return read(name, default, meaning, str, "a text")
+
+
+def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
+    """Words between commas."""
+
+    def parse(raw: str) -> tuple[str, ...]:
+        return tuple(word.strip() for word in raw.split(",") if word.strip())
+
+    return read(name, default, meaning, parse, "words between commas")
+
+
+def networks(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
+    """IP networks between commas, such as `127.0.0.0/8,::1/128`."""
+
+    def parse(raw: str) -> tuple[str, ...]:
+        return tuple(str(ipaddress.ip_network(word.strip())) for word in raw.split(",") if word.strip())
+
+    return read(name, default, meaning, parse, "IP networks between commas, such as 10.0.0.0/8,::1/128")
+
+
+UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
+    """Delay levels in RocketMQ's notation, `1s 5s 1m 2h`, as seconds per level."""
+
+    def parse_level(token: str) -> int:
+        unit, number = token[-1:], token[:-1]
+        if unit not in UNIT_SECONDS or not number.isascii() or not number.isdigit():
+            raise ValueError(f"level {token!r} is no number with a unit")
+        return int(number) * UNIT_SECONDS[unit]
+
+    def parse(raw: str) -> tuple[int, ...]:
+        tokens = raw.split()
+        if not tokens:
+            raise ValueError("no level is given")
+        return tuple(parse_level(token) for token in tokens)
+
+    return read(
+        name, parse(default), meaning, parse, "numbers with a unit s, m, h or d between blanks, such as 1s 5s 1m"
+    )

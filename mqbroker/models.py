@@ -1,0 +1,23 @@
+"""The tables of the wiring: who may call."""
+
+from django.db import models
+
+
+class ApiKey(models.Model):
+    """A caller's key, kept as its SHA-256; the key itself is shown once, when it is made.
+
+    Scopes are `manage`, `produce:<topic pattern>` and `consume:<group pattern>`; a pattern may hold `*`.
+    """
+
+    name = models.TextField(unique=True)
+    digest = models.BinaryField(unique=True)
+    hint = models.TextField()
+    scopes = models.JSONField()
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+    expires_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "api_key"
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,247 @@
+"""Every setting of the broker, read once: the unit ends the name, the meaning and its trade-off stand beside it."""
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from mqbroker import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# --- transactions ---------------------------------------------------------------------------------------------------
+TRANSACTION_TIMEOUT_SECONDS = env.whole(
+    "TRANSACTION_TIMEOUT_SECONDS",
+    6,
+    "Immunity: the age at which a half message is first asked about (RocketMQ's transactionTimeOut). "
+    "Shorter finds lost ends sooner, and asks about transactions that are merely slow.",
+)
+TRANSACTION_CHECK_INTERVAL_SECONDS = env.whole(
+    "TRANSACTION_CHECK_INTERVAL_SECONDS",
+    30,
+    "Time between two checks of one half message (transactionCheckInterval).",
+    minimum=1,
+)
+TRANSACTION_CHECK_MAX = env.whole(
+    "TRANSACTION_CHECK_MAX",
+    15,
+    "Checks that were really asked before a half message is discarded (transactionCheckMax).",
+    minimum=1,
+)
+REJECT_TRANSACTION_MESSAGE = env.switch(
+    "REJECT_TRANSACTION_MESSAGE", False, "Refuse half messages of every group (rejectTransactionMessage)."
+)
+MAX_UNDECIDED_PER_GROUP = env.whole(
+    "MAX_UNDECIDED_PER_GROUP", 1_000_000, "Half messages of one producer group without a decision; more are refused."
+)
+
+# --- delays ---------------------------------------------------------------------------------------------------------
+DELAY_LEVELS = env.levels(
+    "DELAY_LEVELS",
+    "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    "Delay of each level, the first is level 1 (messageDelayLevel).",
+)
+MAX_TIMER_DELAY_SECONDS = env.whole(
+    "MAX_TIMER_DELAY_SECONDS", 40 * 86400, "The longest arbitrary timer (timerMaxDelaySec).", minimum=1
+)
+
+# --- storage --------------------------------------------------------------------------------------------------------
+RESERVED_HOURS = env.whole(
+    "RESERVED_HOURS", 72, "Retention of the commit log and its queues (fileReservedTime). Whole segments go.", minimum=1
+)
+SEGMENT_HOURS = env.whole(
+    "SEGMENT_HOURS", 12, "Age at which a segment is closed. Shorter frees disk sooner and makes more tables.", minimum=1
+)
+SEGMENT_MAX_MESSAGES = env.whole(
+    "SEGMENT_MAX_MESSAGES", 20_000_000, "Messages at which a segment is closed before its age.", minimum=1000
+)
+MAX_MESSAGE_BYTES = env.whole(
+    "MAX_MESSAGE_BYTES", 4 * 1024 * 1024, "Body of a message, and bodies of a whole batch (maxMessageSize).", minimum=1
+)
+DEFAULT_QUEUES = env.whole("DEFAULT_QUEUES", 4, "Queues of a topic made at its first send.", minimum=1, maximum=1024)
+AUTO_CREATE_TOPICS = env.switch(
+    "AUTO_CREATE_TOPICS", False, "Make topics and groups at their first use. Handy in development; hides typing errors."
+)
+
+# --- group commit ---------------------------------------------------------------------------------------------------
+GROUP_COMMIT_MAX_REQUESTS = env.whole(
+    "GROUP_COMMIT_MAX_REQUESTS",
+    512,
+    "Requests written as one transaction at most. More saves commits, costs latency.",
+    1,
+)
+GROUP_COMMIT_MAX_WAITING = env.whole(
+    "GROUP_COMMIT_MAX_WAITING", 8192, "Requests that may wait in one web process; the next is answered 503.", 1
+)
+GROUP_COMMIT_MAX_WAITING_BYTES = env.whole(
+    "GROUP_COMMIT_MAX_WAITING_BYTES", 64 * 1024 * 1024, "Body bytes that may wait in one web process; then 503.", 1
+)
+
+# --- consumers ------------------------------------------------------------------------------------------------------
+DEFAULT_INVISIBLE_SECONDS = env.whole(
+    "DEFAULT_INVISIBLE_SECONDS", 60, "Time a consumer has to ack a delivery when it names none (invisibleTime).", 1
+)
+MIN_INVISIBLE_SECONDS = env.whole("MIN_INVISIBLE_SECONDS", 10, "Shortest invisible time a consumer may ask for.", 1)
+MAX_INVISIBLE_SECONDS = env.whole("MAX_INVISIBLE_SECONDS", 43200, "Longest invisible time a consumer may ask for.", 1)
+MAX_RECONSUME_TIMES = env.whole(
+    "MAX_RECONSUME_TIMES", 16, "Retries of a message before it goes to the dead letters (retryMaxTimes)."
+)
+MAX_RECEIVE_MESSAGES = env.whole(
+    "MAX_RECEIVE_MESSAGES", 32, "Messages one receive may ask for. More saves requests, and makes fairness coarser.", 1
+)
+MAX_WAIT_SECONDS = env.whole("MAX_WAIT_SECONDS", 20, "Longest long poll. Keep it below your proxy's read time-out.", 0)
+
+# --- outgoing webhooks ----------------------------------------------------------------------------------------------
+WEBHOOK_ALLOWED_NETWORKS = env.networks(
+    "WEBHOOK_ALLOWED_NETWORKS",
+    (),
+    "Private networks that check-back and push may call. Each one listed is reachable by whoever may register a URL.",
+)
+
+# --- the web, the database and the task broker ------------------------------------------------------------------------
+DEBUG = False
+SECRET_KEY = env.text("SECRET_KEY", "", "Signs the console's sessions; all web processes need the same one.")
+if not SECRET_KEY:
+    # Each process then makes its own: enough for tests and one-off commands; sessions end with the process.
+    SECRET_KEY = secrets.token_urlsafe(50)
+ALLOWED_HOSTS = list(env.words("ALLOWED_HOSTS", ("*",), "Host names the console answers to."))
+CSRF_TRUSTED_ORIGINS = list(
+    env.words("CSRF_TRUSTED_ORIGINS", (), "Origins behind a TLS proxy that may post to the console.")
+)
+SECURE_COOKIES = env.switch("SECURE_COOKIES", False, "Send the console's cookies over TLS only. Turn on behind TLS.")
+DATABASE_CONNECTIONS = env.whole(
+    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have one more.", 1
+)
+
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
+SESSION_COOKIE_HTTPONLY = True
+SECURE_CONTENT_TYPE_NOSNIFF = True
+X_FRAME_OPTIONS = "DENY"
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's database settings for a PostgreSQL URL.
+
+    Raises ImproperlyConfigured when the URL does not name a PostgreSQL database.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
+        raise ImproperlyConfigured(
+            "DATABASE_URL does not name a PostgreSQL database: give postgresql://user:password@host:port/database."
+        )
+    query = dict(parse_qsl(parts.query))
+    host = query.pop("host", None) or unquote(parts.hostname or "")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": host,
+        "PORT": str(parts.port or query.pop("port", "")),
+        "CONN_MAX_AGE": 60,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"connect_timeout": 5, "application_name": "mqbroker-orm", **query},
+    }
+
+
+DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+DATABASES = {"default": database(DATABASE_URL)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+INSTALLED_APPS = [
+    "unfold",
+    "console.apps.ConsoleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.postgres",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "store",
+    "scheduling",
+    "transactions",
+    "delivery",
+    "analytics",
+    "console",
+    "mqbroker",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "mqbroker.urls"
+ASGI_APPLICATION = "mqbroker.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"}]
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+# Static files are served from the installed packages themselves, so that no collect step can be forgotten.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# Reading a request stops above the largest message in base64 with its other fields (413).
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_MESSAGE_BYTES * 4 // 3 + 256 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["mqbroker.access.ApiKeyAuthentication", "mqbroker.access.ConsoleSession"],
+    "DEFAULT_PERMISSION_CLASSES": ["mqbroker.access.MayManage"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "mqbroker.errors.answer_drf",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "mqbroker",
+    "DESCRIPTION": "Transactional messages for teams that already run PostgreSQL.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "mqbroker.schema.add_data_plane",
+    ],
+}
+LOGIN_URL = "/console/login/"
+LOGIN_REDIRECT_URL = "/console/"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+}

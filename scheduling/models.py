@@ -1,0 +1,24 @@
+"""The tables of scheduling: what waits for its time."""
+
+from django.db import models
+
+
+class Timer(models.Model):
+    """A message that becomes visible at any given time. Small and hot: its release or its recall deletes the row,
+    and that delete decides which of the two happened.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    due_at = models.DateTimeField()
+    message_id = models.UUIDField()
+    log_segment = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    tags_code = models.BigIntegerField()
+    reconsume_times = models.SmallIntegerField()
+
+    class Meta:
+        db_table = "timer"
+        # The release takes what is due, the longest due first.
+        indexes = (models.Index(fields=("due_at", "id"), name="timer_due"),)

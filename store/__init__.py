@@ -1,0 +1,1 @@
+"""What is kept: topics, the commit log, consume queues, segments and retention, written by group commit."""

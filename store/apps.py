@@ -1,0 +1,9 @@
+"""Names the store: what is kept."""
+
+from django.apps import AppConfig
+
+
+class StoreConfig(AppConfig):
+    """Topics, the commit log, the consume queues, segments and group commit."""
+
+    name = "store"

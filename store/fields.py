@@ -1,0 +1,16 @@
+"""Column types that Django lacks."""
+
+from django.db import models
+
+
+class CText(models.TextField):  # type: ignore[type-arg]  # TextField is generic in the stubs only
+    """Text in the C collation: names compare byte by byte, on every machine alike."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kwargs["db_collation"] = "C"
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
+
+    def deconstruct(self) -> tuple[str, str, list[object], dict[str, object]]:
+        name, path, args, kwargs = super().deconstruct()
+        kwargs.pop("db_collation", None)
+        return name, path, list(args), kwargs

@@ -1,0 +1,144 @@
+"""The tables of the store: what a message is made of, and what makes it visible."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from store.fields import CText
+
+
+class Topic(models.Model):
+    """A named stream of messages with a fixed number of queues (it only grows)."""
+
+    id = models.AutoField(primary_key=True)
+    name = CText(unique=True)
+    queues = models.IntegerField()
+    reserved_hours = models.IntegerField(null=True)
+    permission = models.TextField(default="rw")
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "topic"
+        constraints = (
+            models.CheckConstraint(condition=models.Q(queues__gte=1), name="topic_has_a_queue"),
+            models.CheckConstraint(condition=models.Q(permission__in=("rw", "r", "w")), name="topic_permission_known"),
+        )
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class QueueFloor(models.Model):
+    """The lowest offset that a queue still holds, written when retention drops the segment below it."""
+
+    pk = models.CompositePrimaryKey("topic_id", "queue_id")
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    min_offset = models.BigIntegerField()
+
+    class Meta:
+        db_table = "queue_floor"
+
+
+class Segment(models.Model):
+    """A stretch of the append-only tables: the unit of retention and of export.
+
+    ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped
+    Exactly one segment is open; writers hold a shared lock on the log while they append to it.
+    """
+
+    id = models.IntegerField(primary_key=True)
+    state = models.TextField(default="ready")
+    opened_at = models.DateTimeField(null=True)
+    closed_at = models.DateTimeField(null=True)
+    dropped_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "segment"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=("ready", "open", "closed", "dropped")), name="segment_state_known"
+            ),
+            # The current segment is read by every write: there can be no doubt which one it is.
+            models.UniqueConstraint(fields=("state",), condition=models.Q(state="open"), name="segment_one_is_open"),
+        )
+
+
+class CommitLog(models.Model):
+    """Every stored message, once. Append-only; partitioned by segment.
+
+    `body_form` tells how the body came in ("text" or "base64"), so that it is given out the same way.
+    `properties` are JSON bytes: opaque to SQL, so that no byte of them is rewritten.
+    """
+
+    pk = models.CompositePrimaryKey("log_offset", "segment_id")
+    segment_id = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    stored_at = models.DateTimeField()
+    born_at = models.DateTimeField(null=True)
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    message_id = models.UUIDField()
+    transaction_id = models.UUIDField(null=True)
+    producer_group_id = models.IntegerField(null=True)
+    tags = models.TextField(null=True)
+    keys = ArrayField(models.TextField(), null=True)
+    sharding_key = models.TextField(null=True)
+    traceparent = models.TextField(null=True)
+    properties = models.BinaryField(null=True)
+    body = models.BinaryField()
+    body_form = models.TextField()
+
+    class Meta:
+        db_table = "commit_log"
+        constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
+        indexes = (
+            models.Index(
+                fields=("transaction_id",),
+                condition=models.Q(transaction_id__isnull=False),
+                name="commit_log_transaction",
+            ),
+        )
+
+
+class ConsumeQueue(models.Model):
+    """An entry: it makes a stored message visible at an offset of a queue. Append-only; partitioned by segment.
+
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real topic and queue wait beside it.
+    """
+
+    pk = models.CompositePrimaryKey("topic_id", "queue_id", "queue_offset", "segment_id")
+    segment_id = models.IntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    queue_offset = models.BigIntegerField()
+    log_segment = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    tags_code = models.BigIntegerField()
+    reconsume_times = models.SmallIntegerField()
+    entered_at = models.DateTimeField()
+    real_topic_id = models.IntegerField(null=True)
+    real_queue_id = models.IntegerField(null=True)
+    real_tags_code = models.BigIntegerField(null=True)
+
+    class Meta:
+        db_table = "consume_queue"
+
+
+class Progress(models.Model):
+    """How far a reader of a queue has come; the highest move is where it stands. Append-only; partitioned by segment.
+
+    A ledger instead of a counter that is updated: a pinned snapshot would leave a dead version of it per batch.
+    Reader 0 is the scheduler, any other is a consumer group. Moves are dense, so two racing readers cannot both win.
+    """
+
+    pk = models.CompositePrimaryKey("reader_id", "topic_id", "queue_id", "move", "segment_id")
+    segment_id = models.IntegerField()
+    reader_id = models.IntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+    move = models.BigIntegerField()
+    next_offset = models.BigIntegerField()
+    moved_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "progress"

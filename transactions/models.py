@@ -1,0 +1,157 @@
+"""The tables of transactions: who produces, what is undecided, and how it was decided."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+
+from store.fields import CText
+
+
+class ProducerGroup(models.Model):
+    """Producers that can answer for each other's transactions."""
+
+    id = models.AutoField(primary_key=True)
+    name = CText(unique=True)
+    reject_transaction_message = models.BooleanField(default=False)
+    max_undecided = models.IntegerField(null=True)
+    checks_paused = models.BooleanField(default=False)
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "producer_group"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Endpoint(models.Model):
+    """Where a producer group is asked about its half messages, and how that has gone lately.
+
+    healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
+    disabled: by the operator, or by the endpoint itself with 410.
+    """
+
+    id = models.AutoField(primary_key=True)
+    group = models.ForeignKey(ProducerGroup, on_delete=models.CASCADE, related_name="endpoints")
+    url = models.TextField()
+    max_batch = models.IntegerField(default=1)
+    timeout_seconds = models.FloatField(default=5)
+    concurrency = models.IntegerField(default=16)
+    secret = models.TextField()
+    previous_secret = models.TextField(null=True)
+    rotated_at = models.DateTimeField(null=True)
+    state = models.TextField(default="healthy")
+    failures = models.IntegerField(default=0)
+    open_until = models.DateTimeField(null=True)
+    last_failure = models.TextField(null=True)
+    last_failure_at = models.DateTimeField(null=True)
+    last_success_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=models.functions.Now())
+
+    class Meta:
+        db_table = "endpoint"
+        constraints = (
+            models.UniqueConstraint(fields=("group", "url"), name="endpoint_once_per_group"),
+            models.CheckConstraint(
+                condition=models.Q(state__in=("healthy", "open", "half_open", "disabled")), name="endpoint_state_known"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.url
+
+
+class HalfMessage(models.Model):
+    """A transaction whose stored messages wait for their producer's decision.
+
+    prepared ──commit──▶ an entry per message in its topic's queue: its row here is deleted, that delete is the decision
+       ├──rollback──▶ nobody ever sees it; the row is deleted likewise
+       └──too many checks──▶ discarded (discarded_at), until an operator resumes or decides it
+
+    The arrays run in parallel, one place per message; `delays` is null when no message is delayed.
+    """
+
+    transaction_id = models.UUIDField(primary_key=True)
+    producer_group_id = models.IntegerField()
+    endpoint_id = models.IntegerField(null=True)
+    stored_at = models.DateTimeField()
+    immunity_seconds = models.FloatField()
+    next_check_at = models.DateTimeField()
+    check_times = models.IntegerField(default=0)
+    last_failure = models.TextField(null=True)
+    discarded_at = models.DateTimeField(null=True)
+    log_segment = models.IntegerField()
+    log_offsets = ArrayField(models.BigIntegerField())
+    message_ids = ArrayField(models.UUIDField())
+    topic_ids = ArrayField(models.IntegerField())
+    queue_ids = ArrayField(models.IntegerField())
+    tags_codes = ArrayField(models.BigIntegerField())
+    delays = models.JSONField(null=True)
+
+    class Meta:
+        db_table = "half_message"
+        indexes = (
+            # The check takes what is due, the longest due first.
+            models.Index(
+                fields=("next_check_at",), condition=models.Q(discarded_at__isnull=True), name="half_message_due"
+            ),
+            # The console and the limit per group read one group's halves, the oldest first.
+            models.Index(fields=("producer_group_id", "stored_at"), name="half_message_group"),
+        )
+
+
+class Operation(models.Model):
+    """What was said of a transaction, by whom and when. RocketMQ's op queue. Append-only; partitioned by segment.
+
+    COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The arrays are those of
+    the half message, with the queue offsets it got (null while delayed): the answer to whoever asks again.
+    """
+
+    pk = models.CompositePrimaryKey("operation_id", "segment_id")
+    segment_id = models.IntegerField()
+    operation_id = models.BigIntegerField()
+    transaction_id = models.UUIDField()
+    producer_group_id = models.IntegerField()
+    decision = models.TextField()
+    decided_by = models.TextField()
+    decided_at = models.DateTimeField()
+    check_times = models.IntegerField()
+    stored_at = models.DateTimeField()
+    log_segment = models.IntegerField()
+    log_offsets = ArrayField(models.BigIntegerField())
+    message_ids = ArrayField(models.UUIDField())
+    topic_ids = ArrayField(models.IntegerField())
+    queue_ids = ArrayField(models.IntegerField())
+    queue_offsets = ArrayField(models.BigIntegerField(null=True), null=True)
+    remark = models.TextField(null=True)
+
+    class Meta:
+        db_table = "operation"
+        constraints = (
+            models.UniqueConstraint(
+                fields=("transaction_id", "segment_id"),
+                condition=models.Q(decision__in=("COMMIT", "ROLLBACK")),
+                name="operation_decides_once",
+            ),
+        )
+        indexes = (models.Index(fields=("transaction_id",), name="operation_transaction"),)
+
+
+class CheckAttempt(models.Model):
+    """One asked check and its answer. Append-only; partitioned by segment."""
+
+    pk = models.CompositePrimaryKey("attempt_id", "segment_id")
+    segment_id = models.IntegerField()
+    attempt_id = models.UUIDField()
+    transaction_id = models.UUIDField()
+    endpoint_id = models.IntegerField(null=True)
+    endpoint_url = models.TextField(null=True)
+    asked_at = models.DateTimeField()
+    counted = models.BooleanField()
+    status = models.IntegerField(null=True)
+    latency_ms = models.IntegerField(null=True)
+    answer = models.TextField(null=True)
+    reason = models.TextField(null=True)
+
+    class Meta:
+        db_table = "check_attempt"
+        indexes = (models.Index(fields=("transaction_id",), name="check_attempt_transaction"),)
