@@ -1,0 +1,219 @@
+"""What can go wrong between a program and the broker: one class for each kind an answer can be."""
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+
+class BrokerError(Exception):
+    """The broker did not do what was asked. Nothing was stored, unless the class says otherwise."""
+
+    #: The code of the broker's error list that this class stands for; empty for a whole family.
+    code_of_class: ClassVar[str] = ""
+    status_of_class: ClassVar[int] = 0
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        status: int = 0,
+        code: str,
+        request_id: str | None = None,
+        retry_after_seconds: float | None = None,
+        problem: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(f"{code} ({status}): {detail}" if status else f"{code}: {detail}")
+        self.detail = detail
+        #: The HTTP status; 0 when there was no answer.
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.retry_after_seconds = retry_after_seconds
+        #: The whole problem document, for the members that only some errors have.
+        self.problem = dict(problem or {})
+
+
+class Unreachable(BrokerError):
+    """No answer came: not connected, cut off, or too late. The request may have been done; repeat it with its ids."""
+
+
+class AnswerNotUnderstood(BrokerError):
+    """Something answered that does not speak the broker's API."""
+
+
+class BadRequest(BrokerError):
+    status_of_class = 400
+
+
+class Unauthenticated(BrokerError):
+    status_of_class = 401
+
+
+class Forbidden(BrokerError):
+    status_of_class = 403
+
+
+class NoPermission(Forbidden):
+    code_of_class = "no_permission"
+
+
+class TopicForbidden(Forbidden):
+    code_of_class = "topic_forbidden"
+
+
+class TransactionsRejected(Forbidden):
+    code_of_class = "transactions_rejected"
+
+
+class NotFound(BrokerError):
+    status_of_class = 404
+
+
+class TopicNotExist(NotFound):
+    code_of_class = "topic_not_exist"
+
+
+class TransactionNotFound(NotFound):
+    code_of_class = "transaction_not_found"
+
+
+class MessageNotFound(NotFound):
+    code_of_class = "message_not_found"
+
+
+class GroupNotExist(NotFound):
+    code_of_class = "group_not_exist"
+
+
+class Conflict(BrokerError):
+    status_of_class = 409
+
+
+class ProducerGroupWrong(Conflict):
+    code_of_class = "producer_group_wrong"
+
+
+class CommitLogOffsetWrong(Conflict):
+    code_of_class = "commit_log_offset_wrong"
+
+
+class TransactionEnded(Conflict):
+    """The opposite decision was already made."""
+
+    code_of_class = "transaction_ended"
+
+
+class TransactionDiscarded(Conflict):
+    code_of_class = "transaction_discarded"
+
+
+class AlreadyDelivered(Conflict):
+    code_of_class = "already_delivered"
+
+
+class MessageIdReused(Conflict):
+    """The same message id came with another body."""
+
+    code_of_class = "message_id_reused"
+
+
+class ReceiptExpired(BrokerError):
+    status_of_class = 410
+    code_of_class = "receipt_expired"
+
+
+class MessageTooLarge(BrokerError):
+    status_of_class = 413
+    code_of_class = "message_too_large"
+
+
+class OffsetOutOfRange(BrokerError):
+    """The offset is not between the queue's bounds, which are `problem["min_offset"]` and `problem["max_offset"]`."""
+
+    status_of_class = 416
+    code_of_class = "offset_out_of_range"
+
+
+class Refused(BrokerError):
+    """The request was well formed and broke a rule."""
+
+    status_of_class = 422
+
+
+class MessageIllegal(Refused):
+    code_of_class = "message_illegal"
+
+
+class PropertiesTooLarge(Refused):
+    code_of_class = "properties_too_large"
+
+
+class TopicIllegal(Refused):
+    code_of_class = "topic_illegal"
+
+
+class BatchIllegal(Refused):
+    code_of_class = "batch_illegal"
+
+
+class DelayIllegal(Refused):
+    code_of_class = "delay_illegal"
+
+
+class FilterIllegal(Refused):
+    code_of_class = "filter_illegal"
+
+
+class QueueIllegal(Refused):
+    code_of_class = "queue_illegal"
+
+
+class RateLimited(BrokerError):
+    status_of_class = 429
+    code_of_class = "rate_limited"
+
+
+class Unavailable(BrokerError):
+    """The broker, or a gateway in front of it, cannot answer now."""
+
+    status_of_class = 503
+
+
+class SystemBusy(Unavailable):
+    code_of_class = "system_busy"
+
+
+class OutcomeUnknown(Unavailable):
+    """The write may have been stored or not; the same request with the same ids is safe."""
+
+    code_of_class = "outcome_unknown"
+
+
+def from_problem(
+    status: int, problem: Mapping[str, object], request_id: str | None, retry_after_seconds: float | None
+) -> BrokerError:
+    """The error for an answer that was not 2xx: by its code, else by its status, else the base class."""
+    code = str(problem.get("code") or f"http_{status}")
+    detail = str(problem.get("detail") or problem.get("title") or "no reason was given")
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status, BrokerError)
+    return kind(
+        detail,
+        status=status,
+        code=code,
+        request_id=request_id,
+        retry_after_seconds=retry_after_seconds,
+        problem=problem,
+    )
+
+
+def _below(kind: type[BrokerError]) -> Iterator[type[BrokerError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _below(child)
+
+
+_BY_CODE = {kind.code_of_class: kind for kind in _below(BrokerError) if kind.code_of_class}
+# `__dict__`: a family, not the kinds that inherit its status.
+_BY_STATUS = {kind.status_of_class: kind for kind in _below(BrokerError) if "status_of_class" in kind.__dict__} | {
+    502: Unavailable,
+    504: Unavailable,
+}

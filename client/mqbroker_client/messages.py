@@ -1,0 +1,170 @@
+"""Messages as a program sees them: bytes in, bytes out; how they look in JSON is known only here."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from mqbroker_client.connection import Document
+from mqbroker_client.ids import uuid7
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a producer hands over. Its id is made with it: sending the same object again stores nothing new."""
+
+    topic: str
+    body: bytes
+    tags: str | None = None
+    keys: Sequence[str] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    #: Messages of a topic with the same sharding key go to one queue, in order.
+    sharding_key: str | None = None
+    queue_id: int | None = None
+    delay_level: int | None = None
+    delay_seconds: float | None = None
+    deliver_at: datetime | None = None
+    born_at: datetime | None = None
+    message_id: UUID = field(default_factory=uuid7)
+
+    def document(self) -> Document:
+        """The message as the broker's API takes it: only what was set."""
+        given: Document = {
+            "topic": self.topic,
+            **body_fields(self.body),
+            "message_id": str(self.message_id),
+            "tags": self.tags,
+            "keys": list(self.keys) or None,
+            "properties": dict(self.properties) or None,
+            "sharding_key": self.sharding_key,
+            "queue_id": self.queue_id,
+            "delay_level": self.delay_level,
+            "delay_seconds": self.delay_seconds,
+            "deliver_at": timestamp(self.deliver_at),
+            "born_at": timestamp(self.born_at),
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage(Message):
+    """A message as a consumer gets it."""
+
+    stored_at: datetime
+    commit_log_offset: int
+    transaction_id: UUID | None = None
+    reconsume_times: int = 0
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        return cls(
+            **_common(document),
+            stored_at=datetime.fromisoformat(document["stored_at"]),
+            commit_log_offset=document["commit_log_offset"],
+            transaction_id=_uuid(document.get("transaction_id")),
+            reconsume_times=document.get("reconsume_times", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfMessage(Message):
+    """A message whose transaction is not decided: what a local transaction works on, and what a check asks about."""
+
+    transaction_id: UUID
+    producer_group: str
+    #: How often the broker has asked about it; 0 while its own local transaction runs.
+    check_times: int = 0
+
+    @classmethod
+    def read(cls, document: Document, producer_group: str) -> Self:
+        return cls(
+            **_common(document),
+            transaction_id=UUID(document["transaction_id"]),
+            producer_group=document.get("producer_group", producer_group),
+            check_times=document.get("check_times", 0),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message at its place in a queue."""
+
+    message: StoredMessage
+    queue_id: int
+    queue_offset: int
+
+    @property
+    def body(self) -> bytes:
+        return self.message.body
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        return cls(StoredMessage.read(document["message"]), document["queue_id"], document["queue_offset"])
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery(Entry):
+    """An entry that was received by a consumer group, hidden from it until it is acked or its time is over."""
+
+    receipt_handle: str
+    delivery_attempt: int
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        return cls(
+            StoredMessage.read(document["message"]),
+            document["queue_id"],
+            document["queue_offset"],
+            document["receipt_handle"],
+            document["delivery_attempt"],
+        )
+
+
+def body_fields(body: bytes) -> dict[str, str]:
+    """Text travels as text, readable in logs and consoles; anything else as base64. Every byte survives either way."""
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def body_of(document: Document) -> bytes:
+    if "body" in document:
+        return str(document["body"]).encode()
+    return base64.b64decode(document["body_base64"])
+
+
+def timestamp(moment: datetime | None) -> str | None:
+    """RFC 3339; a time without a zone would mean another moment on each machine, so it is refused."""
+    if moment is None:
+        return None
+    if moment.tzinfo is None:
+        raise ValueError(f"{moment!r} has no time zone; give one, for example datetime.now(UTC)")
+    return moment.isoformat()
+
+
+def _common(document: Document) -> dict[str, Any]:
+    return {
+        "topic": document["topic"],
+        "body": body_of(document),
+        "tags": document.get("tags"),
+        "keys": tuple(document.get("keys") or ()),
+        "properties": document.get("properties") or {},
+        "sharding_key": document.get("sharding_key"),
+        "queue_id": document.get("queue_id"),
+        "delay_level": document.get("delay_level"),
+        "delay_seconds": document.get("delay_seconds"),
+        "deliver_at": _moment(document.get("deliver_at")),
+        "born_at": _moment(document.get("born_at")),
+        "message_id": UUID(document["message_id"]),
+    }
+
+
+def _moment(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def _uuid(text: str | None) -> UUID | None:
+    return None if text is None else UUID(text)

@@ -1,0 +1,87 @@
+"""RocketMQ's transactional producer: half, local transaction, end, and a check for what gets lost between them."""
+
+import logging
+from dataclasses import dataclass, fields
+from typing import Protocol
+from uuid import UUID
+
+from mqbroker_client.connection import Retry
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.ids import uuid7
+from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.producers import Producer
+from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
+
+log = logging.getLogger(__name__)
+
+# RocketMQ's retryTimesWhenSendFailed (2 more) and sendMsgTimeout.
+HALF_RETRY = Retry(tries=3, seconds=3.0)
+
+
+class TransactionListener(Protocol):
+    """What a program does for its transactions."""
+
+    def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState | None:
+        """Run the local transaction and say what came of it. None and any exception mean UNKNOWN."""
+
+    def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
+        """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSent:
+    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks."""
+
+    transaction_id: UUID
+    message_id: UUID
+    state: LocalTransactionState
+    remark: str | None
+    ended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionProducer:
+    producer: Producer
+    listener: TransactionListener
+    check_immunity_seconds: float | None = None
+    check_url: str | None = None
+    half_retry: Retry = HALF_RETRY
+
+    def send_message_in_transaction(
+        self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
+    ) -> TransactionSent:
+        """Store the half, run the local transaction, tell the broker.
+
+        When the half cannot be stored this raises and the local transaction does not run. Afterwards nothing raises:
+        an end that fails is logged, and the broker's check asks `check_local_transaction`.
+        """
+        half = _half(message, transaction_id or uuid7(), self.producer.group)
+        self.producer.begin_messages(
+            [message],
+            transaction_id=half.transaction_id,
+            check_immunity_seconds=self.check_immunity_seconds,
+            check_url=self.check_url,
+            retry=self.half_retry,
+        )
+        outcome = outcome_of(lambda: self.listener.execute_local_transaction(half, arg))
+        ended = self._end(half, outcome)
+        return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
+
+    def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
+        """The function to give to `CheckListener` and `CheckPoller`, which turn its exceptions into UNKNOWN."""
+        return self.listener.check_local_transaction(half)
+
+    def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
+        try:
+            self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark)
+        except BrokerError as error:
+            log.warning(
+                "transaction %s: %s was not told, a check decides: %s", half.transaction_id, outcome.state, error
+            )
+            return False
+        return True
+
+
+def _half(message: Message, transaction_id: UUID, producer_group: str) -> HalfMessage:
+    given = {field.name: getattr(message, field.name) for field in fields(Message)}
+    return HalfMessage(**given, transaction_id=transaction_id, producer_group=producer_group)

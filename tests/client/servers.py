@@ -1,0 +1,145 @@
+"""Real HTTP servers on free local ports: one that answers by a script, one that serves a WSGI application."""
+
+import json
+import random
+import socketserver
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, TypeVar
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+ADDRESS = "127.0.0.1"
+PORTS = range(20000, 32000)
+
+Server = TypeVar("Server", bound=socketserver.BaseServer)
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    body: object = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HangUp:
+    """The request is read and the connection is closed without a word."""
+
+
+@dataclass(frozen=True)
+class Silence:
+    """The request is read and nothing is ever answered."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: Any
+
+
+@dataclass
+class ScriptedServer:
+    """Gives the answers of its script in order, then the last one for ever, and remembers what it was asked."""
+
+    url: str
+    script: Sequence[Answer | HangUp | Silence]
+    asked: list[Asked] = field(default_factory=list)
+    closing: threading.Event = field(default_factory=threading.Event)
+
+    def next_step(self, asked: Asked) -> Answer | HangUp | Silence:
+        self.asked.append(asked)
+        return self.script[min(len(self.asked), len(self.script)) - 1]
+
+
+def busy(retry_after: str | None = None, code: str = "system_busy") -> Answer:
+    headers = {} if retry_after is None else {"Retry-After": retry_after}
+    return Answer(503, {"status": 503, "code": code, "detail": "The queue is full; come again."}, headers)
+
+
+@contextmanager
+def scripted(*script: Answer | HangUp | Silence) -> Iterator[ScriptedServer]:
+    server = on_a_free_port(lambda port: _ScriptServer((ADDRESS, port), _ScriptHandler))
+    server.scripted = ScriptedServer(f"http://{ADDRESS}:{server.server_port}", script)
+    with _running(server):
+        try:
+            yield server.scripted
+        finally:
+            server.scripted.closing.set()
+
+
+@contextmanager
+def wsgi_server(application: Callable[..., Any]) -> Iterator[str]:
+    server = on_a_free_port(lambda port: WSGIServer((ADDRESS, port), _QuietWSGIHandler))
+    server.set_app(application)
+    with _running(server):
+        yield f"http://{ADDRESS}:{server.server_port}"
+
+
+def on_a_free_port(make: Callable[[int], Server]) -> Server:
+    """Below 32768, where the kernel does not hand ports to outgoing connections."""
+    for port in random.sample(PORTS, 50):
+        try:
+            return make(port)
+        except OSError:
+            continue
+    raise OSError("none of 50 ports was free")
+
+
+@contextmanager
+def _running(server: socketserver.BaseServer) -> Iterator[None]:
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _ScriptServer(ThreadingHTTPServer):
+    scripted: ScriptedServer
+    daemon_threads = True
+
+
+class _ScriptHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _ScriptServer
+
+    def answer(self) -> None:
+        content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        asked = Asked(self.command, self.path, headers, json.loads(content) if content else None)
+        step = self.server.scripted.next_step(asked)
+        if isinstance(step, Answer):
+            self._give(step)
+        else:
+            self.close_connection = True
+            if isinstance(step, Silence):
+                self.server.scripted.closing.wait()
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    def _give(self, answer: Answer) -> None:
+        body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class _QuietWSGIHandler(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        pass
