@@ -1,0 +1,154 @@
+"""Promises about where a call goes: only to an address that may be called, and over TLS only to whom is trusted."""
+
+import asyncio
+import shutil
+import ssl
+import subprocess
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from tests.webhooks.strangers import Connection, Stranger, answer
+from webhooks.addresses import check_url, parse_networks
+from webhooks.answers import Answer
+from webhooks.caller import Caller
+
+PAYLOAD = b"{}"
+
+
+async def ask(caller: Caller, url: str, secret: str) -> Answer:
+    return await caller.post(url, PAYLOAD, [secret], "msg_1", 5)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]"])
+async def test_loopback_in_any_spelling_is_not_connected_to(
+    strict_caller: Caller, stranger: Stranger, secret: str, host: str
+) -> None:
+    port = URL(await stranger.answers(answer())).port
+
+    got = await ask(strict_caller, f"http://{host}:{port}/", secret)
+
+    assert (got.outcome, got.asked, got.status) == ("forbidden_address", False, None)
+    assert got.reason.endswith("is a loopback address, which WEBHOOK_ALLOWED_NETWORKS does not list.")
+    assert stranger.connections == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]"])
+async def test_the_same_spellings_are_called_where_the_operator_allows_loopback(
+    caller: Caller, stranger: Stranger, secret: str, host: str
+) -> None:
+    port = URL(await stranger.answers(answer())).port
+
+    assert (await ask(caller, f"http://{host}:{port}/", secret)).ok
+
+
+async def test_ipv6_loopback_is_judged_by_its_own_network(stranger: Stranger, secret: str) -> None:
+    url = await stranger.listen(_answering, host="::1")
+    async with Caller(parse_networks("::1")) as allowed, Caller(parse_networks("127.0.0.0/8")) as forbidden:
+        assert (await ask(allowed, url, secret)).ok
+        assert (await ask(forbidden, url, secret)).outcome == "forbidden_address"
+
+
+async def test_a_name_is_judged_by_the_address_it_has_when_it_is_connected_to(
+    strict_caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    url = str(URL(await stranger.answers(answer())).with_host("localhost"))
+    check_url(url, parse_networks("127.0.0.0/8,::1/128"))  # It passed at registration, in another light.
+
+    got = await ask(strict_caller, url, secret)
+
+    assert (got.outcome, got.asked) == ("forbidden_address", False)
+    assert stranger.connections == 0
+
+
+async def test_a_name_with_one_allowed_address_is_called_at_that_one(stranger: Stranger, secret: str) -> None:
+    url = str(URL(await stranger.answers(answer())).with_host("localhost"))
+    async with Caller(parse_networks("127.0.0.1/32")) as caller:
+        assert (await ask(caller, url, secret)).ok
+
+
+async def test_https_is_spoken_to_a_server_with_a_trusted_certificate(
+    certificate: Path, monkeypatch: pytest.MonkeyPatch, stranger: Stranger, secret: str
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate / "cert.pem"))  # As an operator with a private CA does.
+    url = await stranger.listen(_answering, tls=_server_tls(certificate))
+    async with Caller(parse_networks("127.0.0.0/8")) as caller:
+        first, second = await ask(caller, url, secret), await ask(caller, url, secret)
+
+    assert (first.outcome, first.status, second.ok) == ("answered", 200, True)
+    assert stranger.connections == 1
+
+
+async def test_an_untrusted_certificate_is_not_asked(
+    certificate: Path, caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    url = await stranger.listen(_answering, tls=_server_tls(certificate))
+
+    got = await ask(caller, url, secret)
+
+    assert (got.outcome, got.asked) == ("tls", False)
+    assert "certificate verify failed" in got.reason
+    assert stranger.requests == []
+
+
+async def test_https_to_a_server_that_speaks_plain_http_is_not_asked(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    async def speak_plainly(connection: Connection) -> None:
+        await connection.reader.read(1)
+        await connection.send(answer())
+
+    url = str(URL(await stranger.listen(speak_plainly)).with_scheme("https"))
+
+    got = await ask(caller, url, secret)
+
+    assert (got.outcome, got.asked) == ("tls", False)
+
+
+async def test_a_handshake_that_never_ends_is_held_to_the_deadline(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    async def stay_silent(connection: Connection) -> None:
+        await connection.closed_by_caller()
+
+    url = str(URL(await stranger.listen(stay_silent)).with_scheme("https"))
+
+    got = await caller.post(url, PAYLOAD, [secret], "msg_1", 0.3)
+
+    assert (got.outcome, got.asked) == ("timeout", False)
+    assert got.reason == "The deadline of 0.3 s passed before it was asked."
+
+
+async def test_many_calls_at_once_to_one_server_are_all_answered(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    url = await stranger.listen(_answering)
+
+    answers = await asyncio.gather(*(ask(caller, url, secret) for _ in range(200)))
+
+    assert {got.outcome for got in answers} == {"answered"}
+    assert len(stranger.requests) == 200
+
+
+async def _answering(connection: Connection) -> None:
+    while True:
+        await connection.request()
+        await connection.send(answer())
+
+
+def _server_tls(certificate: Path) -> ssl.SSLContext:
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
+    return tls
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for 127.0.0.1 that signs itself, made anew so that no key is kept in the repository."""
+    if shutil.which("openssl") is None:
+        pytest.skip("No certificate can be made: the command openssl is not on this machine.")
+    folder = tmp_path_factory.mktemp("certificate")
+    make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run([*make.split(), "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True)
+    return folder

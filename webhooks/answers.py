@@ -1,0 +1,62 @@
+"""What came of a call, in a form that can be stored and decided upon."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+
+Outcome = Literal["answered", "timeout", "refused", "forbidden_address", "too_large", "tls", "protocol"]
+
+MAX_REASON_CHARACTERS = 200
+# A server that asks for a year would silence itself for good; a day is longer than any maintenance.
+MAX_RETRY_AFTER_SECONDS = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one call.
+
+    `answered`: a whole answer, of any status. `timeout`: the deadline passed. `refused`: no connection (refused,
+    unreachable, unknown name). `forbidden_address`: only addresses that may not be called. `too_large`: more bytes
+    than allowed. `tls`: no trusted connection. `protocol`: connected, but what came was no whole HTTP answer.
+    """
+
+    outcome: Outcome
+    #: True only if the request was handed to a connection: whether a check counts (semantics 4.3).
+    asked: bool
+    #: One sentence for the history, printable, at most 200 characters.
+    reason: str
+    latency_ms: float
+    #: Known as soon as the headers came, so also with `too_large` or a `timeout` in the middle of the body.
+    status: int | None = None
+    #: The whole body, not decoded; empty unless `answered`.
+    body: bytes = b""
+    #: Of a 429 or 503 that bore `Retry-After`, at most a day.
+    retry_after_seconds: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """A whole answer with a 2xx status. What its body says is for the caller to judge."""
+        return self.outcome == "answered" and self.status is not None and 200 <= self.status < 300
+
+
+def sentence(text: str) -> str:
+    """Text that may hold a stranger's bytes, as one line that a log, a page and a PostgreSQL text column can bear."""
+    line = "".join(character if character.isprintable() else " " for character in text[: 4 * MAX_REASON_CHARACTERS])
+    line = " ".join(line.split())
+    return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"
+
+
+def retry_after_seconds(header: str | None, now: datetime) -> float | None:
+    """Seconds to wait by a `Retry-After` header, which holds seconds or a date (RFC 9110, 10.2.3); None if neither."""
+    if header is None:
+        return None
+    header = header.strip()
+    if header.isascii() and header.isdigit():
+        return min(float(header[:20]), MAX_RETRY_AFTER_SECONDS)
+    try:
+        at = parsedate_to_datetime(header)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return min(max((at - now).total_seconds(), 0.0), MAX_RETRY_AFTER_SECONDS)

@@ -1,0 +1,81 @@
+"""Decides when an endpoint that fails may be called again. Pure: time is an argument, and a state is a row's columns.
+
+The state lives in PostgreSQL, so that all workers share it, and every time is the database's.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Literal
+
+from webhooks.answers import Answer
+
+State = Literal["healthy", "open", "half_open", "disabled"]
+
+FAILURES_TO_OPEN = 5
+FIRST_OPEN_SECONDS = 5.0
+MAX_OPEN_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Circuit:
+    """The health of one endpoint.
+
+    healthy ──5 failures in a row, or Retry-After──▶ open      not called before `open_until`
+       ▲                                              │ ▲
+       │                                   one probe  │ │ it fails: open twice as long, up to 5 minutes
+       └──────────────any success──────── half_open ◀─┘─┘      others wait for the probe, until `open_until`
+    any ──410 Gone──▶ disabled                                 until an operator stores a new `Circuit()`
+    """
+
+    state: State = "healthy"
+    #: Failures in a row that count; those of calls that were under way when it opened don't.
+    failures: int = 0
+    #: Not called before this time. In `half_open`: when its probe must have ended, so that a probe whose worker
+    #: died does not keep the endpoint closed for good. None when healthy or disabled.
+    open_until: datetime | None = None
+
+    def may_call(self, now: datetime) -> bool:
+        """Whether a call may begin. Unless healthy, store `probing` first, by compare-and-set: one caller wins."""
+        return self.state != "disabled" and (self.open_until is None or now >= self.open_until)
+
+    def probing(self, now: datetime, lease_seconds: float) -> "Circuit":
+        """The state to store before a call that `may_call` allows; itself when healthy.
+
+        `lease_seconds` is how long the call may take at most, with the time to store its outcome.
+        """
+        if self.state in ("healthy", "disabled"):
+            return self
+        return replace(self, state="half_open", open_until=now + timedelta(seconds=lease_seconds))
+
+    def after(self, now: datetime, answer: Answer) -> "Circuit":
+        """The state after a call, which succeeded if it was answered 2xx."""
+        return self.after_success(now) if answer.ok else self.after_failure(now, answer)
+
+    def after_success(self, now: datetime) -> "Circuit":
+        """Healthy, unless disabled: a late success of an earlier call does not undo 410 Gone."""
+        return self if self.state == "disabled" else Circuit()
+
+    def after_failure(self, now: datetime, answer: Answer) -> "Circuit":
+        """The state after a call that did not succeed, asked or not."""
+        if self.state == "disabled":
+            return self
+        if answer.status == 410:
+            return Circuit("disabled", self.failures + 1)
+        retry_after = answer.retry_after_seconds or 0.0
+        if self.state == "open" and not self.may_call(now):
+            return self._not_before(now, retry_after)
+        failures = self.failures + 1
+        opens = self.state != "healthy" or failures >= FAILURES_TO_OPEN
+        wait = max(open_seconds(failures) if opens else 0.0, retry_after)
+        return Circuit("open", failures, now + timedelta(seconds=wait)) if wait else Circuit("healthy", failures)
+
+    def _not_before(self, now: datetime, seconds: float) -> "Circuit":
+        """A failure of a call that was under way when the circuit opened: it can only ask for more time."""
+        later = now + timedelta(seconds=seconds)
+        return self if self.open_until and later <= self.open_until else replace(self, open_until=later)
+
+
+def open_seconds(failures: int) -> float:
+    """How long a circuit stays open after so many failures in a row: 5 s, doubling with each failed probe, to 5 min."""
+    doublings = min(max(failures - FAILURES_TO_OPEN, 0), 16)
+    return min(FIRST_OPEN_SECONDS * 2.0**doublings, MAX_OPEN_SECONDS)

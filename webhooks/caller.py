@@ -1,0 +1,189 @@
+"""Calls a stranger's server: one request, one deadline for all of it, and an `Answer` whatever the server does."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+from aiohttp.abc import AbstractStreamWriter
+from yarl import URL
+
+from webhooks import signing
+from webhooks.addresses import Networks, UrlIllegal, parse_url
+from webhooks.answers import Answer, Outcome, retry_after_seconds, sentence
+from webhooks.connections import Exchange, ThreadResolver, connector, exchange_under_way
+
+__all__ = ["Answer", "Caller"]
+
+MAX_ANSWER_BYTES = 65_536
+# Below the 64 KiB at which aiohttp's writer waits for the server to read: the first write must not wait.
+WRITE_BYTES = 32_768
+HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
+
+
+class Caller:
+    """Makes the outgoing calls of one process. Construct it inside the event loop that will use it, and close it.
+
+    Figures (2 cores, Python 3.11, small POSTs over kept connections, server in another process; again with
+    `python tests/webhooks/rate.py`): see the table there.
+    """
+
+    def __init__(self, allowed: Networks) -> None:
+        tls = ssl.create_default_context()  # Trusts what the system trusts, or the operator's SSL_CERT_FILE.
+        tls.set_alpn_protocols(["http/1.1"])
+        self._resolver = ThreadResolver()
+        self._keeping = _session(connector(allowed, tls, self._resolver, keep=True))
+        self._fresh = _session(connector(allowed, tls, self._resolver, keep=False))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections; calls under way end as failed."""
+        await self._keeping.close()
+        await self._fresh.close()
+        await self._resolver.close()
+
+    async def post(
+        self,
+        url: str,
+        payload: bytes,
+        secrets: Sequence[str],
+        webhook_id: str,
+        timeout_seconds: float,
+        allowance_bytes: int = 0,
+    ) -> Answer:
+        """POST UTF-8 JSON, signed with every secret. An answer may have 64 KiB + `allowance_bytes`.
+
+        Raises nothing for what a server does. Redirects are not followed and nothing is decompressed: both are
+        answers like any other. Raises `SecretIllegal` for a secret that should not have been stored.
+        """
+        headers = HEADERS | signing.headers(webhook_id, payload, secrets, datetime.now(UTC))
+        loop, exchange = asyncio.get_running_loop(), Exchange()
+        started = loop.time()
+        body = b""
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                body = await self._ask(parse_url(url), headers, payload, MAX_ANSWER_BYTES + allowance_bytes, exchange)
+            outcome, reason = _answered(exchange)
+        except _FAILURES as error:
+            outcome, reason = _failed(error, exchange, timeout_seconds)
+        return Answer(
+            outcome=outcome,
+            asked=exchange.written,
+            reason=sentence(reason),
+            latency_ms=round((loop.time() - started) * 1_000, 1),
+            status=exchange.status,
+            body=body if outcome == "answered" else b"",
+            retry_after_seconds=exchange.retry_after_seconds,
+        )
+
+    async def _ask(self, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange) -> bytes:
+        exchange_under_way.set(exchange)
+        try:
+            return await _exchange(self._keeping, url, headers, payload, limit, exchange)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
+            # A server may close a kept connection just as it is used again: that says nothing about this request.
+            if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
+                raise
+        exchange.written = False
+        return await _exchange(self._fresh, url, headers, payload, limit, exchange)
+
+
+class _TooLarge(Exception):
+    """The answer has more bytes than are read."""
+
+
+# uvloop raises RuntimeError where asyncio's own loop raises OSError.
+_FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError, _TooLarge)
+
+
+class _Body(aiohttp.Payload):
+    """The request's body. It notes when the request is handed to a connection, which nothing else in aiohttp tells."""
+
+    _autoclose = True
+
+    def __init__(self, payload: bytes, exchange: Exchange) -> None:
+        super().__init__(payload, content_type=HEADERS["Content-Type"])
+        self._size = len(payload)
+        self._exchange = exchange
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        return bytes(self._value).decode(encoding, errors)
+
+    async def write(self, writer: AbstractStreamWriter) -> None:
+        for start in range(0, len(self._value) or 1, WRITE_BYTES):
+            await writer.write(self._value[start : start + WRITE_BYTES])
+            self._exchange.written = True
+
+
+def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=over,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+    )
+
+
+async def _exchange(
+    session: aiohttp.ClientSession, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange
+) -> bytes:
+    body = _Body(payload, exchange)
+    async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
+        exchange.status = response.status
+        if response.status in (429, 503):
+            exchange.retry_after_seconds = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
+        return await _read(response, limit)
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    read = bytearray()
+    while chunk := await response.content.readany():
+        read += chunk
+        if len(read) > limit:
+            raise _TooLarge(f"The endpoint answered {response.status} with more than {limit} bytes.")
+    return bytes(read)
+
+
+def _answered(exchange: Exchange) -> tuple[Outcome, str]:
+    if not exchange.written:
+        return "protocol", "The endpoint sent an answer before it was asked."
+    return "answered", f"The endpoint answered {exchange.status}."
+
+
+def _failed(error: Exception, exchange: Exchange, timeout_seconds: float) -> tuple[Outcome, str]:
+    """The outcome of a call that brought no whole answer, and a sentence that says why."""
+    match error:
+        case TimeoutError():
+            when = "before it was asked" if not exchange.written else "before its whole answer came"
+            return "timeout", f"The deadline of {timeout_seconds:g} s passed {when}."
+        case _TooLarge():
+            return "too_large", str(error)
+        case UrlIllegal():
+            return "refused", str(error)
+        case aiohttp.ClientSSLError():
+            return "tls", f"No trusted connection: {error.os_error}."
+        case aiohttp.ClientConnectorError() if exchange.kept and exchange.forbidden:
+            return "forbidden_address", f"{exchange.forbidden}, which WEBHOOK_ALLOWED_NETWORKS does not list."
+        case aiohttp.ClientConnectorDNSError():
+            return "refused", f"The host {error.host} can't be resolved: {error.os_error}."
+        case aiohttp.ClientConnectorError():
+            return "refused", f"No connection: {error.os_error}."
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
+            return "protocol", "The endpoint closed the connection before its whole answer came."
+        case _:
+            return "protocol", f"What the endpoint sent is no whole HTTP answer: {_detail(error)}."
+
+
+def _detail(error: Exception) -> str:
+    """aiohttp's own text without the request's URL and headers, which hold the signature."""
+    return error.message if isinstance(error, aiohttp.ClientResponseError) else str(error) or type(error).__name__
