@@ -50,18 +50,18 @@ CHECK = {
     "stored_at": MOMENT,
     "commit_log_offset": 42,
 }
-ENTRY = {
-    "message": {
-        "message_id": MESSAGE_ID,
-        "topic": "orders",
-        "body_base64": "/wA=",
-        "keys": ["order-1"],
-        "born_at": MOMENT,
-        "stored_at": MOMENT,
-        "commit_log_offset": 42,
-        "transaction_id": TRANSACTION_ID,
-        "reconsume_times": 1,
-    },
+MESSAGE = {
+    "message_id": MESSAGE_ID,
+    "topic": "orders",
+    "keys": ["order-1"],
+    "born_at": MOMENT,
+    "stored_at": MOMENT,
+    "commit_log_offset": 42,
+    "transaction_id": TRANSACTION_ID,
+    "reconsume_times": 1,
+}
+ENTRY: dict[str, object] = {
+    "message": MESSAGE | {"body_base64": "/wA="},
     "queue_id": 1,
     "queue_offset": 7,
     "delivery_attempt": 2,

@@ -52,10 +52,17 @@ class ScriptedServer:
     script: Sequence[Answer | HangUp | Silence]
     asked: list[Asked] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
+    _changed: threading.Condition = field(default_factory=threading.Condition)
 
     def next_step(self, asked: Asked) -> Answer | HangUp | Silence:
-        self.asked.append(asked)
-        return self.script[min(len(self.asked), len(self.script)) - 1]
+        with self._changed:
+            self.asked.append(asked)
+            self._changed.notify_all()
+            return self.script[min(len(self.asked), len(self.script)) - 1]
+
+    def wait_for(self, requests: int) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: len(self.asked) >= requests, timeout=20)
 
 
 def busy(retry_after: str | None = None, code: str = "system_busy") -> Answer:
