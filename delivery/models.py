@@ -27,6 +27,19 @@ class ConsumerGroup(models.Model):
         return self.name
 
 
+class RetryQueue(models.Model):
+    """Which queue of a group's retry topic holds the messages of one topic, in the order of first need."""
+
+    pk = models.CompositePrimaryKey("group_id", "topic_id")
+    group_id = models.IntegerField()
+    topic_id = models.IntegerField()
+    queue_id = models.IntegerField()
+
+    class Meta:
+        db_table = "retry_queue"
+        constraints = (models.UniqueConstraint(fields=("group_id", "queue_id"), name="retry_queue_of_one_topic"),)
+
+
 class Receipt(models.Model):
     """A delivery in flight: a message of a group that is hidden until it is acked or its time is over.
 
@@ -48,6 +61,8 @@ class Receipt(models.Model):
     log_offset = models.BigIntegerField()
     tags_code = models.BigIntegerField()
     reconsume_times = models.SmallIntegerField()
+    # The topic the consumer asked for: a retried message lies in the retry topic, and goes back there.
+    origin_topic_id = models.IntegerField()
 
     class Meta:
         db_table = "receipt"

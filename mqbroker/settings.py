@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from console import theme
 from mqbroker import env
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -236,6 +237,7 @@ SPECTACULAR_SETTINGS = {
         "mqbroker.schema.add_data_plane",
     ],
 }
+UNFOLD = theme.UNFOLD
 LOGIN_URL = "/console/login/"
 LOGIN_REDIRECT_URL = "/console/"
 

@@ -8,7 +8,7 @@ class Timer(models.Model):
     and that delete decides which of the two happened.
     """
 
-    id = models.BigAutoField(primary_key=True)
+    id = models.UUIDField(primary_key=True)
     due_at = models.DateTimeField()
     message_id = models.UUIDField()
     log_segment = models.IntegerField()

@@ -122,6 +122,8 @@ class ConsumeQueue(models.Model):
 
     class Meta:
         db_table = "consume_queue"
+        # From a message to its entries: the answer to a repeated send, and a message's trace.
+        indexes = (models.Index(fields=("log_offset",), name="consume_queue_message"),)
 
 
 class Progress(models.Model):

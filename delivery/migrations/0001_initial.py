@@ -1,7 +1,6 @@
 import django.db.models.functions.datetime
-from django.db import migrations, models
-
 import store.fields
+from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
@@ -58,10 +57,31 @@ class Migration(migrations.Migration):
                 ("log_offset", models.BigIntegerField()),
                 ("tags_code", models.BigIntegerField()),
                 ("reconsume_times", models.SmallIntegerField()),
+                ("origin_topic_id", models.IntegerField()),
             ],
             options={
                 "db_table": "receipt",
                 "indexes": [models.Index(fields=["expires_at"], name="receipt_expiry")],
+            },
+        ),
+        migrations.CreateModel(
+            name="RetryQueue",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "group_id", "topic_id", blank=True, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("group_id", models.IntegerField()),
+                ("topic_id", models.IntegerField()),
+                ("queue_id", models.IntegerField()),
+            ],
+            options={
+                "db_table": "retry_queue",
+                "constraints": [
+                    models.UniqueConstraint(fields=("group_id", "queue_id"), name="retry_queue_of_one_topic")
+                ],
             },
         ),
     ]

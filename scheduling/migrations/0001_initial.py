@@ -10,7 +10,7 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="Timer",
             fields=[
-                ("id", models.BigAutoField(primary_key=True, serialize=False)),
+                ("id", models.UUIDField(primary_key=True, serialize=False)),
                 ("due_at", models.DateTimeField()),
                 ("message_id", models.UUIDField()),
                 ("log_segment", models.IntegerField()),

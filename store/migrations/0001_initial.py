@@ -75,6 +75,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "db_table": "consume_queue",
+                "indexes": [models.Index(fields=["log_offset"], name="consume_queue_message")],
             },
         ),
         CreatePartitionedModel(

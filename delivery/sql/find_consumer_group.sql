@@ -1,0 +1,4 @@
+-- Find a consumer group by its name.
+SELECT id, name, start_at, ordered, max_reconsume_times, retry_policy, paused
+FROM consumer_group
+WHERE name = %(name)s

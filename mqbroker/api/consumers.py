@@ -1,0 +1,61 @@
+"""The consumer's calls."""
+
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from django.http import HttpResponse
+
+from delivery import pulls, receipts, receives
+from delivery.receives import Receive
+from mqbroker.api.lean import DataRequest, answer, decode
+from mqbroker.errors import problem
+from store.errors import MessageIllegal
+
+
+class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Deliveries that a consumer is done with."""
+
+    receipt_handles: list[str]
+
+
+async def receive(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/consumer-groups/{group}/receive."""
+    request.caller.require("consume", group)
+    return answer({"messages": await receives.receive(group, decode(Receive, request.body))})
+
+
+async def ack(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/consumer-groups/{group}/ack."""
+    request.caller.require("consume", group)
+    handles = decode(AckDeliveries, request.body).receipt_handles
+    outcomes = await receipts.ack(group, handles)
+    return answer({"results": [result_of(*one) for one in zip(handles, outcomes, strict=True)]})
+
+
+def result_of(handle: str, refusal: Any) -> dict[str, object]:
+    """What became of one receipt: 200, or the problem that met it."""
+    if refusal is None:
+        return {"receipt_handle": handle, "status": 200}
+    return {"receipt_handle": handle, **problem(refusal)}
+
+
+async def pull(request: DataRequest, topic: str, queue_id: int) -> HttpResponse:
+    """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
+    request.caller.require_any("consume")
+    query = parse_qs(request.scope["query_string"].decode("latin-1"))
+    offset = number(query, "offset", 0)
+    max_messages = number(query, "max", pulls.DEFAULT_MESSAGES)
+    wait_seconds = number(query, "wait_seconds", 0)
+    return answer(await pulls.pull(topic, queue_id, offset, max_messages, wait_seconds))
+
+
+def number(query: dict[str, list[str]], name: str, default: int) -> int:
+    """A whole number of the query string.
+
+    Raises MessageIllegal when it is none, or does not fit in 64 bits.
+    """
+    given = query.get(name, [str(default)])[-1]
+    if not given.lstrip("-").isdecimal() or not -(2**63) <= int(given) < 2**63:
+        raise MessageIllegal(f"{name}={given[:40]!r} is no whole number of 64 bits.")
+    return int(given)

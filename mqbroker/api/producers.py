@@ -1,0 +1,65 @@
+"""The producer's calls."""
+
+import uuid
+
+from django.http import HttpResponse
+
+from mqbroker.api import bulks
+from mqbroker.api.lean import DataRequest, answer, decode
+from scheduling import sends
+from store.messages import Message
+from transactions import ends, halves, history
+from transactions.errors import TransactionNotFound
+from transactions.ends import EndTransaction
+from transactions.halves import BeginTransaction
+
+
+def status_of(result: dict[str, object]) -> int:
+    """201 for what was stored now, 200 for what was stored before."""
+    return 200 if result.get("duplicate") else 201
+
+
+async def send(request: DataRequest) -> HttpResponse:
+    """POST /v1/messages."""
+    message = decode(Message, request.body)
+    request.caller.require("produce", message.topic)
+    result = await sends.send(message, request.header(b"traceparent"))
+    return answer(result, status_of(result))
+
+
+async def begin(request: DataRequest) -> HttpResponse:
+    """POST /v1/transactions."""
+    begun = decode(BeginTransaction, request.body)
+    for topic in halves.topics_of(begun):
+        request.caller.require("produce", topic)
+    result = await halves.begin(begun, request.header(b"traceparent"))
+    return answer(result, status_of(result))
+
+
+async def end(request: DataRequest, transaction_id: str) -> HttpResponse:
+    """POST /v1/transactions/{transaction_id}/end."""
+    request.caller.require_any("produce")
+    given = decode(EndTransaction, request.body)
+    result = await ends.end(transaction_of(transaction_id), given)
+    return answer(result, 202 if given.state == "UNKNOWN" else 200)
+
+
+async def transaction(request: DataRequest, transaction_id: str) -> HttpResponse:
+    """GET /v1/transactions/{transaction_id}."""
+    return answer(await history.of(transaction_of(transaction_id)))
+
+
+async def bulk(request: DataRequest) -> HttpResponse:
+    """POST /v1/bulk."""
+    return answer({"results": await bulks.run(request)})
+
+
+def transaction_of(given: str) -> uuid.UUID:
+    """The transaction that a path names.
+
+    Raises TransactionNotFound for what is no id at all: none such exists.
+    """
+    try:
+        return uuid.UUID(given)
+    except ValueError as problem:
+        raise TransactionNotFound(f"There is no transaction {given[:64]}: a transaction_id is a UUID.") from problem

@@ -1,0 +1,31 @@
+"""The paths of the data plane, with the view of each method; any other method is the control plane's."""
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path
+
+from mqbroker.api import consumers, producers
+from mqbroker.api.lean import View
+
+
+def by_method(route: str, **views: View) -> URLPattern:
+    """A path whose methods have views of their own."""
+
+    def never_called(request: HttpRequest, **named: Any) -> HttpResponse:
+        raise AssertionError("the lean handler picks the view by the method")
+
+    never_called.views = views  # type: ignore[attr-defined]  # read by the lean handler
+    return path(route, never_called)
+
+
+routes = [
+    by_method("v1/messages", POST=producers.send),
+    by_method("v1/transactions", POST=producers.begin),
+    by_method("v1/transactions/<str:transaction_id>/end", POST=producers.end),
+    by_method("v1/transactions/<str:transaction_id>", GET=producers.transaction),
+    by_method("v1/bulk", POST=producers.bulk),
+    by_method("v1/consumer-groups/<str:group>/receive", POST=consumers.receive),
+    by_method("v1/consumer-groups/<str:group>/ack", POST=consumers.ack),
+    by_method("v1/topics/<str:topic>/queues/<int:queue_id>/messages", GET=consumers.pull),
+]

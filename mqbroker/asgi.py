@@ -1,0 +1,24 @@
+"""The ASGI application: the data plane's lean handler in front of Django's stock one."""
+
+import os
+from typing import Any
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+
+from django.core.asgi import get_asgi_application
+
+stock = get_asgi_application()
+
+from mqbroker import lifespan  # noqa: E402  # Django's apps must be ready before its models are imported
+from mqbroker.api.lean import LeanHandler, Receive, Send  # noqa: E402
+from mqbroker.api.routes import routes  # noqa: E402
+
+lean = LeanHandler(routes, otherwise=stock)
+
+
+async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Serves one connection: HTTP, or the server's start and stop."""
+    if scope["type"] == "http":
+        await lean(scope, receive, send)
+    elif scope["type"] == "lifespan":
+        await lifespan.run(receive, send)

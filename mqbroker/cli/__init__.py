@@ -1,0 +1,1 @@
+"""What `./mq` can do: one module per command."""

@@ -1,0 +1,57 @@
+"""Runs the order and coupon services over a number of orders, on a running broker or one of its own."""
+
+import argparse
+import subprocess
+
+from mqbroker.cli import foreground, options, private
+from mqbroker.cli.settings import refuse_bad_settings
+from mqbroker.cli.up import say
+from mqbroker.embedded import commands, environment
+from mqbroker.embedded.broker import Broker
+from mqbroker.embedded.errors import CannotStart
+from mqbroker.embedded.folder import DataFolder, free_port
+from mqbroker.embedded.interrupts import Interrupts
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser("mq demo", description=__doc__)
+    parser.add_argument("--orders", type=options.positive, default=100, help="how many (default: 100)")
+    parser.add_argument("--broker", metavar="URL", help="of a running broker; needs --api-key")
+    parser.add_argument("--api-key", metavar="KEY")
+    options.add_data_folder(parser)
+    given = parser.parse_args(words)
+    orders = ("--orders", str(given.orders))
+    if given.broker and not given.api_key:
+        parser.error("--broker needs --api-key: the key that this broker knows.")
+    if given.broker:
+        return foreground.run(commands.demonstration(given.broker, given.api_key, *orders), environment.common())
+    if running := running_broker(given.folder, given.api_key):
+        return foreground.run(commands.demonstration(*running, *orders), environment.common())
+    return on_own_broker(orders)
+
+
+def running_broker(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
+    """URL and key of the broker that runs on the data folder, or None."""
+    port = folder.kept_port("web")
+    if port is None or not folder.is_claimed():
+        return None
+    key = api_key or folder.kept_secret("api-key")
+    if key is None:
+        raise CannotStart(f"The broker on port {port} runs, and {folder.path} keeps no key of it: give --api-key.")
+    return f"http://127.0.0.1:{port}", key
+
+
+def on_own_broker(orders: tuple[str, ...]) -> int:
+    refuse_bad_settings()
+    with private.folder() as folder, Interrupts() as interrupts:
+        broker = Broker(folder, free_port(), interrupts, say)
+        try:
+            say("Starting a broker for the demonstration.")
+            broker.start()
+            words = commands.demonstration(broker.url, folder.secret("api-key"), *orders)
+            with subprocess.Popen(words, env=broker.environment(), cwd=commands.ROOT) as shop:
+                broker.run(until=lambda: shop.poll() is not None)
+                shop.terminate()
+            return shop.returncode
+        finally:
+            broker.stop()

@@ -1,0 +1,11 @@
+"""Runs a Django management command on the data folder's database, which is started for it when nobody runs it."""
+
+from mqbroker.cli import database, foreground, options
+from mqbroker.cli.settings import refuse_bad_settings
+from mqbroker.embedded import commands
+
+
+def main(words: list[str]) -> int:
+    refuse_bad_settings()
+    with database.of(options.default_folder()) as environment:
+        return foreground.run(commands.manage(*words), environment)

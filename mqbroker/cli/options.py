@@ -1,0 +1,47 @@
+"""The options that several commands share, and where the user's paths start."""
+
+import argparse
+import os
+from pathlib import Path
+
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+
+
+def path_given(text: str) -> Path:
+    """A path as the user means it: from the folder in which ./mq was called."""
+    return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
+
+
+def data_folder(text: str) -> DataFolder:
+    return DataFolder(path_given(text))
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{number} is no port: give a number from 1 to 65535.")
+    return number
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too few: give a whole number from 1 on.")
+    return number
+
+
+def add_data_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir",
+        type=data_folder,
+        default=os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"),
+        help="where everything is kept (default: .mqbroker beside manage.py)",
+        metavar="FOLDER",
+        dest="folder",
+    )
+
+
+def default_folder() -> DataFolder:
+    """The data folder of commands whose options belong to somebody else."""
+    return data_folder(os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"))

@@ -1,0 +1,46 @@
+"""The command line of each process of the broker. All start as `python -m`, so that a moved checkout still runs."""
+
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, *words]
+
+
+def manage(*words: str) -> list[str]:
+    return python("manage.py", *words)
+
+
+def web(port: int, processes: int, reload: bool) -> list[str]:
+    options = ["--interface", "asgi", "--host", "127.0.0.1", "--port", str(port), "--workers", str(processes)]
+    options += ["--loop", "uvloop", "--no-ws", "--log-level", "warning", "--workers-kill-timeout", "2"]
+    if reload:
+        options += ["--reload"]
+    elif processes > 1:
+        # A single worker's death ends granian, and we start it again at once; one of several is replaced in place.
+        options += ["--respawn-failed-workers", "--respawn-interval", "0.2"]
+    return python("-m", "granian", *options, "mqbroker.asgi:application")
+
+
+def worker() -> list[str]:
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    return python(
+        "-m", "celery", "-A", "mqbroker", "worker", "--pool", "threads", "--concurrency", "8", *quiet, "-l", "WARNING"
+    )
+
+
+def beat(schedule: Path) -> list[str]:
+    return python("-m", "celery", "-A", "mqbroker", "beat", "--schedule", str(schedule), "--pidfile=", "-l", "WARNING")
+
+
+def watched(command: list[str], folders: list[Path]) -> list[str]:
+    """The command, started again whenever Python code in one of the folders changes."""
+    return python("-m", "watchfiles", "--filter", "python", shlex.join(command), *map(str, folders))
+
+
+def demonstration(broker_url: str, api_key: str, *options: str) -> list[str]:
+    return python("-m", "examples.shop", *options, "--broker", broker_url, "--api-key", api_key)

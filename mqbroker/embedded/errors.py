@@ -1,0 +1,73 @@
+"""Why a start cannot go on, each as one sentence with the way out."""
+
+from pathlib import Path
+
+
+class CannotStart(Exception):
+    """Something the user has to change before a start can succeed."""
+
+    code = "cannot_start"
+
+
+class PortTaken(CannotStart):
+    """Another program listens where the web process should."""
+
+    code = "port_taken"
+
+    def __init__(self, port: int, reason: str) -> None:
+        super().__init__(
+            f"Port {port} of 127.0.0.1 cannot be used ({reason}): stop what uses it, or give another --port."
+        )
+
+
+class FolderInUse(CannotStart):
+    """Another ./mq holds the data folder."""
+
+    code = "folder_in_use"
+
+    def __init__(self, folder: Path, owner: str) -> None:
+        super().__init__(
+            f"The data folder {folder} is in use by {owner}: stop that one first, or give another --data-dir."
+        )
+
+
+class FolderUnusable(CannotStart):
+    """The data folder cannot be made, read or written."""
+
+    code = "folder_unusable"
+
+    def __init__(self, folder: Path, reason: str) -> None:
+        super().__init__(f"The data folder {folder} cannot be used ({reason}): give another --data-dir.")
+
+
+class ServerMissing(CannotStart):
+    """No binaries of a server are on this machine."""
+
+    code = "server_missing"
+
+    def __init__(self, server: str, variable: str) -> None:
+        super().__init__(
+            f"No {server} is on this machine, neither from the installed packages nor from the system: "
+            f"install it, or name a running one in {variable}."
+        )
+
+
+class ServerFailed(CannotStart):
+    """A server or a process ended, or was not ready in time, at its start."""
+
+    code = "server_failed"
+
+    def __init__(self, server: str, reason: str, log: Path) -> None:
+        super().__init__(f"{server} did not start ({reason}): the whole story is in {log}.")
+
+
+class RootRefused(CannotStart):
+    """PostgreSQL does not run as root, and no way to another user is open."""
+
+    code = "root_refused"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            f"PostgreSQL refuses to run as root, and neither a user namespace nor the user nobody can reach {folder} "
+            "here: start ./mq as an ordinary user, or name a running PostgreSQL in DATABASE_URL."
+        )

@@ -1,0 +1,61 @@
+"""Ctrl-C, SIGTERM and a closed terminal, as something a start can be broken off with and a loop can wait for."""
+
+import os
+import select
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupted(BaseException):
+    """The user wants to stop while something is still being started."""
+
+
+class Interrupts:
+    """While entered, signals are counted. They break off what runs until `hold` is called; then they only wake `wait`.
+
+    A child that ends wakes `wait` as well. For the main thread.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._held = False
+        self._woken, self._waker = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._waker, False)
+
+    def __enter__(self) -> Self:
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        for number in STOPPING:
+            signal.signal(number, self._note)
+        # A handler of Python's own is what makes a signal write into the pipe.
+        signal.signal(signal.SIGCHLD, lambda number, frame: None)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        for number in (*STOPPING, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        os.close(self._woken)
+        os.close(self._waker)
+
+    def hold(self) -> None:
+        """From now on signals are for whoever asks `count`."""
+        self._held = True
+
+    def wait(self, seconds: float | None) -> None:
+        """Sleeps until a signal or a child's end, at most so long; without a limit for None."""
+        select.select([self._woken], [], [], seconds)
+        try:
+            os.read(self._woken, 4096)
+        except BlockingIOError:
+            return
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        if not self._held:
+            raise Interrupted

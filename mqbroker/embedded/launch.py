@@ -1,0 +1,82 @@
+"""Becomes a command that ends with its parent, under another user where root is refused (Linux).
+
+Run as a script in front of the command, so that nothing has to happen between fork and exec of a larger process:
+`python -I -S launch.py <parent pid> <signal> <way> command …`. Needs the standard library only.
+"""
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+
+NOBODY = 65534
+CLONE_NEWUSER = 0x10000000
+PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
+CAP_DAC_OVERRIDE = 1
+LINUX_CAPABILITY_VERSION_3 = 0x20080522
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def check(result: int) -> None:
+    """Turns a C call's -1 into its OSError."""
+    if result == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+
+def stay() -> None:
+    """The caller's own user."""
+
+
+def enter_namespace() -> None:
+    """Root outside, nobody inside: the files stay root's, and every folder stays open."""
+    check(libc.unshare(CLONE_NEWUSER))
+    for name, line in (("setgroups", "deny"), ("uid_map", f"{NOBODY} 0 1"), ("gid_map", f"{NOBODY} 0 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(line)
+
+
+def become_nobody() -> None:
+    """The user nobody, who may still pass closed folders such as /root where the kernel lets us keep that right."""
+    os.setgroups([])
+    os.setgid(NOBODY)
+    libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
+    os.setuid(NOBODY)
+    with contextlib.suppress(OSError):
+        keep_capability(CAP_DAC_OVERRIDE)
+
+
+def keep_capability(capability: int) -> None:
+    """Hands one capability on through exec, and gives up the others."""
+    mask = 1 << capability
+    header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
+    effective_permitted_inheritable = (ctypes.c_uint32 * 6)(mask, mask, mask, 0, 0, 0)
+    check(libc.capset(header, effective_permitted_inheritable))
+    check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0))
+
+
+WAYS: dict[str, Callable[[], None]] = {"stay": stay, "namespace": enter_namespace, "nobody": become_nobody}
+
+
+def command(way: str, end_signal: int, *words: str) -> list[str]:
+    """`words` as a direct child of this process, sent `end_signal` when this process is gone.
+
+    The kernel counts the *thread* that starts the child as its parent: start children from one that stays.
+    """
+    if sys.platform != "linux":
+        return list(words)
+    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(int(end_signal)), way, *words]
+
+
+def main(parent: str, end_signal: str, way: str, *words: str) -> None:
+    WAYS[way]()
+    # After the change of user, which clears it.
+    check(libc.prctl(PR_SET_PDEATHSIG, int(end_signal), 0, 0, 0))
+    if os.getppid() != int(parent):
+        sys.exit("the parent ended before its child began")
+    os.execvp(words[0], words)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,99 @@
+"""Watches over the broker's processes: starts again what dies, and ends all of them in order."""
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mqbroker.embedded import leftovers
+from mqbroker.embedded.child import Child
+from mqbroker.embedded.folder import DataFolder
+from mqbroker.embedded.interrupts import Interrupts
+
+FIRST_DELAY_SECONDS = 0.2
+MAX_DELAY_SECONDS = 10
+# A child that has lived so long was well: its next death is a new story.
+WELL_AFTER_SECONDS = 30
+
+
+@dataclass
+class Watched:
+    """A child and when it is to be started again."""
+
+    child: Child
+    stage: int
+    deaths: int = 0
+    restart_at: float | None = None
+
+    def died(self, now: float) -> float:
+        """Notes a death; returns the delay before the next start."""
+        lived = now - self.child.started_at
+        self.deaths = 1 if lived >= WELL_AFTER_SECONDS else self.deaths + 1
+        delay = min(FIRST_DELAY_SECONDS * 2.0 ** (self.deaths - 1), MAX_DELAY_SECONDS)
+        self.restart_at = now + delay
+        return delay
+
+
+@dataclass
+class Supervisor:
+    """The children of one data folder. Those of a lower stage are stopped before those of a higher one."""
+
+    folder: DataFolder
+    interrupts: Interrupts
+    say: Callable[[str], None]
+    _watched: list[Watched] = field(default_factory=list)
+
+    def watch(self, child: Child, stage: int) -> None:
+        """Takes a child over; starts it unless it runs already."""
+        if not child.is_running():
+            child.start()
+        self._watched.append(Watched(child, stage))
+        self._record()
+
+    def run(
+        self, until: Callable[[], bool], pause_seconds: float | None = None, at_most_seconds: float = math.inf
+    ) -> None:
+        """Returns when it is so, at the first signal, or after so long. Asks at every event, and after each pause."""
+        deadline = time.monotonic() + at_most_seconds
+        while not self.interrupts.count and not until() and time.monotonic() < deadline:
+            next_restart = self._tend()
+            pauses = [pause for pause in (next_restart, pause_seconds) if pause is not None]
+            self.interrupts.wait(min(pauses, default=None))
+
+    def deaths(self, child: Child) -> int:
+        """How often in a row a child has died."""
+        return next(watched.deaths for watched in self._watched if watched.child is child)
+
+    def stop(self) -> None:
+        """Ends all children, stage by stage; a signal more than the first one shortens their time to none."""
+        for stage in sorted({watched.stage for watched in self._watched}):
+            children = [watched.child for watched in self._watched if watched.stage == stage]
+            for child in children:
+                child.ask_to_stop()
+            self._wait_for(children)
+        self.folder.processes.unlink(missing_ok=True)
+
+    def _wait_for(self, children: list[Child]) -> None:
+        began = time.monotonic()
+        while running := [child for child in children if child.is_running()]:
+            for child in running:
+                if time.monotonic() - began > child.stop_seconds or self.interrupts.count > 1:
+                    child.kill()
+            self.interrupts.wait(0.1)
+
+    def _tend(self) -> float | None:
+        """One round over the children; returns the seconds until the next one is due to start."""
+        now = time.monotonic()
+        for watched in self._watched:
+            if watched.restart_at is None and not watched.child.is_running():
+                delay = watched.died(now)
+                self.say(f"{watched.child.name} ended ({watched.child.exit_status}); it starts again in {delay:g} s.")
+            elif watched.restart_at is not None and now >= watched.restart_at:
+                watched.restart_at = None
+                watched.child.start()
+                self._record()
+        due = [watched.restart_at - now for watched in self._watched if watched.restart_at is not None]
+        return max(min(due), 0) if due else None
+
+    def _record(self) -> None:
+        leftovers.record(self.folder.processes, [watched.child for watched in self._watched])

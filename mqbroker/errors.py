@@ -1,0 +1,121 @@
+"""Turns a refusal of the domain into an RFC 9457 problem document, on both planes."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from store import errors
+
+STATUS_OF_CODE = {
+    "bad_request": 400,
+    "unauthenticated": 401,
+    "no_permission": 403,
+    "topic_forbidden": 403,
+    "transactions_rejected": 403,
+    "topic_not_exist": 404,
+    "transaction_not_found": 404,
+    "message_not_found": 404,
+    "group_not_exist": 404,
+    "producer_group_wrong": 409,
+    "commit_log_offset_wrong": 409,
+    "transaction_ended": 409,
+    "transaction_discarded": 409,
+    "already_delivered": 409,
+    "message_id_reused": 409,
+    "receipt_expired": 410,
+    "message_too_large": 413,
+    "offset_out_of_range": 416,
+    "message_illegal": 422,
+    "properties_too_large": 422,
+    "topic_illegal": 422,
+    "batch_illegal": 422,
+    "delay_illegal": 422,
+    "filter_illegal": 422,
+    "queue_illegal": 422,
+    "rate_limited": 429,
+    "system_busy": 503,
+    "outcome_unknown": 503,
+}
+PROBLEM_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = "1"
+
+
+def problem(refusal: errors.Refusal) -> dict[str, object]:
+    """The problem document of a refusal; `status` is its HTTP status."""
+    return {
+        "type": f"urn:mqbroker:problem:{refusal.code}",
+        "title": refusal.code.replace("_", " ").capitalize(),
+        "status": STATUS_OF_CODE[refusal.code],
+        "detail": refusal.detail,
+        "code": refusal.code,
+        **refusal.extra,
+    }
+
+
+def headers_of(refusal: errors.Refusal) -> dict[str, str]:
+    """The headers that a refusal's answer bears besides its type."""
+    if STATUS_OF_CODE[refusal.code] in (429, 503):
+        return {"Retry-After": RETRY_AFTER_SECONDS}
+    if refusal.code == "unauthenticated":
+        return {"WWW-Authenticate": "Bearer"}
+    return {}
+
+
+def answer(refusal: errors.Refusal) -> HttpResponse:
+    """The HTTP answer to a refusal."""
+    document = problem(refusal)
+    return HttpResponse(
+        msgspec.json.encode(document),
+        status=document["status"],
+        content_type=PROBLEM_TYPE,
+        headers=headers_of(refusal),
+    )
+
+
+def refusal_of_status(status: int, detail: str) -> dict[str, object]:
+    """A problem document for a status that no refusal of the domain has (405, 406, 500)."""
+    title = HTTPStatus(status).phrase
+    code = {401: "unauthenticated", 403: "no_permission", 404: "not_found", 405: "method_not_allowed"}.get(
+        status, "internal_error" if status >= 500 else "bad_request"
+    )
+    return {"type": f"urn:mqbroker:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
+
+
+def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | None:
+    """DRF's exception handler: every error of the control plane as a problem document."""
+    if isinstance(problem_met, errors.Refusal):
+        document, headers = problem(problem_met), headers_of(problem_met)
+    elif isinstance(problem_met, exceptions.ValidationError):
+        document, headers = problem(errors.MessageIllegal(sentence(problem_met.detail))), {}
+    elif isinstance(problem_met, (exceptions.NotAuthenticated, exceptions.AuthenticationFailed)):
+        refusal = errors.Unauthenticated(str(problem_met.detail))
+        document, headers = problem(refusal), headers_of(refusal)
+    elif isinstance(problem_met, exceptions.APIException):
+        document, headers = refusal_of_status(problem_met.status_code, str(problem_met.detail)), {}
+    elif isinstance(problem_met, Http404):
+        document, headers = refusal_of_status(404, "Nothing is here."), {}
+    elif isinstance(problem_met, PermissionDenied):
+        document, headers = refusal_of_status(403, "This is not allowed."), {}
+    else:
+        return None
+    return Response(document, status=document["status"], headers=headers, content_type=PROBLEM_TYPE)
+
+
+def sentence(detail: Any) -> str:
+    """DRF's nested validation errors as one sentence: `field: what is wrong; field: …`."""
+    if isinstance(detail, dict):
+        return "; ".join(f"{field}: {sentence(inner)}" for field, inner in detail.items())
+    if isinstance(detail, list):
+        return " ".join(sentence(inner) for inner in detail)
+    return str(detail)
+
+
+def answer_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+    """The answer to a path that does not exist."""
+    document = refusal_of_status(404, f"There is no {request.path}: /docs lists the paths.")
+    return HttpResponse(msgspec.json.encode(document), status=404, content_type=PROBLEM_TYPE)

@@ -1,0 +1,51 @@
+"""Prepares a database for the broker: migrates, and makes the first API key and console user."""
+
+import json
+import secrets
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+
+from mqbroker import access
+from mqbroker.models import ApiKey
+
+FIRST_KEY = "first key"
+ALL_SCOPES = ["manage", "produce:*", "consume:*"]
+CONSOLE_USER = "admin"
+
+
+class Command(BaseCommand):
+    """Safe to repeat: what is there already is left as it is, and only what was just made is printed, once."""
+
+    help = "Migrate, make the first API key and console user, and print as JSON what was made."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--api-key", help="use this API key instead of making one")
+
+    def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
+        call_command("migrate", interactive=False, verbosity=0)
+        made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
+        if made["console_password"]:
+            made["console_user"] = CONSOLE_USER
+        self.stdout.write(json.dumps(made))
+
+
+def first_key(given: str | None) -> str | None:
+    """The key that was stored now, or None when nothing had to be."""
+    if given is None and ApiKey.objects.exists():
+        return None
+    key = given or access.make_key()
+    access.store_key(FIRST_KEY if given is None else "given at the start", key, ALL_SCOPES)
+    return key
+
+
+def console_password() -> str | None:
+    """The password of the console user that was made now, or None when there is one already."""
+    users = get_user_model()
+    if users.objects.filter(is_superuser=True).exists():
+        return None
+    password = secrets.token_urlsafe(12)
+    users.objects.create_superuser(CONSOLE_USER, password=password)
+    return password

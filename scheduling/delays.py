@@ -1,0 +1,50 @@
+"""Delays: how long a message waits before it becomes visible."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+from django.conf import settings
+
+from store.errors import DelayIllegal
+from store.messages import Message
+
+
+class Delay(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One of: a delay level (1 is the first), a number of seconds, a time. None of them: now."""
+
+    level: int | None = None
+    seconds: float | None = None
+    at: datetime | None = None
+
+
+def of_message(message: Message) -> Delay | None:
+    """The delay that a message was sent with; a level above the highest is the highest, as in RocketMQ."""
+    if message.delay_level:
+        return Delay(level=min(message.delay_level, len(settings.DELAY_LEVELS)))
+    if message.delay_seconds:
+        return Delay(seconds=message.delay_seconds)
+    if message.deliver_at is not None:
+        return Delay(at=message.deliver_at)
+    return None
+
+
+def due_at(delay: Delay | None, now: datetime) -> datetime:
+    """When a message is due whose delay counts from `now`, the database's time.
+
+    Raises DelayIllegal when that is beyond MAX_TIMER_DELAY_SECONDS.
+    """
+    if delay is None:
+        return now
+    if delay.level is not None:
+        return now + timedelta(seconds=seconds_of_level(delay.level))
+    due = delay.at if delay.at is not None else now + timedelta(seconds=delay.seconds or 0)
+    if due > now + timedelta(seconds=settings.MAX_TIMER_DELAY_SECONDS):
+        raise DelayIllegal(
+            f"deliver_at {due.isoformat()} is too far ahead: the maximum is {settings.MAX_TIMER_DELAY_SECONDS} seconds."
+        )
+    return due
+
+
+def seconds_of_level(level: int) -> int:
+    """The delay of a level, the last one for any level above."""
+    return settings.DELAY_LEVELS[min(level, len(settings.DELAY_LEVELS)) - 1]

@@ -1,0 +1,98 @@
+"""The one door to visibility: a plain send, a transaction that commits, a retry and a dead letter all pass here."""
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling import delays
+from scheduling.delays import Delay
+from store import topics
+from store.groupcommit import Batch
+from store.ids import new_id
+from store.queues import Entry
+from store.statements import Statement
+
+INSERT_TIMERS = Statement(__file__, "insert_timers")
+
+
+@dataclass(slots=True)
+class Publication:
+    """A stored message on its way to be seen. `publish` sets what became of it."""
+
+    message_id: uuid.UUID
+    topic_id: int
+    queue_id: int
+    log_segment: int
+    log_offset: int
+    tags_code: int
+    delay: Delay | None = None
+    reconsume_times: int = 0
+    deliver_at: datetime | None = None
+    timer_id: uuid.UUID | None = None
+    entry: Entry | None = None
+
+    @property
+    def queue_offset(self) -> int | None:
+        """Its offset in its queue, once recorded; None while it is delayed."""
+        return self.entry.queue_offset if self.entry is not None and self.deliver_at is None else None
+
+
+async def publish(batch: Batch, publication: Publication) -> None:
+    """Makes a stored message visible now, at its delay level or at its time, counted from the batch's time.
+
+    Raises DelayIllegal when its time is too far ahead.
+    """
+    due = delays.due_at(publication.delay, batch.now)
+    if due <= batch.now:
+        publication.entry = _visible_now(publication)
+        batch.enqueue(publication.entry)
+    elif publication.delay is not None and publication.delay.level is not None:
+        publication.deliver_at = due
+        publication.entry = await _at_level(publication, publication.delay.level, due)
+        batch.enqueue(publication.entry)
+    else:
+        publication.deliver_at = due
+        publication.timer_id = new_id()
+        batch.insert(INSERT_TIMERS, _timer(publication, due))
+
+
+def _visible_now(publication: Publication) -> Entry:
+    return Entry(
+        topic_id=publication.topic_id,
+        queue_id=publication.queue_id,
+        log_segment=publication.log_segment,
+        log_offset=publication.log_offset,
+        tags_code=publication.tags_code,
+        reconsume_times=publication.reconsume_times,
+    )
+
+
+async def _at_level(publication: Publication, level: int, due: datetime) -> Entry:
+    """As in RocketMQ, level n waits in queue n-1 of the schedule topic, its tags code is the time of delivery in ms."""
+    schedule = await topics.own(topics.SCHEDULE, queues=level)
+    return Entry(
+        topic_id=schedule.id,
+        queue_id=level - 1,
+        log_segment=publication.log_segment,
+        log_offset=publication.log_offset,
+        # Rounded up: a message may be late by a part of a millisecond, never early.
+        tags_code=-int(-due.timestamp() * 1000 // 1),
+        reconsume_times=publication.reconsume_times,
+        real_topic_id=publication.topic_id,
+        real_queue_id=publication.queue_id,
+        real_tags_code=publication.tags_code,
+    )
+
+
+def _timer(publication: Publication, due: datetime) -> dict[str, object]:
+    return {
+        "id": publication.timer_id,
+        "due_at": due,
+        "message_id": publication.message_id,
+        "log_segment": publication.log_segment,
+        "log_offset": publication.log_offset,
+        "topic_id": publication.topic_id,
+        "queue_id": publication.queue_id,
+        "tags_code": publication.tags_code,
+        "reconsume_times": publication.reconsume_times,
+    }

@@ -1,0 +1,113 @@
+"""Plain sends: store a message and publish it, in one write."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling import delays, recalls
+from scheduling.publish import Publication, publish
+from store import groupcommit, intake
+from store.database import Row
+from store.errors import Refusal
+from store.groupcommit import Batch, Kind, Pending
+from store.intake import Accepted
+from store.log import Record
+from store.messages import Message
+from store.queues import tags_code_of
+
+
+@dataclass(slots=True)
+class Send:
+    """One message to be sent, and on each attempt to write it what it became."""
+
+    accepted: Accepted
+    record: Record | None = None
+    publication: Publication | None = None
+
+
+async def send(message: Message, traceparent: str | None = None) -> dict[str, Any]:
+    """Stores a message and makes it visible at once, or after its delay.
+
+    Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
+    first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now.
+    """
+    accepted = await intake.accept(message, traceparent=traceparent)
+    return await groupcommit.submit(SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body))
+
+
+class Sends(Kind[Send]):
+    """Sends are written in a batch: one append, one enqueue."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Send]]) -> None:
+        stored = await intake.stored_before(batch, [one.request.accepted for one in pending])
+        for one in pending:
+            accepted = one.request.accepted
+            if accepted.message_id in stored:
+                one.outcome = answer_repeat(accepted, stored[accepted.message_id])
+                continue
+            try:
+                delays.due_at(delays.of_message(accepted.message), batch.now)
+            except Refusal as refusal:
+                one.outcome = refusal
+                continue
+            one.request.record = accepted.record()
+            batch.append((one.request.record,))
+
+    async def place(self, batch: Batch, pending: list[Pending[Send]]) -> None:
+        for one in pending:
+            accepted, record = one.request.accepted, one.request.record
+            assert record is not None
+            one.request.publication = Publication(
+                message_id=accepted.message_id,
+                topic_id=accepted.topic.id,
+                queue_id=accepted.queue_id,
+                log_segment=batch.segment_id,
+                log_offset=record.log_offset,
+                tags_code=tags_code_of(accepted.message.tags),
+                delay=delays.of_message(accepted.message),
+            )
+            await publish(batch, one.request.publication)
+
+    async def record(self, batch: Batch, pending: list[Pending[Send]]) -> None:
+        for one in pending:
+            publication = one.request.publication
+            assert publication is not None
+            one.outcome = answer_sent(one.request.accepted, publication, batch.now)
+
+
+SENDS = Sends()
+
+
+def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetime) -> dict[str, Any]:
+    """The answer to a send that was stored now."""
+    answer: dict[str, Any] = {
+        "message_id": accepted.message_id,
+        "topic": accepted.topic.name,
+        "queue_id": publication.queue_id,
+        "queue_offset": publication.queue_offset,
+        "commit_log_offset": publication.log_offset,
+        "send_status": "SEND_OK",
+        "stored_at": stored_at,
+    }
+    if publication.deliver_at is not None:
+        answer["deliver_at"] = publication.deliver_at
+        answer["recall_handle"] = recalls.handle_of(publication)
+    return answer
+
+
+def answer_repeat(accepted: Accepted, stored: Row) -> dict[str, Any] | Refusal:
+    """The answer to a send whose id is stored already: the first answer, or the refusal of another message."""
+    try:
+        intake.judge_repeat(accepted, stored)
+    except Refusal as refusal:
+        return refusal
+    return {
+        "message_id": accepted.message_id,
+        "topic": accepted.topic.name,
+        "queue_id": stored.queue_id,
+        "queue_offset": stored.queue_offset,
+        "commit_log_offset": stored.log_offset,
+        "send_status": "SEND_OK",
+        "stored_at": stored.stored_at,
+        "duplicate": True,
+    }

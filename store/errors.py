@@ -1,0 +1,129 @@
+"""What the broker refuses, and why: one class per stable code, one sentence per refusal.
+
+The domain knows no HTTP; `mqbroker.errors` turns a refusal into a problem document.
+"""
+
+from typing import ClassVar
+
+
+class Refusal(Exception):
+    """A request that cannot be done. `detail` names the thing, its state and the way out."""
+
+    code: ClassVar[str] = "bad_request"
+
+    def __init__(self, detail: str, **extra: object) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.extra = extra
+
+
+class BadRequest(Refusal):
+    """The request is no well-formed JSON of the right shape."""
+
+
+class MessageIllegal(Refusal):
+    """A field of the message, or of the request about it, breaks a rule."""
+
+    code = "message_illegal"
+
+
+class MessageTooLarge(Refusal):
+    """The body is above MAX_MESSAGE_BYTES."""
+
+    code = "message_too_large"
+
+
+class PropertiesTooLarge(Refusal):
+    """Properties, tags and keys are too many or too long."""
+
+    code = "properties_too_large"
+
+
+class TopicIllegal(Refusal):
+    """The name is no topic name."""
+
+    code = "topic_illegal"
+
+
+class TopicForbidden(Refusal):
+    """The topic is the broker's own, or its permission does not allow this."""
+
+    code = "topic_forbidden"
+
+
+class TopicNotExist(Refusal):
+    """No topic has this name."""
+
+    code = "topic_not_exist"
+
+
+class GroupNotExist(Refusal):
+    """No group has this name."""
+
+    code = "group_not_exist"
+
+
+class QueueIllegal(Refusal):
+    """The topic has no such queue."""
+
+    code = "queue_illegal"
+
+
+class DelayIllegal(Refusal):
+    """The delay is above the maximum, or given in two ways."""
+
+    code = "delay_illegal"
+
+
+class BatchIllegal(Refusal):
+    """The messages cannot be sent as one batch."""
+
+    code = "batch_illegal"
+
+
+class FilterIllegal(Refusal):
+    """The filter is none that can be understood."""
+
+    code = "filter_illegal"
+
+
+class MessageIdReused(Refusal):
+    """The id was used for another message."""
+
+    code = "message_id_reused"
+
+
+class MessageNotFound(Refusal):
+    """No stored message has this id."""
+
+    code = "message_not_found"
+
+
+class OffsetOutOfRange(Refusal):
+    """The queue holds no such offset."""
+
+    code = "offset_out_of_range"
+
+
+class SystemBusy(Refusal):
+    """Too much is waiting, or the database is away; nothing was stored."""
+
+    code = "system_busy"
+
+
+class OutcomeUnknown(Refusal):
+    """The connection broke during the commit: stored or not, nobody can say yet. Repeating is safe."""
+
+    code = "outcome_unknown"
+
+
+class NoPermission(Refusal):
+    """The key lacks the scope."""
+
+    code = "no_permission"
+
+
+class Unauthenticated(Refusal):
+    """No key, or none that is known."""
+
+    code = "unauthenticated"

@@ -1,0 +1,295 @@
+"""Group commit: what is waiting in this process is written as one transaction, and each waiter is answered after it.
+
+One request per transaction per commit is what makes database queues slow. Nothing waits for company: a lone request goes
+at once, and while it is written the next batch gathers.
+"""
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+import psycopg
+from django.conf import settings
+from psycopg import errors as pg
+
+from store import database, log, queues, wakeups
+from store.database import Connection, Row
+from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.statements import Statement
+
+logger = logging.getLogger(__name__)
+
+Request = TypeVar("Request")
+
+# Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
+DONE_OVER = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+MAX_ATTEMPTS = 4
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+
+
+class Pending(Generic[Request]):
+    """One request that waits to be written, and what is to be answered once it is."""
+
+    __slots__ = ("future", "key", "kind", "outcome", "request", "size", "urgent")
+
+    def __init__(self, kind: "Kind[Request]", request: Request, key: Hashable, size: int, urgent: bool) -> None:
+        self.kind = kind
+        self.request = request
+        self.key = key
+        self.size = size
+        self.urgent = urgent
+        self.outcome: Any = None
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def resolve(self) -> None:
+        """Answers the waiter, unless it has gone away."""
+        if self.future.done():
+            return
+        if isinstance(self.outcome, Exception):
+            self.future.set_exception(self.outcome)
+        else:
+            self.future.set_result(self.outcome)
+
+
+class Batch:
+    """One transaction of the group commit while it is written."""
+
+    def __init__(self, connection: Connection, segment_id: int, now: datetime, *, again: bool) -> None:
+        self.connection = connection
+        self.segment_id = segment_id
+        self.now = now
+        # On a second attempt nothing may be taken for new without looking.
+        self.again = again
+        self.records: list[log.Record] = []
+        self.entries: list[queues.Entry] = []
+        self._rows: dict[Statement, list[dict[str, object]]] = {}
+
+    def append(self, records: Iterable[log.Record]) -> None:
+        """Has messages stored; their log offsets are known in `place`."""
+        self.records.extend(records)
+
+    def enqueue(self, entry: queues.Entry) -> None:
+        """Has a stored message made visible; its queue offset is known in `record`."""
+        self.entries.append(entry)
+
+    def insert(self, statement: Statement, row: dict[str, object]) -> None:
+        """Has a row written by a statement that takes its columns as arrays."""
+        self._rows.setdefault(statement, []).append(row)
+
+    async def read(self, statement: Statement, parameters: dict[str, Any]) -> Sequence[Row]:
+        """The rows of a statement within the batch's transaction."""
+        return await database.execute(self.connection, statement, parameters)
+
+    async def write_rows(self) -> None:
+        """Writes what `insert` has gathered, one statement per kind of row."""
+        gathered, self._rows = self._rows, {}
+        for statement, rows in gathered.items():
+            columns = {name: [row[name] for row in rows] for name in rows[0]}
+            await database.execute(self.connection, statement, {"segment_id": self.segment_id, **columns})
+
+
+class Kind(Generic[Request]):
+    """A kind of request that is written in batches, in three steps that all kinds of a batch take together.
+
+    Each step sees the requests of this kind and sets `outcome` of those it settles: an answer, or a Refusal.
+    A batch may be done over: a step must keep nothing between two calls, and change no request.
+    """
+
+    async def decide(self, batch: Batch, pending: list[Pending[Request]]) -> None:
+        """Locks and looks up what is concerned; has messages appended."""
+
+    async def place(self, batch: Batch, pending: list[Pending[Request]]) -> None:
+        """Log offsets are known: writes rows and publishes."""
+
+    async def record(self, batch: Batch, pending: list[Pending[Request]]) -> None:
+        """Queue offsets are known: writes what must hold them, and sets the answers."""
+
+
+class GroupCommit:
+    """The writer of one process: a bounded queue, and one connection that empties it batch by batch."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Pending[Any]] = deque()
+        self._ordinary: deque[Pending[Any]] = deque()
+        self._ordinary_keys: Counter[Hashable] = Counter()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._kinds: list[Kind[Any]] = []
+
+    async def submit(
+        self, kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
+    ) -> Any:
+        """Has a request written and gives its answer, after the commit.
+
+        Two requests of one key are never in one batch, and keep their order. `urgent` ones go before the others.
+        Raises the Refusal that the kind decided on; SystemBusy when too much waits or the database is away (nothing was
+        stored); OutcomeUnknown when the connection broke during the commit.
+        """
+        self._admit(size)
+        pending = Pending(kind, request, key, size, urgent)
+        # An end must not overtake the half it ends while that is still waiting here.
+        if urgent and not self._ordinary_keys[key]:
+            self._urgent.append(pending)
+        else:
+            self._ordinary.append(pending)
+            if key is not None:
+                self._ordinary_keys[key] += 1
+        self._bytes += size
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write_forever(), name="group commit")
+        return await pending.future
+
+    async def close(self) -> None:
+        """Writes what is waiting, then lets go of the connection."""
+        while self._urgent or self._ordinary:
+            await asyncio.sleep(0.01)
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._disconnect()
+
+    def waiting(self) -> int:
+        """Requests that wait to be written."""
+        return len(self._urgent) + len(self._ordinary)
+
+    def _admit(self, size: int) -> None:
+        if self.waiting() >= settings.GROUP_COMMIT_MAX_WAITING:
+            raise SystemBusy(
+                f"{self.waiting()} requests wait to be written: nothing was stored, try again in a second."
+            )
+        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+
+    async def _write_forever(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while batch := self._take():
+                await self._write(batch)
+                for pending in batch:
+                    pending.resolve()
+
+    def _take(self) -> list[Pending[Any]]:
+        taken: list[Pending[Any]] = []
+        keys: set[Hashable] = set()
+        self._take_from(self._urgent, taken, keys)
+        self._take_from(self._ordinary, taken, keys)
+        self._bytes -= sum(pending.size for pending in taken)
+        return taken
+
+    def _take_from(self, waiting: deque[Pending[Any]], taken: list[Pending[Any]], keys: set[Hashable]) -> None:
+        size = sum(pending.size for pending in taken)
+        left: list[Pending[Any]] = []
+        while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
+            pending = waiting.popleft()
+            if pending.key is not None and pending.key in keys:
+                left.append(pending)
+                continue
+            keys.add(pending.key)
+            size += pending.size
+            taken.append(pending)
+            if waiting is self._ordinary and pending.key is not None:
+                self._ordinary_keys[pending.key] -= 1
+                if not self._ordinary_keys[pending.key]:
+                    del self._ordinary_keys[pending.key]
+        waiting.extendleft(reversed(left))
+
+    async def _write(self, pending: list[Pending[Any]]) -> None:
+        """Writes a batch; where one request spoils it, writes it in halves until only that one is left out."""
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                return await self._attempt(pending, again=attempt > 0)
+            except DONE_OVER as problem:
+                last: Exception = problem
+            except psycopg.OperationalError as problem:
+                return settle(pending, database.away(problem))
+            except OutcomeUnknown as unknown:
+                return settle(pending, unknown)
+            except (psycopg.Error, ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as problem:
+                last = problem
+                break
+        await self._isolate(pending, last)
+
+    async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
+        if len(pending) > 1:
+            middle = len(pending) // 2
+            await self._write(pending[:middle])
+            await self._write(pending[middle:])
+        elif isinstance(problem, DONE_OVER):
+            settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
+        else:
+            logger.error("a request could not be written", exc_info=problem, extra={"kind": type(pending[0].kind)})
+            settle(pending, problem)
+
+    async def _attempt(self, pending: list[Pending[Any]], *, again: bool) -> None:
+        connection = await self._connected()
+        by_kind: dict[Kind[Any], list[Pending[Any]]] = {}
+        for one in pending:
+            one.outcome = None
+            by_kind.setdefault(one.kind, []).append(one)
+        # Every batch takes its locks in the same order of kinds.
+        kinds = sorted(by_kind, key=lambda kind: type(kind).__name__)
+        try:
+            batch = Batch(connection, *await log.join(connection), again=again)
+            await self._steps(batch, [(kind, by_kind[kind]) for kind in kinds])
+        except BaseException:
+            await self._abandon(connection)
+            raise
+        await self._commit(connection)
+        wakeups.visible(batch.entries)
+
+    async def _steps(self, batch: Batch, work: list[tuple[Kind[Any], list[Pending[Any]]]]) -> None:
+        for kind, pending in work:
+            await kind.decide(batch, pending)
+        if batch.records:
+            await log.append(batch.connection, batch.segment_id, batch.records)
+        for kind, pending in work:
+            await kind.place(batch, [one for one in pending if one.outcome is None])
+        await batch.write_rows()
+        if batch.entries:
+            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
+        for kind, pending in work:
+            await kind.record(batch, [one for one in pending if one.outcome is None])
+        await batch.write_rows()
+
+    async def _commit(self, connection: Connection) -> None:
+        try:
+            await connection.execute(b"COMMIT")
+        except psycopg.OperationalError as problem:
+            await self._disconnect()
+            raise OutcomeUnknown(
+                "The database connection broke during the commit: stored or not is unknown. "
+                "Repeating the request with the same ids is safe."
+            ) from problem
+
+    async def _abandon(self, connection: Connection) -> None:
+        try:
+            await connection.rollback()
+        except psycopg.Error:
+            await self._disconnect()
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await database.connect("mqbroker-writer")
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
+    """Gives every request of a batch that was not written the same outcome."""
+    for one in pending:
+        one.outcome = refusal
+
+
+writer = GroupCommit()
+submit = writer.submit

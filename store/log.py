@@ -1,0 +1,83 @@
+"""The commit log: every stored message, once."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from store import database
+from store.database import Connection, Row
+from store.statements import Statement
+
+# Writers of the log hold this advisory lock together; whoever holds it alone knows that no append is under way.
+APPENDERS_LOCK = 0x6D71_6C6F_6700
+
+APPEND_MESSAGES = Statement(__file__, "append_messages")
+FIND_MESSAGES = Statement(__file__, "find_messages")
+JOIN_WRITERS = Statement(__file__, "join_writers")
+OPEN_SEGMENT = Statement(__file__, "open_segment")
+
+
+@dataclass(slots=True)
+class Record:
+    """A message on its way into the commit log; the append gives it its log offset."""
+
+    topic_id: int
+    queue_id: int
+    message_id: uuid.UUID
+    body: bytes
+    body_form: str
+    born_at: datetime | None = None
+    transaction_id: uuid.UUID | None = None
+    producer_group_id: int | None = None
+    tags: str | None = None
+    keys: str | None = None
+    sharding_key: str | None = None
+    traceparent: str | None = None
+    properties: bytes | None = None
+    log_offset: int = -1
+
+
+COLUMNS = (
+    "born_at",
+    "topic_id",
+    "queue_id",
+    "message_id",
+    "transaction_id",
+    "producer_group_id",
+    "tags",
+    "keys",
+    "sharding_key",
+    "traceparent",
+    "properties",
+    "body",
+    "body_form",
+)
+
+
+async def join(connection: Connection) -> tuple[int, datetime]:
+    """Begins a transaction of a writer of the log: the open segment, and the database's time."""
+    async with connection.pipeline():
+        await connection.execute("BEGIN")
+        await connection.execute(JOIN_WRITERS.text.encode(), {"key": APPENDERS_LOCK})
+        cursor = await connection.execute(OPEN_SEGMENT.text.encode())
+        rows = await cursor.fetchall()
+    return rows[0].id, rows[0].now
+
+
+async def append(connection: Connection, segment_id: int, records: Sequence[Record]) -> None:
+    """Appends the records in order and tells each its log offset.
+
+    Raises psycopg's UniqueViolation when another process stored one of the ids since they were looked for.
+    """
+    parameters: dict[str, object] = {name: [getattr(record, name) for record in records] for name in COLUMNS}
+    rows = await database.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **parameters})
+    offsets = {row.message_id: row.log_offset for row in rows}
+    for record in records:
+        record.log_offset = offsets[record.message_id]
+
+
+async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Row]:
+    """The stored messages among these ids, each with its first entry."""
+    rows = await database.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
+    return {row.message_id: row for row in rows}

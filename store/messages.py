@@ -1,0 +1,171 @@
+"""What a message is: its fields, the rules they obey and how it is given out again."""
+
+import base64
+import re
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from django.conf import settings
+
+from store import errors
+
+MAX_PROPERTIES = 128
+MAX_PROPERTIES_BYTES = 16 * 1024
+MAX_SHARDING_KEY = 64
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+BLANK = re.compile(r"\s")
+
+# Names that RocketMQ's brokers and clients give a meaning of their own (its MessageConst): a property of the same name
+# would be taken for it by whoever reads the message there.
+RESERVED_PROPERTIES = frozenset(
+    """
+    KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
+    ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY
+    EXTEND_UNIQ_INFO MAX_RECONSUME_TIMES CONSUME_START_TIME TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_PREPARED_OFFSET
+    TRANSACTION_CHECK_TIMES CHECK_IMMUNITY_TIME_IN_SECONDS SHARDING_KEY __SHARDINGKEY __STARTDELIVERTIME __transactionId__
+    TIMER_DELIVER_MS TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS
+    TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL TIMER_LOG_TIME INNER_NUM INNER_BASE DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID
+    POP_CK POP_CK_OFFSET 1ST_POP_TIME CLUSTER INSTANCE_ID CORRELATION_ID REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME
+    """.split()
+)
+
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+    """A message as its producer sends it. `judge` holds it to the rules of the API."""
+
+    topic: str = ""
+    body: str | None = None
+    body_base64: str | None = None
+    message_id: uuid.UUID | None = None
+    tags: str | None = None
+    keys: list[str] | None = None
+    properties: dict[str, str] | None = None
+    sharding_key: str | None = None
+    queue_id: int | None = None
+    delay_level: int | None = None
+    delay_seconds: float | None = None
+    deliver_at: Time | None = None
+    born_at: Time | None = None
+
+
+def body_of(message: Message) -> bytes:
+    """The message's bytes.
+
+    Raises MessageIllegal unless exactly one of body and body_base64 is there, is readable and is not empty;
+    MessageTooLarge above MAX_MESSAGE_BYTES.
+    """
+    if (message.body is None) == (message.body_base64 is None):
+        raise errors.MessageIllegal("A message has exactly one of body and body_base64: give one of them.")
+    if message.body is not None:
+        body = message.body.encode()
+    else:
+        body = _from_base64(message.body_base64 or "")
+    if not body:
+        raise errors.MessageIllegal("The body is empty: give at least one byte.")
+    if len(body) > settings.MAX_MESSAGE_BYTES:
+        raise errors.MessageTooLarge(f"The body has {len(body)} bytes, the limit is {settings.MAX_MESSAGE_BYTES}.")
+    return body
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as problem:
+        raise errors.MessageIllegal(f"body_base64 is no base64 ({problem}): use the standard alphabet.") from problem
+
+
+def judge(message: Message) -> None:
+    """Holds the message's fields to the rules of the API; the topic is judged by `topics`.
+
+    Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, naming the field and what would be right.
+    """
+    size = 0
+    if message.tags is not None:
+        size += _judge_tags(message.tags)
+    if message.keys is not None:
+        size += sum(map(_judge_key, message.keys))
+    if message.properties is not None:
+        size += _judge_properties(message.properties)
+    if size > MAX_PROPERTIES_BYTES:
+        raise errors.PropertiesTooLarge(
+            f"Properties, tags and keys have {size} bytes together, the limit is {MAX_PROPERTIES_BYTES}."
+        )
+    if message.sharding_key is not None:
+        _judge_sharding_key(message.sharding_key)
+    _judge_delay(message)
+
+
+def _judge_tags(tags: str) -> int:
+    if not tags.strip() or "|" in tags or CONTROL.search(tags):
+        raise errors.MessageIllegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
+    return len(tags.encode())
+
+
+def _judge_key(key: str) -> int:
+    if not key or BLANK.search(key) or CONTROL.search(key):
+        raise errors.MessageIllegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
+    return len(key.encode())
+
+
+def _judge_properties(properties: dict[str, str]) -> int:
+    if len(properties) > MAX_PROPERTIES:
+        raise errors.PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
+    reserved = RESERVED_PROPERTIES.intersection(properties)
+    if reserved:
+        raise errors.MessageIllegal(f"The property {min(reserved)} is reserved by the broker: use another name.")
+    if "" in properties:
+        raise errors.MessageIllegal("A property has an empty name: give it one.")
+    return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
+
+
+def _judge_sharding_key(key: str) -> None:
+    if not key.strip() or len(key) > MAX_SHARDING_KEY or CONTROL.search(key):
+        raise errors.MessageIllegal(
+            f"sharding_key {key[:80]!r} cannot be used: 1 to {MAX_SHARDING_KEY} characters, not blank, none of control."
+        )
+
+
+def _judge_delay(message: Message) -> None:
+    if message.delay_level is None and message.delay_seconds is None and message.deliver_at is None:
+        return
+    given = [
+        name
+        for name in ("delay_level", "delay_seconds", "deliver_at")
+        if getattr(message, name) not in (None, 0 if name == "delay_level" else None)
+    ]
+    if len(given) > 1:
+        raise errors.DelayIllegal(f"{' and '.join(given)} are given together: give at most one of them.")
+    if (message.delay_level or 0) < 0:
+        raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
+    if (message.delay_seconds or 0) < 0:
+        raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")
+    if (message.delay_seconds or 0) > settings.MAX_TIMER_DELAY_SECONDS:
+        raise errors.DelayIllegal(
+            f"delay_seconds {message.delay_seconds} is above the maximum of {settings.MAX_TIMER_DELAY_SECONDS}."
+        )
+
+
+def given_out(row: Any, topic: str) -> dict[str, object]:
+    """A stored message as the API gives it out: the fields that were set, under the names of the request.
+
+    `row` has the columns of the commit log; `topic` is the name of its topic.
+    """
+    message: dict[str, object] = {"message_id": row.message_id, "topic": topic}
+    if row.body_form == "text":
+        message["body"] = row.body.decode()
+    else:
+        message["body_base64"] = base64.b64encode(row.body).decode()
+    for name in ("tags", "keys", "sharding_key", "transaction_id", "traceparent"):
+        value = getattr(row, name)
+        if value is not None:
+            message[name] = value
+    if row.properties is not None:
+        message["properties"] = msgspec.json.decode(row.properties)
+    message["born_at"] = row.born_at or row.stored_at
+    message["stored_at"] = row.stored_at
+    message["commit_log_offset"] = row.log_offset
+    return message

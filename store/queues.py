@@ -1,0 +1,93 @@
+"""Consume queues: the entries that make stored messages visible, at dense offsets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+from store import database
+from store.database import Connection, Row
+from store.statements import Statement
+
+ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries")
+LOCK_QUEUES = Statement(__file__, "lock_queues")
+QUEUE_BOUNDS = Statement(__file__, "queue_bounds")
+READ_ENTRIES = Statement(__file__, "read_entries")
+
+
+@dataclass(slots=True)
+class Entry:
+    """What makes a stored message visible in a queue; the enqueue gives it its queue offset.
+
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ fields say where it goes then.
+    """
+
+    topic_id: int
+    queue_id: int
+    log_segment: int
+    log_offset: int
+    tags_code: int
+    reconsume_times: int = 0
+    real_topic_id: int | None = None
+    real_queue_id: int | None = None
+    real_tags_code: int | None = None
+    queue_offset: int = -1
+
+
+COLUMNS = (
+    "topic_id",
+    "queue_id",
+    "log_segment",
+    "log_offset",
+    "tags_code",
+    "reconsume_times",
+    "real_topic_id",
+    "real_queue_id",
+    "real_tags_code",
+)
+
+
+def tags_code_of(tags: str | None) -> int:
+    """The hash by which a reader can pass over entries of other tags; 0 for no tags."""
+    return crc32(tags.encode()) if tags else 0
+
+
+async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Entry]) -> None:
+    """Extends the entries' queues in the order given and tells each entry its queue offset.
+
+    Must be the last taker of locks in its transaction: queues are locked in sorted order, after everything else.
+    """
+    queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
+    locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
+    parameters: dict[str, object] = {name: [getattr(entry, name) for entry in entries] for name in COLUMNS}
+    async with connection.pipeline():
+        await connection.execute(LOCK_QUEUES.text.encode(), locked)
+        cursor = await connection.execute(
+            ENQUEUE_ENTRIES.text.encode(),
+            {
+                "segment_id": segment_id,
+                "locked_topic_id": locked["topic_id"],
+                "locked_queue_id": locked["queue_id"],
+                **parameters,
+            },
+        )
+        rows = await cursor.fetchall()
+    # Within a queue the rows come back in the order given, so the n-th row of a queue is its n-th entry.
+    offsets: dict[tuple[int, int], list[int]] = {queue: [] for queue in queues}
+    for row in rows:
+        offsets[row.topic_id, row.queue_id].append(row.queue_offset)
+    following = {queue: iter(sorted(found)) for queue, found in offsets.items()}
+    for entry in entries:
+        entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
+
+
+async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int) -> Sequence[Row]:
+    """The entries of a queue from an offset on, with their messages, in order; `max_entries` at most."""
+    return await database.read(
+        READ_ENTRIES,
+        {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries},
+    )
+
+
+async def bounds(topic_id: int, queues: int) -> Sequence[Row]:
+    """Per queue of a topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
+    return await database.read(QUEUE_BOUNDS, {"topic_id": topic_id, "queues": queues})

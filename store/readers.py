@@ -1,0 +1,56 @@
+"""Readers of queues and how far they have come: consumer groups, and the scheduler as reader 0."""
+
+from collections.abc import Sequence
+
+from store.database import Row
+from store.groupcommit import Batch
+from store.statements import Statement
+
+FIND_POSITIONS = Statement(__file__, "find_positions")
+INSERT_PROGRESS = Statement(__file__, "insert_progress")
+LOCK_READERS = Statement(__file__, "lock_readers")
+READ_QUEUES = Statement(__file__, "read_queues")
+
+SCHEDULER = 0
+
+
+async def lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> None:
+    """Makes this transaction the only one that moves the reader in these (topic, queue) pairs."""
+    keys = sorted({_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues})
+    await batch.read(LOCK_READERS, {"keys": keys})
+
+
+def _lock_key(reader_id: int, topic_id: int, queue_id: int) -> int:
+    """A key of its own per reader and queue in 64 bits; two that share one only wait for each other."""
+    return (reader_id & 0xFFFFF) << 42 | (topic_id & 0xFFFFFF) << 18 | (queue_id & 0x3FFFF)
+
+
+async def positions(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> Sequence[Row]:
+    """Per queue: next_offset and move (None where the reader has never read), min_offset and max_offset."""
+    return await batch.read(FIND_POSITIONS, {"reader_id": reader_id, **_columns(queues)})
+
+
+async def read(
+    batch: Batch, queues: Sequence[tuple[int, int]], from_offsets: Sequence[int], max_entries: int
+) -> Sequence[Row]:
+    """The entries of several queues with their messages, each from its offset on; `max_entries` per queue at most."""
+    asked = {"from_offset": list(from_offsets), "max_entries": max_entries, **_columns(queues)}
+    return await batch.read(READ_QUEUES, asked)
+
+
+def move(batch: Batch, reader_id: int, queue: tuple[int, int], move_no: int, next_offset: int) -> None:
+    """Has the reader's new position recorded."""
+    batch.insert(
+        INSERT_PROGRESS,
+        {
+            "reader_id": reader_id,
+            "topic_id": queue[0],
+            "queue_id": queue[1],
+            "move": move_no,
+            "next_offset": next_offset,
+        },
+    )
+
+
+def _columns(queues: Sequence[tuple[int, int]]) -> dict[str, object]:
+    return {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}

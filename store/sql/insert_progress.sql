@@ -1,0 +1,8 @@
+-- Record where readers stand now. The move follows the one that was read under the reader's lock: if it is there already,
+-- somebody moved without the lock, and the statement fails instead of losing or repeating messages.
+INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
+SELECT %(segment_id)s, p.reader_id, p.topic_id, p.queue_id, p.move, p.next_offset, now()
+FROM unnest(
+    %(reader_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(move)b::bigint [],
+    %(next_offset)b::bigint []
+) AS p (reader_id, topic_id, queue_id, move, next_offset)

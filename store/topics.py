@@ -1,0 +1,127 @@
+"""Topics by name and id, remembered for a moment by each process."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from store import database, errors
+from store.statements import Statement
+
+FIND_TOPIC = Statement(__file__, "find_topic")
+FIND_TOPICS = Statement(__file__, "find_topics")
+CREATE_TOPIC = Statement(__file__, "create_topic")
+
+NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
+RETRY_PREFIX = "%RETRY%"
+DEAD_LETTER_PREFIX = "%DLQ%"
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
+SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"))
+
+# A change of a topic by another process is seen after this at the latest.
+BELIEVED_SECONDS = 2.0
+MAX_REMEMBERED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What the message path needs to know of a topic."""
+
+    id: int
+    name: str
+    queues: int
+    permission: str
+
+
+_by_name: dict[str, tuple[float, TopicFacts]] = {}
+_names: dict[int, str] = {}
+
+
+def is_system(name: str) -> bool:
+    """Whether the topic is the broker's own: nobody sends to it."""
+    return name in SYSTEM or name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
+
+
+def judge_name(name: str) -> None:
+    """Raises TopicIllegal unless the name is one that a topic may have."""
+    if not NAME.fullmatch(name):
+        raise errors.TopicIllegal(
+            f"topic {name[:140]!r} is no topic name: 1 to 127 letters, digits and any of % | _ -."
+        )
+
+
+async def for_sending(name: str) -> TopicFacts:
+    """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on.
+
+    Raises TopicIllegal, TopicForbidden (the broker's own, or not writable) or TopicNotExist.
+    """
+    judge_name(name)
+    if is_system(name):
+        raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
+    topic = await _find(name) or await _create(name)
+    if "w" not in topic.permission:
+        raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it takes no messages.")
+    return topic
+
+
+async def for_reading(name: str) -> TopicFacts:
+    """The topic that a consumer reads.
+
+    Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist.
+    """
+    judge_name(name)
+    topic = await _find(name)
+    if topic is None:
+        raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+    if "r" not in topic.permission:
+        raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it is not read.")
+    return topic
+
+
+async def own(name: str, queues: int) -> TopicFacts:
+    """A topic with at least so many queues: made when it is missing, grown when it has fewer."""
+    topic = await _find(name)
+    if topic is None or topic.queues < queues:
+        forget(name)
+        await database.read(CREATE_TOPIC, {"name": name, "queues": queues})
+        topic = await _find(name)
+    assert topic is not None
+    return topic
+
+
+async def names(ids: set[int]) -> dict[int, str]:
+    """The names of topics by their ids; a topic never changes its name."""
+    missing = ids.difference(_names)
+    if missing:
+        for row in await database.read(FIND_TOPICS, {"ids": list(missing)}):
+            _names[row.id] = row.name
+    return {id_: _names.get(id_, f"(deleted topic {id_})") for id_ in ids}
+
+
+def forget(name: str) -> None:
+    """Drops what this process remembers of a topic: it was just changed here."""
+    _by_name.pop(name, None)
+
+
+async def _find(name: str) -> TopicFacts | None:
+    known = _by_name.get(name)
+    if known is not None and known[0] > time.monotonic():
+        return known[1]
+    rows = await database.read(FIND_TOPIC, {"name": name})
+    return _remember(TopicFacts(*rows[0])) if rows else None
+
+
+async def _create(name: str) -> TopicFacts:
+    if not settings.AUTO_CREATE_TOPICS:
+        raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+    return await own(name, settings.DEFAULT_QUEUES)
+
+
+def _remember(topic: TopicFacts) -> TopicFacts:
+    if len(_by_name) >= MAX_REMEMBERED:
+        _by_name.clear()
+    _by_name[topic.name] = (time.monotonic() + BELIEVED_SECONDS, topic)
+    _names[topic.id] = topic.name
+    return topic

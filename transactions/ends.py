@@ -1,0 +1,226 @@
+"""Ends: the one decision that each transaction gets, whoever gives it."""
+
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from scheduling.delays import Delay
+from scheduling.publish import Publication, publish
+from store import groupcommit
+from store.arrays import literal
+from store.database import Row
+from store.errors import Refusal
+from store.groupcommit import Batch, Kind, Pending
+from store.statements import Statement
+from transactions import groups
+from transactions.errors import (
+    CommitLogOffsetWrong,
+    ProducerGroupWrong,
+    TransactionDiscarded,
+    TransactionEnded,
+    TransactionNotFound,
+)
+from transactions.halves import FIND_TRANSACTIONS
+
+END_HALVES = Statement(__file__, "end_halves")
+INSERT_OPERATIONS = Statement(__file__, "insert_operations")
+
+STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
+MAX_REMARK = 1000
+# No group has this id: an end that names a group nobody knows finds no half message of it.
+UNKNOWN_GROUP = -1
+
+
+class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet."""
+
+    producer_group: str
+    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+    from_transaction_check: bool = False
+    commit_log_offset: int | None = None
+    remark: str | None = None
+
+
+@dataclass(slots=True)
+class End:
+    """One decision to be written, and on each attempt what it ended.
+
+    `decided_by` is producer, check, operator or limit. `group_id` is None where the decision is the broker's own.
+    """
+
+    transaction_id: uuid.UUID
+    decision: str
+    decided_by: str
+    group_id: int | None
+    log_offset: int | None = None
+    remark: str | None = None
+    discarded: bool = False
+    half: Row | None = None
+    publications: list[Publication] = field(default_factory=list)
+
+
+async def end(transaction_id: uuid.UUID, request: EndTransaction) -> dict[str, Any]:
+    """Ends a transaction for its producer: the first decision wins.
+
+    Answers the fields of POST /v1/transactions/{id}/end, the same again for the same decision. Raises, in this order,
+    TransactionNotFound, ProducerGroupWrong, CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded.
+    """
+    group = await groups.find(request.producer_group)
+    return await decide(
+        End(
+            transaction_id=transaction_id,
+            decision=request.state,
+            decided_by="check" if request.from_transaction_check else "producer",
+            group_id=group.id if group is not None else UNKNOWN_GROUP,
+            log_offset=request.commit_log_offset,
+            remark=clip(request.remark),
+        )
+    )
+
+
+async def decide(end: End) -> dict[str, Any]:
+    """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
+    answer: dict[str, Any] = await groupcommit.submit(ENDS, end, key=end.transaction_id, urgent=True)
+    return answer
+
+
+def clip(remark: str | None) -> str | None:
+    """A remark as it can be kept: not too long, without the NUL that a text column refuses."""
+    return None if remark is None else remark.replace("\x00", "")[:MAX_REMARK]
+
+
+class Ends(Kind[End]):
+    """Ends are written in a batch: one delete decides them all, then their messages are published together."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[End]]) -> None:
+        deciding = [one.request for one in pending if one.request.decision in STATE_AFTER]
+        halves = await self._delete(batch, deciding) if deciding else {}
+        for one in pending:
+            one.request.half = halves.get(one.request.transaction_id)
+        left = [one for one in pending if one.request.half is None]
+        if left:
+            await self._judge(batch, left)
+
+    async def _delete(self, batch: Batch, ends: list[End]) -> dict[uuid.UUID, Row]:
+        rows = await batch.read(
+            END_HALVES,
+            {
+                "transaction_id": [end.transaction_id for end in ends],
+                "group_id": [end.group_id for end in ends],
+                "log_offset": [end.log_offset for end in ends],
+                "discarded": [end.discarded for end in ends],
+            },
+        )
+        return {row.transaction_id: row for row in rows}
+
+    async def _judge(self, batch: Batch, left: list[Pending[End]]) -> None:
+        """Those that ended nothing: repeats of the decision, UNKNOWN, or wrong. A new statement sees who won."""
+        rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.request.transaction_id for one in left]})
+        known = {row.transaction_id: row for row in rows}
+        for one in left:
+            transaction = known.get(one.request.transaction_id)
+            one.outcome = _judge(one.request, transaction)
+            if transaction is not None and one.request.decision == "UNKNOWN" and isinstance(one.outcome, dict):
+                batch.insert(INSERT_OPERATIONS, operation(one.request, transaction, None))
+
+    async def place(self, batch: Batch, pending: list[Pending[End]]) -> None:
+        for one in pending:
+            one.request.publications = _publications(one.request)
+            for publication in one.request.publications:
+                await publish(batch, publication)
+
+    async def record(self, batch: Batch, pending: list[Pending[End]]) -> None:
+        for one in pending:
+            end, half = one.request, one.request.half
+            assert half is not None
+            offsets = [publication.queue_offset for publication in end.publications] or None
+            batch.insert(INSERT_OPERATIONS, operation(end, half, offsets))
+            one.outcome = _answer(STATE_AFTER[end.decision], half, offsets)
+
+
+ENDS = Ends()
+
+
+def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
+    """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
+    if transaction is None:
+        return TransactionNotFound(
+            f"There is no transaction {end.transaction_id}: it was never stored, or its segment is gone. "
+            "If its half message is still on the way, repeat the end after its answer."
+        )
+    if end.group_id is not None and transaction.producer_group_id != end.group_id:
+        return ProducerGroupWrong(
+            f"The producer group wrong: transaction {end.transaction_id} belongs to another group; name that one."
+        )
+    if end.log_offset is not None and end.log_offset not in transaction.log_offsets:
+        return CommitLogOffsetWrong(
+            f"The commit log offset wrong: transaction {end.transaction_id} is at {transaction.log_offsets[0]}."
+        )
+    return _judge_state(end, transaction)
+
+
+def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
+    if transaction.state == "DISCARDED":
+        return TransactionDiscarded(
+            f"Transaction {end.transaction_id} was discarded after {transaction.check_times} checks: "
+            "an operator can resume or resolve it at /v1/discarded."
+        )
+    if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
+        return _answer(transaction.state, transaction, transaction.queue_offsets)
+    return TransactionEnded(
+        f"Transaction {end.transaction_id} is {transaction.state} already, by {transaction.decided_by}: "
+        f"{end.decision} comes too late."
+    )
+
+
+def _publications(end: End) -> list[Publication]:
+    half = end.half
+    if half is None or end.decision != "COMMIT":
+        return []
+    delays = half.delays or [None] * len(half.message_ids)
+    return [
+        Publication(
+            message_id=half.message_ids[place],
+            topic_id=half.topic_ids[place],
+            queue_id=half.queue_ids[place],
+            log_segment=half.log_segment,
+            log_offset=half.log_offsets[place],
+            tags_code=half.tags_codes[place],
+            delay=msgspec.convert(delays[place], Delay) if delays[place] else None,
+        )
+        for place in range(len(half.message_ids))
+    ]
+
+
+def operation(end: End, transaction: Row, queue_offsets: list[int | None] | None) -> dict[str, object]:
+    """The record of what was said of a transaction, for INSERT_OPERATIONS."""
+    return {
+        "transaction_id": end.transaction_id,
+        "producer_group_id": transaction.producer_group_id,
+        "decision": end.decision,
+        "decided_by": end.decided_by,
+        "check_times": transaction.check_times,
+        "stored_at": transaction.stored_at,
+        "log_segment": transaction.log_segment,
+        "log_offsets": literal(transaction.log_offsets),
+        "message_ids": literal(transaction.message_ids),
+        "topic_ids": literal(transaction.topic_ids),
+        "queue_ids": literal(transaction.queue_ids),
+        "queue_offsets": None if queue_offsets is None else literal(queue_offsets),
+        "remark": end.remark,
+    }
+
+
+def _answer(state: str, transaction: Row, queue_offsets: list[int | None] | None) -> dict[str, Any]:
+    offsets = queue_offsets or [None] * len(transaction.message_ids)
+    messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)
+    return {
+        "transaction_id": transaction.transaction_id,
+        "state": state,
+        "messages": [
+            {"message_id": message_id, "queue_id": queue_id, "queue_offset": offset}
+            for message_id, queue_id, offset in messages
+        ],
+    }

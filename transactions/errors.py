@@ -1,0 +1,45 @@
+"""What transactions refuse."""
+
+from store.errors import Refusal
+
+
+class TransactionNotFound(Refusal):
+    """No transaction has this id, or its segment is gone."""
+
+    code = "transaction_not_found"
+
+
+class TransactionsRejected(Refusal):
+    """Half messages are refused by setting or for the group (RocketMQ's rejectTransactionMessage)."""
+
+    code = "transactions_rejected"
+
+
+class ProducerGroupWrong(Refusal):
+    """The transaction belongs to another producer group."""
+
+    code = "producer_group_wrong"
+
+
+class CommitLogOffsetWrong(Refusal):
+    """The offset is not that of the transaction's message."""
+
+    code = "commit_log_offset_wrong"
+
+
+class TransactionEnded(Refusal):
+    """The opposite decision was made before."""
+
+    code = "transaction_ended"
+
+
+class TransactionDiscarded(Refusal):
+    """The checks were given up; only an operator decides it now."""
+
+    code = "transaction_discarded"
+
+
+class RateLimited(Refusal):
+    """The producer group has too many undecided transactions."""
+
+    code = "rate_limited"

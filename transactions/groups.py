@@ -1,0 +1,107 @@
+"""Producer groups by name, remembered for a moment by each process."""
+
+import re
+import time
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from store import database
+from store.errors import GroupNotExist, MessageIllegal
+from store.statements import Statement
+from transactions.errors import RateLimited, TransactionsRejected
+
+FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group")
+CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
+FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name")
+COUNT_UNDECIDED = Statement(__file__, "count_undecided")
+
+NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
+BELIEVED_SECONDS = 2.0
+MAX_REMEMBERED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFacts:
+    """What the message path needs to know of a producer group."""
+
+    id: int
+    name: str
+    reject_transaction_message: bool
+    max_undecided: int | None
+    checks_paused: bool
+
+
+_by_name: dict[str, tuple[float, GroupFacts]] = {}
+_undecided: dict[int, tuple[float, int]] = {}
+
+
+def judge_name(name: str) -> None:
+    """Raises MessageIllegal unless the name is one that a group may have."""
+    if not NAME.fullmatch(name):
+        raise MessageIllegal(f"producer_group {name[:140]!r} is no group name: 1 to 127 letters, digits and % | _ -.")
+
+
+async def for_producing(name: str) -> GroupFacts:
+    """The group that begins a transaction; made at its first use where AUTO_CREATE_TOPICS is on.
+
+    Raises GroupNotExist, TransactionsRejected, or RateLimited when it has too many undecided transactions.
+    """
+    judge_name(name)
+    group = await find(name) or await _create(name)
+    if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
+        raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
+    await _judge_undecided(group)
+    return group
+
+
+async def find(name: str) -> GroupFacts | None:
+    """The group of this name, or None."""
+    known = _by_name.get(name)
+    if known is not None and known[0] > time.monotonic():
+        return known[1]
+    rows = await database.read(FIND_PRODUCER_GROUP, {"name": name})
+    if not rows:
+        return None
+    if len(_by_name) >= MAX_REMEMBERED:
+        _by_name.clear()
+    group = GroupFacts(*rows[0])
+    _by_name[name] = (time.monotonic() + BELIEVED_SECONDS, group)
+    return group
+
+
+async def name(group_id: int) -> str:
+    """The name of a group by its id."""
+    rows = await database.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
+    return str(rows[0].name) if rows else f"(deleted producer group {group_id})"
+
+
+def forget(name: str) -> None:
+    """Drops what this process remembers of a group: it was just changed here."""
+    _by_name.pop(name, None)
+
+
+async def _create(name: str) -> GroupFacts:
+    if not settings.AUTO_CREATE_TOPICS:
+        raise GroupNotExist(f"There is no producer group {name}: PUT /v1/producer-groups/{name} makes it.")
+    await database.read(CREATE_PRODUCER_GROUP, {"name": name})
+    group = await find(name)
+    assert group is not None
+    return group
+
+
+async def _judge_undecided(group: GroupFacts) -> None:
+    """Counts at most to the limit and at most each BELIEVED_SECONDS: the limit guards the store, not an account."""
+    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
+    known = _undecided.get(group.id)
+    if known is None or known[0] < time.monotonic():
+        rows = await database.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
+        # A large count costs the more, and changes the less in a second.
+        known = (time.monotonic() + (BELIEVED_SECONDS if rows[0].undecided > 1000 else 0.2), rows[0].undecided)
+        if len(_undecided) >= MAX_REMEMBERED:
+            _undecided.clear()
+        _undecided[group.id] = known
+    if known[1] >= limit:
+        raise RateLimited(
+            f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
+        )

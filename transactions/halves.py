@@ -1,0 +1,243 @@
+"""Half messages: stored, durable, and seen by no consumer until their transaction is committed."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from django.conf import settings
+
+from scheduling import delays
+from store import database, groupcommit, intake
+from store.arrays import literal
+from store.database import Row
+from store.errors import BatchIllegal, DelayIllegal, MessageIdReused, MessageIllegal, Refusal
+from store.groupcommit import Batch, Kind, Pending
+from store.ids import new_id
+from store.intake import Accepted
+from store.log import Record
+from store.messages import Message
+from store.queues import tags_code_of
+from store.statements import Statement
+from transactions import endpoints, groups
+
+FIND_TRANSACTIONS = Statement(__file__, "find_transactions")
+INSERT_HALVES = Statement(__file__, "insert_halves")
+
+MAX_MESSAGES = 128
+
+
+class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
+    """A half message as its producer sends it: one message, or several that are decided together."""
+
+    producer_group: str
+    transaction_id: uuid.UUID | None = None
+    check_immunity_seconds: float | None = None
+    check_url: str | None = None
+    messages: list[Message] | None = None
+
+
+def topics_of(request: BeginTransaction) -> set[str]:
+    """The names of the topics that a transaction wants to write to."""
+    return {message.topic for message in request.messages or (request,)}
+
+
+@dataclass(slots=True)
+class Begin:
+    """One transaction to be begun, and on each attempt to write it the records of its messages."""
+
+    transaction_id: uuid.UUID
+    group_id: int
+    endpoint_id: int | None
+    immunity_seconds: float
+    accepted: list[Accepted]
+    may_repeat: bool
+    records: list[Record] = field(default_factory=list)
+
+
+async def begin(request: BeginTransaction, traceparent: str | None = None) -> dict[str, Any]:
+    """Stores a transaction's messages as half messages.
+
+    Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
+    `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now; nothing is stored then.
+    """
+    given = _messages_of(request)
+    group = await groups.for_producing(request.producer_group)
+    endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
+    transaction_id = request.transaction_id or new_id()
+    accepted = [
+        await intake.accept(message, traceparent=traceparent, message_id=_derived_id(request.transaction_id, place))
+        for place, message in enumerate(given)
+    ]
+    _judge_together(accepted)
+    begun = Begin(
+        transaction_id=transaction_id,
+        group_id=group.id,
+        endpoint_id=endpoint_id,
+        immunity_seconds=_immunity(request.check_immunity_seconds),
+        accepted=accepted,
+        may_repeat=request.transaction_id is not None,
+    )
+    size = sum(len(one.body) for one in accepted)
+    return await groupcommit.submit(BEGINS, begun, key=transaction_id, size=size)
+
+
+def _messages_of(request: BeginTransaction) -> Sequence[Message]:
+    if request.messages is None:
+        return (request,)
+    if request.topic or request.body is not None or request.body_base64 is not None:
+        raise MessageIllegal("A transaction has one message at the top or several in messages: give one of the two.")
+    if not request.messages:
+        raise BatchIllegal("messages is empty: give at least one message.")
+    if len(request.messages) > MAX_MESSAGES:
+        raise BatchIllegal(f"messages has {len(request.messages)} messages, the limit is {MAX_MESSAGES}.")
+    return request.messages
+
+
+def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | None:
+    """The id of a message that brings none but whose transaction does: the same again when the request is repeated."""
+    return None if transaction_id is None else uuid.uuid5(transaction_id, f"message {place}")
+
+
+def _judge_together(accepted: Sequence[Accepted]) -> None:
+    size = sum(len(one.body) for one in accepted)
+    if size > settings.MAX_MESSAGE_BYTES:
+        raise BatchIllegal(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
+    if len({one.message_id for one in accepted}) < len(accepted):
+        raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
+
+
+def _immunity(asked: float | None) -> float:
+    """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
+    longest = settings.RESERVED_HOURS * 3600
+    if asked is not None and asked > longest:
+        raise MessageIllegal(f"check_immunity_seconds {asked} is above the retention of {longest} seconds.")
+    return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
+
+
+class Begins(Kind[Begin]):
+    """Half messages are written in a batch: one append, one insert of what their checks need."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Begin]]) -> None:
+        before = await self._begun_before(batch, pending)
+        for one in pending:
+            one.outcome = before.get(one.request.transaction_id) or _illegal_delay(one.request, batch)
+            if one.outcome is None:
+                begun = one.request
+                begun.records = [message.record(begun.transaction_id, begun.group_id) for message in begun.accepted]
+                batch.append(begun.records)
+
+    async def _begun_before(self, batch: Batch, pending: list[Pending[Begin]]) -> dict[uuid.UUID, Any]:
+        """The outcomes of transactions that are known already, by their own id or by that of a message."""
+        stored = await intake.stored_before(batch, [message for one in pending for message in one.request.accepted])
+        ids = {one.request.transaction_id for one in pending if one.request.may_repeat or batch.again}
+        ids.update(row.transaction_id for row in stored.values() if row.transaction_id is not None)
+        if not ids and not stored:
+            return {}
+        rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)})
+        known = {row.transaction_id: row for row in rows}
+        outcomes = {one.request.transaction_id: _repeated(one.request, stored, known) for one in pending}
+        return {id_: outcome for id_, outcome in outcomes.items() if outcome is not None}
+
+    async def place(self, batch: Batch, pending: list[Pending[Begin]]) -> None:
+        for one in pending:
+            batch.insert(INSERT_HALVES, _half(one.request))
+
+    async def record(self, batch: Batch, pending: list[Pending[Begin]]) -> None:
+        for one in pending:
+            begun = one.request
+            next_check_at = batch.now + timedelta(seconds=begun.immunity_seconds)
+            ids = [record.message_id for record in begun.records]
+            offsets = [record.log_offset for record in begun.records]
+            one.outcome = _answer(begun.transaction_id, ids, offsets, "PREPARED", next_check_at)
+
+
+BEGINS = Begins()
+
+
+def _illegal_delay(begun: Begin, batch: Batch) -> DelayIllegal | None:
+    try:
+        for message in begun.accepted:
+            delays.due_at(delays.of_message(message.message), batch.now)
+    except DelayIllegal as refusal:
+        return refusal
+    return None
+
+
+def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID, Row]) -> Any:
+    """The answer to a transaction that was begun before, the refusal of ids used otherwise, or None for a new one."""
+    transaction = known.get(begun.transaction_id)
+    for message in begun.accepted:
+        row = stored.get(message.message_id)
+        if row is None:
+            continue
+        if transaction is None and not begun.may_repeat:
+            # Without a transaction id of its own the request is known by its message.
+            transaction = known.get(row.transaction_id)
+        try:
+            intake.judge_repeat(message, row)
+        except Refusal as refusal:
+            return refusal
+        if transaction is None or row.transaction_id != transaction.transaction_id:
+            return MessageIdReused(f"The message_id {message.message_id} is that of another message: use a new id.")
+    if transaction is None:
+        return None
+    return _judge_repeat(begun, stored, transaction)
+
+
+def _judge_repeat(begun: Begin, stored: dict[uuid.UUID, Row], transaction: Row) -> Any:
+    same_messages = len(begun.accepted) == len(transaction.message_ids)
+    if transaction.producer_group_id != begun.group_id or not same_messages:
+        return MessageIdReused(
+            f"The transaction_id {transaction.transaction_id} was used for another transaction: use a new id."
+        )
+    if any(message.message_id not in stored for message in begun.accepted):
+        return MessageIdReused(
+            f"The transaction_id {transaction.transaction_id} was used for other messages: use a new id."
+        )
+    answer = _answer(
+        transaction.transaction_id,
+        transaction.message_ids,
+        transaction.log_offsets,
+        transaction.state,
+        transaction.next_check_at if transaction.state == "PREPARED" else None,
+    )
+    return {**answer, "duplicate": True}
+
+
+def _half(begun: Begin) -> dict[str, object]:
+    records, accepted = begun.records, begun.accepted
+    waits = [delays.of_message(one.message) for one in accepted]
+    return {
+        "transaction_id": begun.transaction_id,
+        "producer_group_id": begun.group_id,
+        "endpoint_id": begun.endpoint_id,
+        "immunity_seconds": begun.immunity_seconds,
+        "log_offsets": literal(record.log_offset for record in records),
+        "message_ids": literal(record.message_id for record in records),
+        "topic_ids": literal(record.topic_id for record in records),
+        "queue_ids": literal(record.queue_id for record in records),
+        "tags_codes": literal(tags_code_of(record.tags) for record in records),
+        "delays": msgspec.json.encode(waits).decode() if any(waits) else None,
+    }
+
+
+def _answer(
+    transaction_id: uuid.UUID, message_ids: Sequence[uuid.UUID], log_offsets: Sequence[int], state: str, next_check: Any
+) -> dict[str, Any]:
+    return {
+        "transaction_id": transaction_id,
+        "message_id": message_ids[0],
+        "message_ids": list(message_ids),
+        "commit_log_offset": log_offsets[0],
+        "state": state,
+        "next_check_at": next_check,
+    }
+
+
+async def find(transaction_id: uuid.UUID) -> Row | None:
+    """What is known of a transaction now, or None."""
+    rows = await database.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    return rows[0] if rows else None

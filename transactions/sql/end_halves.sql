@@ -1,0 +1,28 @@
+-- End pending half messages: this delete is the decision. A row not returned was not pending for this group and offset:
+-- somebody else decided first, or the end is wrong. Rows are locked in id order, so two batches that share transactions
+-- cannot deadlock; a row that another batch is just ending is waited for, and then found gone.
+WITH asked AS (
+    SELECT *
+    FROM unnest(
+        %(transaction_id)b::uuid [], %(group_id)b::integer [], %(log_offset)b::bigint [], %(discarded)b::boolean []
+    ) AS a (transaction_id, group_id, log_offset, discarded)
+),
+
+locked AS (
+    SELECT h.transaction_id
+    FROM half_message AS h
+    INNER JOIN asked AS a ON h.transaction_id = a.transaction_id
+    WHERE
+        (a.group_id IS NULL OR h.producer_group_id = a.group_id)
+        AND (a.log_offset IS NULL OR a.log_offset = any(h.log_offsets))
+        AND (h.discarded_at IS NOT NULL) = a.discarded
+    ORDER BY h.transaction_id
+    FOR UPDATE OF h
+)
+
+DELETE FROM half_message AS h
+USING locked
+WHERE h.transaction_id = locked.transaction_id
+RETURNING
+    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
+    h.topic_ids, h.queue_ids, h.tags_codes, h.delays

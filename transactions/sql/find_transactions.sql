@@ -1,0 +1,17 @@
+-- Find transactions by their ids: undecided ones in the half messages, decided ones in the operations that decided them.
+-- One statement, one snapshot: a transaction that is ended meanwhile is found in exactly one of the two.
+SELECT
+    h.transaction_id, h.producer_group_id, h.endpoint_id,
+    CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
+    h.check_times, h.next_check_at, h.stored_at, h.log_segment, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids,
+    NULL::bigint [] AS queue_offsets, NULL AS decided_by, h.discarded_at AS decided_at, h.last_failure
+FROM half_message AS h
+WHERE h.transaction_id = any(%(transaction_ids)s::uuid [])
+UNION ALL
+SELECT
+    o.transaction_id, o.producer_group_id, NULL,
+    CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END,
+    o.check_times, NULL, o.stored_at, o.log_segment, o.log_offsets, o.message_ids, o.topic_ids, o.queue_ids,
+    o.queue_offsets, o.decided_by, o.decided_at, NULL
+FROM operation AS o
+WHERE o.transaction_id = any(%(transaction_ids)s::uuid []) AND o.decision IN ('COMMIT', 'ROLLBACK')

@@ -1,0 +1,19 @@
+-- Record what was said of transactions. Written in the transaction that ended them, so that an end without its record,
+-- or a record without its end, cannot be.
+INSERT INTO operation (
+    segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times, stored_at,
+    log_segment, log_offsets, message_ids, topic_ids, queue_ids, queue_offsets, remark
+)
+SELECT
+    %(segment_id)s, nextval('operation_id'), o.transaction_id, o.producer_group_id, o.decision, o.decided_by,
+    clock_timestamp(), o.check_times, o.stored_at, o.log_segment, o.log_offsets::bigint [], o.message_ids::uuid [],
+    o.topic_ids::integer [], o.queue_ids::integer [], o.queue_offsets::bigint [], o.remark
+FROM unnest(
+    %(transaction_id)b::uuid [], %(producer_group_id)b::integer [], %(decision)b::text [], %(decided_by)b::text [],
+    %(check_times)b::integer [], %(stored_at)b::timestamptz [], %(log_segment)b::integer [], %(log_offsets)b::text [],
+    %(message_ids)b::text [], %(topic_ids)b::text [], %(queue_ids)b::text [], %(queue_offsets)b::text [],
+    %(remark)b::text []
+) AS o (
+    transaction_id, producer_group_id, decision, decided_by, check_times, stored_at, log_segment, log_offsets,
+    message_ids, topic_ids, queue_ids, queue_offsets, remark
+)
