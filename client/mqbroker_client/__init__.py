@@ -1,11 +1,12 @@
 """The client of mqbroker: transactional messages over HTTP."""
 
 from mqbroker_client.administration import Admin, Endpoint
-from mqbroker_client.checks import Check, CheckListener, CheckPoller
+from mqbroker_client.checks import Check, CheckListener
 from mqbroker_client.connection import Broker, Retry
 from mqbroker_client.consumers import Consumer, Page, Settled
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import Delivery, Entry, HalfMessage, Message, StoredMessage
+from mqbroker_client.polling import CheckPoller
 from mqbroker_client.producers import Ended, Placed, Producer, Sent, Transaction
 from mqbroker_client.states import LocalTransactionState
 from mqbroker_client.transactional import TransactionListener, TransactionProducer, TransactionSent

@@ -1,9 +1,7 @@
-"""The producer's answer to checks: a WSGI or ASGI application that the broker calls, or a thread that fetches them."""
+"""The producer's answer to signed checks, as a WSGI or an ASGI application that the broker calls."""
 
 import asyncio
 import json
-import logging
-import threading
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -11,23 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from mqbroker_client import errors
-from mqbroker_client.connection import Document, path
+from mqbroker_client.connection import Document
 from mqbroker_client.messages import HalfMessage
-from mqbroker_client.producers import Producer
 from mqbroker_client.states import LocalTransactionState, outcome_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
-
-log = logging.getLogger(__name__)
 
 #: Says what came of a half's local transaction. None and any exception mean UNKNOWN.
 Check = Callable[[HalfMessage], LocalTransactionState | None]
 
 #: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.
 MAX_CHECK_BYTES = 32 * 1024 * 1024
-LONGEST_PAUSE_SECONDS = 10.0
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -102,7 +95,7 @@ class CheckListener:
             length = int(environ.get("CONTENT_LENGTH") or 0)
         except ValueError:
             return _problem(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
-        if length > MAX_CHECK_BYTES:
+        if not 0 <= length <= MAX_CHECK_BYTES:
             return _too_large()
         headers = {
             name.removeprefix("HTTP_").replace("_", "-").lower(): value
@@ -127,60 +120,6 @@ class CheckListener:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # The producer's function reads its database and may block.
         return await asyncio.to_thread(self.reply, headers, body)
-
-
-class CheckPoller:
-    """A thread that fetches due checks and answers them, for producers that the broker cannot call."""
-
-    def __init__(
-        self, producer: Producer, check: Check, *, max_transactions: int = 16, wait_seconds: float = 20.0
-    ) -> None:
-        self.producer = producer
-        self.check = check
-        self.max_transactions = max_transactions
-        self.wait_seconds = wait_seconds
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=f"checks of {producer.group}", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, *, timeout_seconds: float | None = None) -> None:
-        """Stop after the request under way, which may be a long poll of `wait_seconds`."""
-        self._stopping.set()
-        self._thread.join(timeout_seconds)
-
-    def answer_due(self) -> int:
-        """Fetch and answer what is due, once; how many were asked."""
-        answer = self.producer.broker.call(
-            "POST",
-            path("producer-groups", self.producer.group, "checks", "receive"),
-            {"max_transactions": self.max_transactions, "wait_seconds": self.wait_seconds},
-            wait_seconds=self.wait_seconds,
-        )
-        for entry in answer["transactions"]:
-            self._answer(HalfMessage.read(entry, self.producer.group))
-        return len(answer["transactions"])
-
-    def _answer(self, half: HalfMessage) -> None:
-        outcome = outcome_of(lambda: self.check(half))
-        try:
-            self.producer.end(half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark)
-        except errors.Conflict as error:
-            log.info("transaction %s was decided before the check was answered: %s", half.transaction_id, error)
-        except errors.BrokerError as error:
-            log.warning("transaction %s: the answer was not told, it is asked again: %s", half.transaction_id, error)
-
-    def _run(self) -> None:
-        failures = 0
-        while not self._stopping.is_set():
-            try:
-                self.answer_due()
-                failures = 0
-            except errors.BrokerError as error:
-                failures += 1
-                log.warning("checks of %s were not fetched: %s", self.producer.group, error)
-                self._stopping.wait(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
 
 
 def _signed_by(secret: str, headers: Mapping[str, str], body: bytes) -> bool:

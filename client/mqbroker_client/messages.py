@@ -4,11 +4,26 @@ import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 from uuid import UUID
 
 from mqbroker_client.connection import Document
 from mqbroker_client.ids import uuid7
+
+
+class MessageFields(TypedDict, total=False):
+    """What a message may have besides its topic and body, as keywords."""
+
+    tags: str | None
+    keys: Sequence[str]
+    properties: Mapping[str, str]
+    sharding_key: str | None
+    queue_id: int | None
+    delay_level: int | None
+    delay_seconds: float | None
+    deliver_at: datetime | None
+    born_at: datetime | None
+    message_id: UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The producer's side: send, and transactions whose message nobody sees until they are committed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Self, Unpack
 from uuid import UUID
 
 from mqbroker_client.connection import Broker, Document, Retry, path
 from mqbroker_client.ids import uuid7
-from mqbroker_client.messages import Message
+from mqbroker_client.messages import Message, MessageFields
 from mqbroker_client.states import LocalTransactionState
 
 
@@ -96,35 +96,8 @@ class Producer:
     broker: Broker
     group: str
 
-    def send(
-        self,
-        topic: str,
-        body: bytes,
-        *,
-        tags: str | None = None,
-        keys: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-        sharding_key: str | None = None,
-        queue_id: int | None = None,
-        delay_level: int | None = None,
-        delay_seconds: float | None = None,
-        deliver_at: datetime | None = None,
-        message_id: UUID | None = None,
-    ) -> Sent:
-        message = Message(
-            topic,
-            body,
-            tags=tags,
-            keys=keys,
-            properties=properties or {},
-            sharding_key=sharding_key,
-            queue_id=queue_id,
-            delay_level=delay_level,
-            delay_seconds=delay_seconds,
-            deliver_at=deliver_at,
-            message_id=message_id or uuid7(),
-        )
-        return self.send_message(message)
+    def send(self, topic: str, body: bytes, **fields: Unpack[MessageFields]) -> Sent:
+        return self.send_message(Message(topic, body, **fields))
 
     def send_message(self, message: Message) -> Sent:
         return Sent.read(self.broker.call("POST", path("messages"), message.document()))
@@ -143,33 +116,14 @@ class Producer:
         topic: str,
         body: bytes,
         *,
-        tags: str | None = None,
-        keys: Sequence[str] = (),
-        properties: Mapping[str, str] | None = None,
-        sharding_key: str | None = None,
-        delay_level: int | None = None,
-        delay_seconds: float | None = None,
-        deliver_at: datetime | None = None,
-        message_id: UUID | None = None,
         transaction_id: UUID | None = None,
         check_immunity_seconds: float | None = None,
         check_url: str | None = None,
+        **fields: Unpack[MessageFields],
     ) -> Transaction:
         """Store a half. A delay counts from the commit."""
-        message = Message(
-            topic,
-            body,
-            tags=tags,
-            keys=keys,
-            properties=properties or {},
-            sharding_key=sharding_key,
-            delay_level=delay_level,
-            delay_seconds=delay_seconds,
-            deliver_at=deliver_at,
-            message_id=message_id or uuid7(),
-        )
         return self.begin_messages(
-            [message],
+            [Message(topic, body, **fields)],
             transaction_id=transaction_id,
             check_immunity_seconds=check_immunity_seconds,
             check_url=check_url,

@@ -36,4 +36,5 @@ def _decider(producer: Producer, order_id: UUID) -> str | None:
         return "nobody"
     if transaction["state"] == "PREPARED":
         return None
-    return str(transaction)
+    deciders = [event["by"] for event in transaction["history"] if event.get("state") in ("COMMIT", "ROLLBACK")]
+    return deciders[0] if deciders else "nobody"
