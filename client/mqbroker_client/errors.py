@@ -172,6 +172,12 @@ class RateLimited(BrokerError):
     code_of_class = "rate_limited"
 
 
+class InternalError(BrokerError):
+    """The broker failed; its log has the details under the request id. The request may have been done."""
+
+    status_of_class = 500
+
+
 class Unavailable(BrokerError):
     """The broker, or a gateway in front of it, cannot answer now."""
 

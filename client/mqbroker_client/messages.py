@@ -89,8 +89,10 @@ class HalfMessage(Message):
 
     transaction_id: UUID
     producer_group: str
-    #: How often the broker has asked about it; 0 while its own local transaction runs.
+    #: How often the broker has asked about it, this time included; 0 while its own local transaction runs.
     check_times: int = 0
+    #: All messages of the transaction when there are several; the fields above are those of the first.
+    messages: Sequence[Message] = ()
 
     @classmethod
     def read(cls, document: Document, producer_group: str) -> Self:
@@ -99,6 +101,7 @@ class HalfMessage(Message):
             transaction_id=UUID(document["transaction_id"]),
             producer_group=document.get("producer_group", producer_group),
             check_times=document.get("check_times", 0),
+            messages=tuple(Message(**_common(message)) for message in document.get("messages") or ()),
         )
 
 

@@ -90,6 +90,20 @@ def test_a_signed_check_is_answered_from_the_producers_function(call: Call) -> N
     assert (str(half.transaction_id), half.producer_group, half.check_times) == (TRANSACTION_ID, "shop", 2)
 
 
+def test_a_check_of_several_messages_tells_them_all(call: Call) -> None:
+    orders = Orders()
+    second = CHECK | {"topic": "invoices", "body": "invoice 1"}
+    body = json.dumps(EVENT | {"transactions": [CHECK | {"messages": [CHECK, second]}]}).encode()
+
+    assert call(CheckListener(orders.check, [NEW_SECRET]), signed(body), body) == (200, COMMIT)
+
+    assert orders.asked[0].body == b"order 1"
+    assert [(message.topic, message.body) for message in orders.asked[0].messages] == [
+        ("orders", b"order 1"),
+        ("invoices", b"invoice 1"),
+    ]
+
+
 def test_during_a_rotation_both_secrets_are_good(call: Call) -> None:
     listener = CheckListener(Orders().check, [NEW_SECRET, OLD_SECRET])
     body = json.dumps(EVENT).encode()

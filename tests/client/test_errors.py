@@ -35,6 +35,7 @@ CODES = [
     (503, "system_busy", errors.SystemBusy),
     (503, "outcome_unknown", errors.OutcomeUnknown),
     (400, "bad_request", errors.BadRequest),
+    (500, "internal_error", errors.InternalError),
     (403, "a_code_of_tomorrow", errors.Forbidden),
     (422, "a_code_of_tomorrow", errors.Refused),
     (405, "a_code_of_tomorrow", errors.BrokerError),
