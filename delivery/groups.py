@@ -103,20 +103,20 @@ async def dead_letter_topic(group_name: str) -> TopicFacts:
     return await topics.own(topics.DEAD_LETTER_PREFIX + group_name, queues=1)
 
 
-async def retry_queue(group: GroupFacts, topic_id: int) -> int:
+async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
     """The queue of the group's retry topic that holds one topic's messages: whoever receives a topic gets its own."""
-    known = _retry_queues.get((group.id, topic_id))
+    known = _retry_queues.get((group_id, topic_id))
     if known is None:
-        known = await _make_retry_queue(group, topic_id)
-        await topics.own(topics.RETRY_PREFIX + group.name, queues=known + 1)
+        known = await _make_retry_queue(group_id, topic_id)
+        await topics.own(topics.RETRY_PREFIX + group_name, queues=known + 1)
         if len(_retry_queues) >= MAX_REMEMBERED:
             _retry_queues.clear()
-        _retry_queues[group.id, topic_id] = known
+        _retry_queues[group_id, topic_id] = known
     return known
 
 
-async def _make_retry_queue(group: GroupFacts, topic_id: int) -> int:
-    asked = {"group_id": group.id, "topic_id": topic_id}
+async def _make_retry_queue(group_id: int, topic_id: int) -> int:
+    asked = {"group_id": group_id, "topic_id": topic_id}
     while not (rows := await database.read(FIND_RETRY_QUEUE, asked)):
         # Whoever loses the race for a number finds nothing and takes the next one.
         await database.read(CREATE_RETRY_QUEUE, asked)

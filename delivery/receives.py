@@ -2,7 +2,6 @@
 
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,7 +91,7 @@ async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[tuple[int, in
     retry = await groups.retry_topic(group.name)
     own = [(topic.id, queue_id) for queue_id in range(topic.queues)]
     first = secrets.randbelow(len(own))
-    return [(retry.id, await groups.retry_queue(group, topic.id)), *own[first:], *own[:first]]
+    return [(retry.id, await groups.retry_queue_of(group.id, group.name, topic.id)), *own[first:], *own[:first]]
 
 
 class Takes(Kind[Take]):

@@ -35,7 +35,7 @@ class Caller:
     def may(self, verb: str, name: str) -> bool:
         """Whether the key allows `produce` on a topic or `consume` in a group of this name."""
         return any(
-            scope == "manage" and verb == "manage" or fnmatch.fnmatchcase(f"{verb}:{name}", scope)
+            (scope == "manage" and verb == "manage") or fnmatch.fnmatchcase(f"{verb}:{name}", scope)
             for scope in self.scopes
         )
 

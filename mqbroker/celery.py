@@ -1,5 +1,58 @@
-"""The task broker and the beat table: what runs by itself, and how often."""
+"""The task broker, and the beat table: what runs by itself, and how often.
 
-from celery import Celery
+Nothing depends on a task being run: all that is due is a row in PostgreSQL, and a lost task is only a late one.
+"""
+
+import os
+from typing import Any
+
+from celery import Celery, signals
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+
+from django.conf import settings
 
 app = Celery("mqbroker")
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    task_ignore_result=True,
+    task_acks_late=True,
+    task_serializer="json",
+    accept_content=["json"],
+    task_default_queue="mqbroker",
+    # A tick that waited longer than this has been overtaken by the next ones.
+    task_default_delivery_mode=1,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    worker_enable_remote_control=False,
+    broker_connection_retry_on_startup=True,
+    broker_transport_options={
+        # After a worker's hard death its tasks come again within seconds, where kombu's defaults take 100 s or more.
+        "visibility_timeout": 30,
+        "unacked_restore_interval": 1,
+        "unacked_restore_throttle": 1,
+        # No Redis: fail fast, try again; the fallback poller does the work meanwhile.
+        "socket_connect_timeout": 2,
+        "socket_timeout": 10,
+    },
+    enable_utc=True,
+    timezone="UTC",
+    beat_schedule={
+        name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
+        for name, every_seconds in {
+            "transactions.check": 1.0,
+            "transactions.discard": 5.0,
+            "scheduling.release": 1.0,
+            "delivery.expire": 1.0,
+        }.items()
+    },
+)
+app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery"])
+
+
+@signals.worker_shutting_down.connect
+def close(**_: Any) -> None:
+    """Lets the worker's event loop finish what it is writing."""
+    from mqbroker import background  # the worker imports Django's apps only after this module
+
+    background.close_worker()

@@ -1,19 +1,21 @@
 """What a web process starts before its first request and ends after its last."""
 
+from mqbroker import background
 from mqbroker.api.lean import Receive, Send
-from store import database, groupcommit, wakeups
+from store import wakeups
 
 
 async def run(receive: Receive, send: Send) -> None:
     """Answers the server's lifespan events."""
+    fallback = background.Fallback()
     while True:
         event = await receive()
         if event["type"] == "lifespan.startup":
             wakeups.listen()
+            fallback.start()
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":
-            await groupcommit.writer.close()
-            await wakeups.wakeups.close()
-            await database.reads.close()
+            await fallback.close()
+            await background.close()
             await send({"type": "lifespan.shutdown.complete"})
             return

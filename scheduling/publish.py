@@ -19,7 +19,7 @@ INSERT_TIMERS = Statement(__file__, "insert_timers")
 class Publication:
     """A stored message on its way to be seen. `publish` sets what became of it."""
 
-    message_id: uuid.UUID
+    message_id: uuid.UUID | None
     topic_id: int
     queue_id: int
     log_segment: int

@@ -20,15 +20,63 @@ BLANK = re.compile(r"\s")
 # Names that RocketMQ's brokers and clients give a meaning of their own (its MessageConst): a property of the same name
 # would be taken for it by whoever reads the message there.
 RESERVED_PROPERTIES = frozenset(
-    """
-    KEYS TAGS WAIT DELAY RETRY_TOPIC REAL_TOPIC REAL_QID TRAN_MSG PGROUP MIN_OFFSET MAX_OFFSET BUYER_ID
-    ORIGIN_MESSAGE_ID TRANSFER_FLAG CORRECTION_FLAG MQ2_FLAG RECONSUME_TIME MSG_REGION TRACE_ON UNIQ_KEY
-    EXTEND_UNIQ_INFO MAX_RECONSUME_TIMES CONSUME_START_TIME TRAN_PREPARED_QUEUE_OFFSET TRANSACTION_PREPARED_OFFSET
-    TRANSACTION_CHECK_TIMES CHECK_IMMUNITY_TIME_IN_SECONDS SHARDING_KEY __SHARDINGKEY __STARTDELIVERTIME __transactionId__
-    TIMER_DELIVER_MS TIMER_DELAY_MS TIMER_DELAY_SEC TIMER_ENQUEUE_MS TIMER_DEQUEUE_MS TIMER_ROLL_TIMES TIMER_OUT_MS
-    TIMER_DEL_UNIQKEY TIMER_DELAY_LEVEL TIMER_LOG_TIME INNER_NUM INNER_BASE DLQ_ORIGIN_TOPIC DLQ_ORIGIN_MESSAGE_ID
-    POP_CK POP_CK_OFFSET 1ST_POP_TIME CLUSTER INSTANCE_ID CORRELATION_ID REPLY_TO_CLIENT TTL ARRIVE_TIME PUSH_REPLY_TIME
-    """.split()
+    [
+        "KEYS",
+        "TAGS",
+        "WAIT",
+        "DELAY",
+        "RETRY_TOPIC",
+        "REAL_TOPIC",
+        "REAL_QID",
+        "TRAN_MSG",
+        "PGROUP",
+        "MIN_OFFSET",
+        "MAX_OFFSET",
+        "BUYER_ID",
+        "ORIGIN_MESSAGE_ID",
+        "TRANSFER_FLAG",
+        "CORRECTION_FLAG",
+        "MQ2_FLAG",
+        "RECONSUME_TIME",
+        "MSG_REGION",
+        "TRACE_ON",
+        "UNIQ_KEY",
+        "EXTEND_UNIQ_INFO",
+        "MAX_RECONSUME_TIMES",
+        "CONSUME_START_TIME",
+        "TRAN_PREPARED_QUEUE_OFFSET",
+        "TRANSACTION_PREPARED_OFFSET",
+        "TRANSACTION_CHECK_TIMES",
+        "CHECK_IMMUNITY_TIME_IN_SECONDS",
+        "SHARDING_KEY",
+        "__SHARDINGKEY",
+        "__STARTDELIVERTIME",
+        "__transactionId__",
+        "TIMER_DELIVER_MS",
+        "TIMER_DELAY_MS",
+        "TIMER_DELAY_SEC",
+        "TIMER_ENQUEUE_MS",
+        "TIMER_DEQUEUE_MS",
+        "TIMER_ROLL_TIMES",
+        "TIMER_OUT_MS",
+        "TIMER_DEL_UNIQKEY",
+        "TIMER_DELAY_LEVEL",
+        "TIMER_LOG_TIME",
+        "INNER_NUM",
+        "INNER_BASE",
+        "DLQ_ORIGIN_TOPIC",
+        "DLQ_ORIGIN_MESSAGE_ID",
+        "POP_CK",
+        "POP_CK_OFFSET",
+        "1ST_POP_TIME",
+        "CLUSTER",
+        "INSTANCE_ID",
+        "CORRELATION_ID",
+        "REPLY_TO_CLIENT",
+        "TTL",
+        "ARRIVE_TIME",
+        "PUSH_REPLY_TIME",
+    ]
 )
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -25,6 +25,7 @@ from transactions.errors import (
 from transactions.halves import FIND_TRANSACTIONS
 
 END_HALVES = Statement(__file__, "end_halves")
+INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 
 STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
@@ -57,6 +58,8 @@ class End:
     log_offset: int | None = None
     remark: str | None = None
     discarded: bool = False
+    # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
+    attempt: dict[str, object] | None = None
     half: Row | None = None
     publications: list[Publication] = field(default_factory=list)
 
@@ -99,6 +102,8 @@ class Ends(Kind[End]):
         halves = await self._delete(batch, deciding) if deciding else {}
         for one in pending:
             one.request.half = halves.get(one.request.transaction_id)
+            if one.request.attempt is not None:
+                batch.insert(INSERT_CHECK_ATTEMPTS, one.request.attempt)
         left = [one for one in pending if one.request.half is None]
         if left:
             await self._judge(batch, left)
@@ -201,7 +206,7 @@ def operation(end: End, transaction: Row, queue_offsets: list[int | None] | None
         "producer_group_id": transaction.producer_group_id,
         "decision": end.decision,
         "decided_by": end.decided_by,
-        "check_times": transaction.check_times,
+        "check_times": transaction.check_times + (end.attempt is not None),
         "stored_at": transaction.stored_at,
         "log_segment": transaction.log_segment,
         "log_offsets": literal(transaction.log_offsets),

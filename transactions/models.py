@@ -77,6 +77,8 @@ class HalfMessage(models.Model):
     immunity_seconds = models.FloatField()
     next_check_at = models.DateTimeField()
     check_times = models.IntegerField(default=0)
+    # The last check that is allowed was asked: the next due time discards instead of asking.
+    exhausted = models.BooleanField(default=False)
     last_failure = models.TextField(null=True)
     discarded_at = models.DateTimeField(null=True)
     log_segment = models.IntegerField()
@@ -90,9 +92,17 @@ class HalfMessage(models.Model):
     class Meta:
         db_table = "half_message"
         indexes = (
-            # The check takes what is due, the longest due first.
+            # Each group's checks take what is due, the longest due first.
             models.Index(
-                fields=("next_check_at",), condition=models.Q(discarded_at__isnull=True), name="half_message_due"
+                fields=("producer_group_id", "next_check_at"),
+                condition=models.Q(discarded_at__isnull=True),
+                name="half_message_due",
+            ),
+            # The discard takes what was asked about in vain; almost always empty.
+            models.Index(
+                fields=("next_check_at",),
+                condition=models.Q(exhausted=True, discarded_at__isnull=True),
+                name="half_message_exhausted",
             ),
             # The console and the limit per group read one group's halves, the oldest first.
             models.Index(fields=("producer_group_id", "stored_at"), name="half_message_group"),

@@ -1,6 +1,7 @@
 import django.db.models.functions.datetime
-import store.fields
 from django.db import migrations, models
+
+import store.fields
 
 
 class Migration(migrations.Migration):

@@ -9,8 +9,8 @@ from mqbroker.api.lean import DataRequest, answer, decode
 from scheduling import sends
 from store.messages import Message
 from transactions import ends, halves, history
-from transactions.errors import TransactionNotFound
 from transactions.ends import EndTransaction
+from transactions.errors import TransactionNotFound
 from transactions.halves import BeginTransaction
 
 

@@ -31,8 +31,6 @@ aof-load-truncated yes
 auto-aof-rewrite-min-size 16mb
 maxmemory 256mb
 maxmemory-policy noeviction
-# Fewer rounds of housekeeping per second: an idle broker should be an idle machine.
-hz 2
 """
 
 

@@ -64,6 +64,7 @@ class Migration(migrations.Migration):
                 ("immunity_seconds", models.FloatField()),
                 ("next_check_at", models.DateTimeField()),
                 ("check_times", models.IntegerField(default=0)),
+                ("exhausted", models.BooleanField(default=False)),
                 ("last_failure", models.TextField(null=True)),
                 ("discarded_at", models.DateTimeField(null=True)),
                 ("log_segment", models.IntegerField()),
@@ -85,8 +86,13 @@ class Migration(migrations.Migration):
                 "indexes": [
                     models.Index(
                         condition=models.Q(("discarded_at__isnull", True)),
-                        fields=["next_check_at"],
+                        fields=["producer_group_id", "next_check_at"],
                         name="half_message_due",
+                    ),
+                    models.Index(
+                        condition=models.Q(("discarded_at__isnull", True), ("exhausted", True)),
+                        fields=["next_check_at"],
+                        name="half_message_exhausted",
                     ),
                     models.Index(fields=["producer_group_id", "stored_at"], name="half_message_group"),
                 ],

@@ -1,0 +1,64 @@
+"""The fallback poller: keeps checks and delays moving, late by seconds, while Redis, beat or the workers are gone."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from delivery import expiries
+from scheduling import release
+from store import database, groupcommit, loops, wakeups
+from store.errors import Refusal
+from transactions import checks, discards
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+# Younger work is the beat's: it ticks each second.
+LATE_SECONDS = 3.0
+
+
+class Fallback:
+    """Looks every LOOK_SECONDS whether something has been due for LATE_SECONDS, and then does it in this process."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to look; in the running event loop."""
+        self._task = asyncio.create_task(self._look_forever(), name="fallback")
+
+    async def _look_forever(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._try(lambda: release.run(ahead_seconds=LOOK_SECONDS, late_seconds=LATE_SECONDS))
+            await self._try(lambda: checks.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: expiries.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
+
+    async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await work()
+        except Refusal as refusal:
+            logger.warning("the fallback could not work: %s", refusal.detail)
+        except Exception:
+            logger.exception("the fallback failed")
+
+    async def close(self) -> None:
+        """Stops looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+
+async def close() -> None:
+    """Ends what runs in this process's event loop: asks nobody any more, writes what is waiting, lets go."""
+    await checks.checker.close()
+    await groupcommit.writer.close()
+    await wakeups.wakeups.close()
+    await database.reads.close()
+
+
+def close_worker() -> None:
+    """The same for a worker, from any of its threads."""
+    loops.run(close(), limit_seconds=10)

@@ -1,0 +1,165 @@
+"""Release: moves what is due from the levels' queues and the timers to its real topic and queue.
+
+The scheduler's position and the deliveries commit together, so that a restart repeats nothing and a failed delivery is
+tried again. Every due time is judged by the database's clock. Safe with any number of processes at once: a position is
+moved under its lock, a timer is released by its delete.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from scheduling import delays
+from scheduling.publish import Publication, publish
+from store import database, groupcommit, readers, topics
+from store.database import Row
+from store.groupcommit import Batch, Kind, Pending
+from store.statements import Statement
+
+DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")
+NEXT_TIMER = Statement(__file__, "next_timer")
+TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level")
+TAKE_TIMERS = Statement(__file__, "take_timers")
+
+MAX_PER_BATCH = 1000
+# Between two looks while something is due within the tick: lateness is half of it on the average.
+LOOK_SECONDS = 0.010
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What a look ahead found: the level queues and whether timers have something due, and when the next thing is."""
+
+    now: datetime
+    level_queues: tuple[int, ...]
+    timers: bool
+    next_at: datetime | None
+
+
+async def run(ahead_seconds: float, late_seconds: float = 0) -> int:
+    """Releases what is due by now and what becomes due within `ahead_seconds`; gives the number released.
+
+    Beat ticks are a second apart: looking ahead makes lateness milliseconds all the same. With `late_seconds` only what
+    should have been released that long ago makes it begin: for whoever only stands in for the beat.
+    """
+    due = await look()
+    if late_seconds and (due.next_at is None or due.next_at > due.now - timedelta(seconds=late_seconds)):
+        return 0
+    end = asyncio.get_running_loop().time() + ahead_seconds
+    released = 0
+    while True:
+        while due.level_queues or due.timers:
+            released += await groupcommit.submit(RELEASES, due)
+            due = await look()
+        left = end - asyncio.get_running_loop().time()
+        wait = (due.next_at - due.now).total_seconds() if due.next_at is not None else left
+        if wait >= left:
+            return released
+        await asyncio.sleep(max(wait, LOOK_SECONDS))
+        due = await look()
+
+
+async def look() -> Due:
+    """What is due now, and what is next."""
+    heads = await database.read(DELAY_LEVEL_HEADS)
+    timer = (await database.read(NEXT_TIMER))[0]
+    times = {head.queue_id: _due_of(head.due_ms, head.queue_id + 1, timer.now) for head in heads}
+    waiting = [*times.values(), *([timer.due_at] if timer.due_at is not None else [])]
+    return Due(
+        now=timer.now,
+        level_queues=tuple(queue for queue, due_at in times.items() if due_at <= timer.now),
+        timers=timer.due_at is not None and timer.due_at <= timer.now,
+        next_at=min(waiting, default=None),
+    )
+
+
+def _due_of(due_ms: int, level: int, now: datetime) -> datetime:
+    """When an entry of a level is due; later than its level's delay from now means: now."""
+    due = datetime.fromtimestamp(due_ms / 1000, now.tzinfo)
+    return due if due <= now + timedelta(seconds=delays.seconds_of_level(level)) else now
+
+
+class Releases(Kind[Due]):
+    """Releases are written in a batch: what is due in every level and timer, and the scheduler's new positions."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Due]]) -> None:
+        level_queues = sorted({queue for one in pending for queue in one.request.level_queues})
+        released = 0
+        if any(one.request.timers for one in pending):
+            released += await self._timers(batch)
+        if level_queues:
+            released += await self._levels(batch, level_queues)
+        for one in pending:
+            one.outcome = released
+
+    async def _timers(self, batch: Batch) -> int:
+        timers = await batch.read(TAKE_TIMERS, {"max_timers": MAX_PER_BATCH})
+        for timer in sorted(timers, key=lambda row: (row.due_at, row.id)):
+            await publish(
+                batch,
+                Publication(
+                    message_id=timer.message_id,
+                    topic_id=timer.topic_id,
+                    queue_id=timer.queue_id,
+                    log_segment=timer.log_segment,
+                    log_offset=timer.log_offset,
+                    tags_code=timer.tags_code,
+                    reconsume_times=timer.reconsume_times,
+                ),
+            )
+        return len(timers)
+
+    async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
+        schedule = await topics.own(topics.SCHEDULE, queues=1)
+        queues = [(schedule.id, queue) for queue in level_queues]
+        await readers.lock(batch, readers.SCHEDULER, queues)
+        released = 0
+        for position in await readers.positions(batch, readers.SCHEDULER, queues):
+            released += await self._level(batch, position)
+        return released
+
+    async def _level(self, batch: Batch, position: Row) -> int:
+        start = max(position.next_offset or 0, position.min_offset)
+        entries = await batch.read(
+            TAKE_DUE_OF_LEVEL,
+            {
+                "topic_id": position.topic_id,
+                "queue_id": position.queue_id,
+                "from_offset": start,
+                "max_entries": MAX_PER_BATCH,
+            },
+        )
+        due = _due_in_order(entries, position.queue_id + 1, batch.now)
+        for entry in due:
+            await publish(batch, _publication(entry))
+        if due:
+            queue = (position.topic_id, position.queue_id)
+            readers.move(batch, readers.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
+        return len(due)
+
+
+RELEASES = Releases()
+
+
+def _due_in_order(entries: Sequence[Row], level: int, now: datetime) -> list[Row]:
+    """The entries up to the first that is not due: a level is first in, first out."""
+    due: list[Row] = []
+    for entry in entries:
+        if _due_of(entry.due_ms, level, now) > now:
+            break
+        due.append(entry)
+    return due
+
+
+def _publication(entry: Row) -> Publication:
+    """The entry back at its real topic and queue, with its tag code, without its delay."""
+    return Publication(
+        message_id=None,
+        topic_id=entry.real_topic_id,
+        queue_id=entry.real_queue_id,
+        log_segment=entry.log_segment,
+        log_offset=entry.log_offset,
+        tags_code=entry.real_tags_code,
+        reconsume_times=entry.reconsume_times,
+    )

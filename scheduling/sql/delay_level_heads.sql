@@ -1,0 +1,23 @@
+-- Look at the head of every level's queue: the first entry after the scheduler's position, by two index probes a level.
+SELECT q.queue_id, head.queue_offset, head.tags_code AS due_ms
+FROM topic AS t
+CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS q (queue_id)
+CROSS JOIN LATERAL (
+    SELECT c.queue_offset, c.tags_code
+    FROM consume_queue AS c
+    WHERE
+        c.topic_id = t.id AND c.queue_id = q.queue_id
+        AND c.queue_offset >= coalesce(
+            (
+                SELECT p.next_offset
+                FROM progress AS p
+                WHERE p.reader_id = 0 AND p.topic_id = t.id AND p.queue_id = q.queue_id
+                ORDER BY p.move DESC
+                LIMIT 1
+            ),
+            0
+        )
+    ORDER BY c.queue_offset
+    LIMIT 1
+) AS head
+WHERE t.name = 'SCHEDULE_TOPIC_XXXX'

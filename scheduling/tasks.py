@@ -1,0 +1,12 @@
+"""What beat starts for scheduling."""
+
+from celery import shared_task
+
+from scheduling import release as releases
+from store import loops
+
+
+@shared_task(name="scheduling.release")
+def release() -> None:
+    """Releases what is due, and what becomes due before the next tick."""
+    loops.run(releases.run(ahead_seconds=1.2), limit_seconds=60)

@@ -1,0 +1,72 @@
+"""Discards: halves that nobody decided in time are set aside, until an operator resumes or resolves them."""
+
+import uuid
+from typing import Any
+
+from django.conf import settings
+
+from scheduling.publish import Publication, publish
+from store import database, groupcommit, topics
+from store.database import Row
+from store.groupcommit import Batch, Kind, Pending
+from store.statements import Statement
+from transactions import ends
+from transactions.ends import INSERT_OPERATIONS, End
+
+DISCARD_HALVES = Statement(__file__, "discard_halves")
+FIND_EXHAUSTED = Statement(__file__, "find_exhausted")
+FIND_OUTDATED = Statement(__file__, "find_outdated")
+
+MAX_DISCARDED_AT_ONCE = 1000
+
+
+async def run(late_seconds: float = 0) -> int:
+    """Discards the halves that were asked about as often as is allowed; gives their number."""
+    asked = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
+    rows = await database.read(FIND_EXHAUSTED, asked)
+    return await _discard(rows, f"no decision after {settings.TRANSACTION_CHECK_MAX} checks")
+
+
+async def run_outdated() -> int:
+    """Discards the halves that are older than the retention; gives their number."""
+    asked = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
+    rows = await database.read(FIND_OUTDATED, asked)
+    return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
+
+
+async def _discard(rows: Any, reason: str) -> int:
+    if not rows:
+        return 0
+    discarded: int = await groupcommit.submit(DISCARDS, ([row.transaction_id for row in rows], reason))
+    return discarded
+
+
+class Discards(Kind[tuple[list[uuid.UUID], str]]):
+    """Discards are written in a batch: each half leaves the checks, and its messages enter the discards' topic."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[tuple[list[uuid.UUID], str]]]) -> None:
+        topic = await topics.own(topics.DISCARDED, queues=1)
+        for one in pending:
+            ids, reason = one.request
+            halves = await batch.read(DISCARD_HALVES, {"transaction_ids": ids})
+            for half in halves:
+                remark = f"{reason}; {half.last_failure}" if half.last_failure else reason
+                end = End(half.transaction_id, "DISCARD", "limit", None, remark=ends.clip(remark))
+                batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
+                for place in range(len(half.message_ids)):
+                    await publish(batch, _publication(half, place, topic.id))
+            one.outcome = len(halves)
+
+
+DISCARDS = Discards()
+
+
+def _publication(half: Row, place: int, topic_id: int) -> Publication:
+    return Publication(
+        message_id=half.message_ids[place],
+        topic_id=topic_id,
+        queue_id=0,
+        log_segment=half.log_segment,
+        log_offset=half.log_offsets[place],
+        tags_code=half.tags_codes[place],
+    )

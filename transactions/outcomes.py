@@ -1,0 +1,90 @@
+"""Outcomes of checks: what an asked, or an unreachable, producer leads to, written by group commit."""
+
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from store import groupcommit
+from store.errors import Refusal
+from store.groupcommit import Batch, Kind, Pending
+from store.ids import new_id
+from store.statements import Statement
+from transactions import ends
+from transactions.ends import INSERT_CHECK_ATTEMPTS, End
+
+POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One check of one transaction: who was asked, and what came of it. `answer` is None when nobody was reached."""
+
+    transaction_id: uuid.UUID
+    endpoint_id: int | None
+    endpoint_url: str | None
+    answer: str | None
+    status: int | None
+    latency_ms: int
+    reason: str | None
+    # How long to wait before the next check when this one decides nothing.
+    wait_seconds: float
+
+    @property
+    def counted(self) -> bool:
+        """Whether the question was asked: an attempt that reached nobody is not counted."""
+        return self.answer is not None
+
+    def row(self) -> dict[str, object]:
+        """For INSERT_CHECK_ATTEMPTS."""
+        return {
+            "attempt_id": new_id(),
+            "transaction_id": self.transaction_id,
+            "endpoint_id": self.endpoint_id,
+            "endpoint_url": self.endpoint_url,
+            "counted": self.counted,
+            "status": self.status,
+            "latency_ms": self.latency_ms,
+            "answer": self.answer,
+            "reason": self.reason,
+        }
+
+
+async def apply(attempt: Attempt) -> None:
+    """Writes the outcome of one attempt. A late one of a transaction that is decided changes only its history."""
+    if attempt.answer in ends.STATE_AFTER:
+        decision = End(
+            transaction_id=attempt.transaction_id,
+            decision=attempt.answer,
+            decided_by="check",
+            group_id=None,
+            remark=attempt.reason,
+            attempt=attempt.row(),
+        )
+        try:
+            await ends.decide(decision)
+        except Refusal as refusal:
+            # Somebody decided otherwise while the question was under way: the first decision stands.
+            if refusal.code not in ("transaction_ended", "transaction_discarded", "transaction_not_found"):
+                raise
+    else:
+        await groupcommit.submit(POSTPONEMENTS, attempt, key=attempt.transaction_id, urgent=True)
+
+
+class Postponements(Kind[Attempt]):
+    """Checks that decided nothing are written in a batch: one update, one insert."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Attempt]]) -> None:
+        attempts = [one.request for one in pending]
+        columns: dict[str, Any] = {
+            name: [getattr(attempt, name) for attempt in attempts]
+            for name in ("transaction_id", "counted", "reason", "wait_seconds")
+        }
+        await batch.read(POSTPONE_CHECKS, {"check_max": settings.TRANSACTION_CHECK_MAX, **columns})
+        for one in pending:
+            batch.insert(INSERT_CHECK_ATTEMPTS, one.request.row())
+            one.outcome = True
+
+
+POSTPONEMENTS = Postponements()

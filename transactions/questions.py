@@ -1,0 +1,83 @@
+"""Questions: what a producer is asked about its half messages, and how its answer is read."""
+
+import uuid
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from store import database, messages, topics
+from store.database import Row
+from store.statements import Statement
+
+READ_MESSAGES_OF_HALVES = Statement(__file__, "read_messages_of_halves")
+
+MAX_KEPT_ANSWER = 200
+
+
+class Result(msgspec.Struct):
+    """One transaction's state in an answer; other fields are the producer's business."""
+
+    transaction_id: uuid.UUID
+    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+    remark: str | None = None
+
+
+class Results(msgspec.Struct):
+    """An answer; each result is read by itself, so that a bad one spoils no other."""
+
+    results: list[msgspec.Raw]
+
+
+async def transactions(halves: Sequence[Row]) -> dict[uuid.UUID, dict[str, Any]]:
+    """What a producer is told of each transaction: its first message's fields, and every message when it has several."""
+    rows = await database.read(
+        READ_MESSAGES_OF_HALVES,
+        {
+            "segment_id": [half.log_segment for half in halves for _ in half.log_offsets],
+            "log_offset": [offset for half in halves for offset in half.log_offsets],
+        },
+    )
+    names = await topics.names({row.topic_id for row in rows})
+    told = {row.log_offset: messages.given_out(row, names[row.topic_id]) for row in rows}
+    return {half.transaction_id: _transaction(half, told) for half in halves if half.log_offsets[0] in told}
+
+
+def _transaction(half: Row, told: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    first = dict(told[half.log_offsets[0]])
+    check_times = half.check_times + 1
+    first["properties"] = {**first.get("properties", {}), "TRANSACTION_CHECK_TIMES": str(check_times)}
+    first["check_times"] = check_times
+    first["last_failure"] = half.last_failure
+    if len(half.log_offsets) > 1:
+        first["messages"] = [told[offset] for offset in half.log_offsets if offset in told]
+    return first
+
+
+def payload(group_name: str, asked: Sequence[dict[str, Any]]) -> bytes:
+    """The body of a check-back."""
+    return msgspec.json.encode({"type": "transaction.check", "producer_group": group_name, "transactions": asked})
+
+
+def read(body: bytes) -> dict[uuid.UUID, Result]:
+    """The explicit states of an answer; what is missing here decides nothing."""
+    try:
+        raws = msgspec.json.decode(body, type=Results).results
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
+    found: dict[uuid.UUID, Result] = {}
+    for raw in raws:
+        try:
+            result = msgspec.json.decode(raw, type=Result)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+        # Two different states for one transaction say nothing.
+        if result.transaction_id in found and found[result.transaction_id].state != result.state:
+            result = Result(result.transaction_id, "UNKNOWN", "two different states")
+        found[result.transaction_id] = result
+    return found
+
+
+def kept(body: bytes) -> str:
+    """An answer as the history keeps it: truncated, readable."""
+    return body[:MAX_KEPT_ANSWER].decode("utf-8", "replace").replace("\x00", "�")

@@ -1,0 +1,17 @@
+-- Discard halves: they stay undecided, are asked about no more, and only an operator decides them now. A half that was
+-- ended since it was found is gone and not returned.
+WITH locked AS (
+    SELECT h.transaction_id
+    FROM half_message AS h
+    WHERE h.transaction_id = any(%(transaction_ids)s::uuid []) AND h.discarded_at IS NULL
+    ORDER BY h.transaction_id
+    FOR UPDATE
+)
+
+UPDATE half_message AS h
+SET discarded_at = now()
+FROM locked AS l
+WHERE h.transaction_id = l.transaction_id
+RETURNING
+    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
+    h.topic_ids, h.queue_ids, h.tags_codes, h.last_failure

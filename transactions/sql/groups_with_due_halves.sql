@@ -1,0 +1,19 @@
+-- Find the producer groups that have halves due for a check and an endpoint that may be called now. One index probe per
+-- group; a group that nobody can be asked for keeps its halves untouched: no check is counted, no row is written.
+SELECT g.id AS group_id, g.name, now() AS now
+FROM producer_group AS g
+WHERE
+    NOT g.checks_paused
+    AND EXISTS (
+        SELECT 1
+        FROM half_message AS h
+        WHERE
+            h.producer_group_id = g.id AND h.discarded_at IS NULL
+            AND h.next_check_at <= now() - make_interval(secs => %(late_seconds)s)
+    )
+    AND EXISTS (
+        SELECT 1
+        FROM endpoint AS e
+        WHERE e.group_id = g.id AND e.state <> 'disabled' AND coalesce(e.open_until <= now(), true)
+    )
+LIMIT %(max_groups)s

@@ -1,0 +1,26 @@
+-- Note checks that decided nothing. An asked one is counted, and the next comes an interval after it; one that reached
+-- nobody is not counted. A half that was ended meanwhile is gone and stays so.
+WITH outcome AS (
+    SELECT *
+    FROM unnest(
+        %(transaction_id)b::uuid [], %(counted)b::boolean [], %(reason)b::text [], %(wait_seconds)b::double precision []
+    ) AS o (transaction_id, counted, reason, wait_seconds)
+),
+
+locked AS (
+    SELECT h.transaction_id
+    FROM half_message AS h
+    INNER JOIN outcome AS o ON h.transaction_id = o.transaction_id
+    WHERE h.discarded_at IS NULL
+    ORDER BY h.transaction_id
+    FOR UPDATE OF h
+)
+
+UPDATE half_message AS h
+SET
+    check_times = h.check_times + o.counted::integer,
+    exhausted = h.check_times + o.counted::integer >= %(check_max)s,
+    last_failure = o.reason,
+    next_check_at = now() + make_interval(secs => o.wait_seconds)
+FROM outcome AS o, locked AS l
+WHERE h.transaction_id = o.transaction_id AND h.transaction_id = l.transaction_id

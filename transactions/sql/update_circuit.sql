@@ -1,0 +1,8 @@
+-- Keep the health of an endpoint after a call that changed it.
+UPDATE endpoint
+SET
+    state = %(state)s, failures = %(failures)s, open_until = %(open_until)s,
+    last_failure = coalesce(%(failure)s, last_failure),
+    last_failure_at = CASE WHEN %(failure)s IS NULL THEN last_failure_at ELSE now() END,
+    last_success_at = CASE WHEN %(failure)s IS NULL THEN now() ELSE last_success_at END
+WHERE id = %(id)s AND state <> 'disabled'
