@@ -1,9 +1,9 @@
-"""Names the app: Reports"""
+"""Names the app of the reports."""
 
 from django.apps import AppConfig
 
 
 class AnalyticsConfig(AppConfig):
-    """the Spark export.:The export of the tables for analytics."""
+    """The export of the broker's tables to Parquet."""
 
     name = "analytics"

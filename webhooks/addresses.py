@@ -18,6 +18,7 @@ Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
 
 MAX_URL_CHARACTERS = 2_048
+MAX_LABEL_CHARACTERS = 63
 LOOKUP_PATIENCE_SECONDS = 2.0
 
 # `ipaddress.is_private` and `is_global` are not used: what they say differs between Python releases, and they miss
@@ -127,7 +128,7 @@ def literal_address(host: str) -> Address | None:
 
     `127.1`, `2130706433`, `0x7f.1` and `0177.0.0.1` all mean 127.0.0.1.
     """
-    host = host.rstrip(".")
+    host = host.removesuffix(".")
     try:
         return ip_address(socket.inet_aton(host)) if ":" not in host else ip_address(host)
     except (OSError, ValueError):
@@ -157,12 +158,18 @@ def _with_usual_host(url: str) -> URL:
         host, port = parsed.raw_host, parsed.port
     except ValueError as error:
         raise UrlIllegal(url, f"can't be read ({error})") from error
-    if not host or not host.strip("."):
+    if not host:
         raise UrlIllegal(url, "names no host")
     if not port:
         raise UrlIllegal(url, "names port 0; leave the port out or name one from 1 to 65535")
-    literal = literal_address(host)
-    return parsed if literal is None else parsed.with_host(str(literal))
+    if literal := literal_address(host):
+        return parsed.with_host(str(literal))
+    if not all(0 < len(label) <= MAX_LABEL_CHARACTERS for label in host.removesuffix(".").split(".")):
+        # `getaddrinfo` would raise UnicodeError for it.
+        raise UrlIllegal(
+            url, f"names a host with a part that is empty or longer than {MAX_LABEL_CHARACTERS} characters"
+        )
+    return parsed
 
 
 def look_up(host: str, port: int) -> list[str]:
@@ -190,6 +197,6 @@ def check_url(url: str, allowed: Networks) -> None:
 def _known_addresses(host: str, port: int) -> list[Address]:
     try:
         found = _registration_lookups.submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
-    except (OSError, UnicodeError):
+    except OSError:
         return []  # The time-out of `result` is an OSError too. The name may resolve when it is called.
     return [ip_address(address) for address in found]

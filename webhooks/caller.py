@@ -27,8 +27,9 @@ HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "U
 class Caller:
     """Makes the outgoing calls of one process. Construct it inside the event loop that will use it, and close it.
 
-    Figures (2 cores, Python 3.11, small POSTs over kept connections, server in another process; again with
-    `python tests/webhooks/rate.py`): see the table there.
+    CPU of the caller for a small signed POST, one core, `python -m tests.webhooks.rate` (2 cores, Python 3.11, other
+    work beside it): 98 µs over a kept connection (10,000 calls/s), 256 µs over a new one; under uvloop 77 and 227 µs.
+    aiohttp alone takes 80 µs of that, and 100 µs with one of its tracing signals: hence `Exchange`.
     """
 
     def __init__(self, allowed: Networks) -> None:

@@ -53,7 +53,7 @@ class Slots:
                 self._lanes.pop(endpoint_id, None)
 
     async def _take(self, lane: _Lane) -> None:
-        if lane.held < lane.limit and not lane.waiting:
+        if lane.held < lane.limit:  # Then nobody waits: a free slot is handed over the moment it is given back.
             lane.held += 1
             return
         waiter = asyncio.get_running_loop().create_future()

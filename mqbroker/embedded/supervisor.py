@@ -51,14 +51,15 @@ class Supervisor:
         self._record()
 
     def run(
-        self, until: Callable[[], bool], pause_seconds: float | None = None, at_most_seconds: float = math.inf
+        self, until: Callable[[], bool], pause_seconds: float = math.inf, at_most_seconds: float = math.inf
     ) -> None:
         """Returns when it is so, at the first signal, or after so long. Asks at every event, and after each pause."""
         deadline = time.monotonic() + at_most_seconds
-        while not self.interrupts.count and not until() and time.monotonic() < deadline:
+        next_restart = self._tend()
+        while not self.interrupts.count and not until() and (left := deadline - time.monotonic()) > 0:
+            pause = min(next_restart, pause_seconds, left)
+            self.interrupts.wait(None if pause == math.inf else pause)
             next_restart = self._tend()
-            pauses = [pause for pause in (next_restart, pause_seconds) if pause is not None]
-            self.interrupts.wait(min(pauses, default=None))
 
     def deaths(self, child: Child) -> int:
         """How often in a row a child has died."""
@@ -81,7 +82,7 @@ class Supervisor:
                     child.kill()
             self.interrupts.wait(0.1)
 
-    def _tend(self) -> float | None:
+    def _tend(self) -> float:
         """One round over the children; returns the seconds until the next one is due to start."""
         now = time.monotonic()
         for watched in self._watched:
@@ -93,7 +94,7 @@ class Supervisor:
                 watched.child.start()
                 self._record()
         due = [watched.restart_at - now for watched in self._watched if watched.restart_at is not None]
-        return max(min(due), 0) if due else None
+        return max(min(due, default=math.inf), 0)
 
     def _record(self) -> None:
         leftovers.record(self.folder.processes, [watched.child for watched in self._watched])

@@ -100,12 +100,16 @@ class Stranger:
         finally:
             writer.close()
 
+    def close(self) -> None:
+        """Accept no more connections."""
+        for server in self._servers:
+            server.close()
+
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *failure: object) -> None:
-        for server in self._servers:
-            server.close()
+        self.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

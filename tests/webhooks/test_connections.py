@@ -2,17 +2,21 @@
 
 import asyncio
 import shutil
+import socket
 import ssl
 import subprocess
 from pathlib import Path
 
+import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from tests.webhooks.strangers import Connection, Stranger, answer
 from webhooks.addresses import check_url, parse_networks
 from webhooks.answers import Answer
 from webhooks.caller import Caller
+from webhooks.connections import Exchange, connector, exchange_under_way
 
 PAYLOAD = b"{}"
 
@@ -66,6 +70,54 @@ async def test_a_name_with_one_allowed_address_is_called_at_that_one(stranger: S
     url = str(URL(await stranger.answers(answer())).with_host("localhost"))
     async with Caller(parse_networks("127.0.0.1/32")) as caller:
         assert (await ask(caller, url, secret)).ok
+
+
+class StrangersNames(AbstractResolver):
+    """A name server that a stranger runs: it says what it likes, and something else each time."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self._answers = list(answers)
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in self._answers.pop(0)
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+async def test_a_name_that_points_inside_is_not_connected_to_at_any_of_its_addresses(stranger: Stranger) -> None:
+    port = URL(await stranger.answers(answer())).port
+    names = StrangersNames(["127.0.0.1", "::1", "10.0.0.1"])
+    exchange = Exchange()
+    exchange_under_way.set(exchange)
+
+    async with aiohttp.ClientSession(
+        connector=connector((), ssl.create_default_context(), names, keep=True)
+    ) as session:
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.post(f"http://shop.example:{port}/")
+
+    assert exchange.forbidden
+    assert (exchange.kept, stranger.connections) == (True, 0)
+
+
+async def test_of_the_addresses_of_a_name_only_those_that_may_be_called_are(stranger: Stranger) -> None:
+    port = URL(await stranger.answers(answer())).port
+    names = StrangersNames(["10.0.0.1", "::1", "127.0.0.1"])
+    exchange_under_way.set(Exchange())
+
+    async with (
+        aiohttp.ClientSession(
+            connector=connector(parse_networks("127.0.0.1"), ssl.create_default_context(), names, keep=True)
+        ) as session,
+        session.post(f"http://shop.example:{port}/") as response,
+    ):
+        assert response.status == 200
 
 
 async def test_https_is_spoken_to_a_server_with_a_trusted_certificate(

@@ -1,7 +1,7 @@
 -- Find the endpoints of a group that may be called now, by the database's clock.
 SELECT
     id, url, max_batch, timeout_seconds, concurrency, secret,
-    CASE WHEN rotated_at > now() - make_interval(hours => %(rotation_hours)s) THEN previous_secret END AS previous_secret,
+    CASE WHEN rotated_at > now() - make_interval(hours => %(rotation_hours)s::integer) THEN previous_secret END AS previous_secret,
     state, failures, open_until, now() AS now
 FROM endpoint
 WHERE group_id = %(group_id)s AND state <> 'disabled' AND coalesce(open_until <= now(), true)

@@ -6,7 +6,7 @@ CROSS JOIN LATERAL (
     FROM half_message AS o
     WHERE
         o.producer_group_id = g.id AND o.discarded_at IS NULL
-        AND o.stored_at < now() - make_interval(hours => %(reserved_hours)s)
+        AND o.stored_at < now() - make_interval(hours => %(reserved_hours)s::integer)
     ORDER BY o.stored_at
     LIMIT %(max_halves)s
 ) AS h

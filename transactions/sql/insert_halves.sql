@@ -1,11 +1,11 @@
 -- Keep stored messages as half messages. The database's clock decides when the first check is due.
 INSERT INTO half_message (
-    transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, log_segment,
-    log_offsets, message_ids, topic_ids, queue_ids, tags_codes, delays
+    transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted,
+    log_segment, log_offsets, message_ids, topic_ids, queue_ids, tags_codes, delays
 )
 SELECT
     h.transaction_id, h.producer_group_id, h.endpoint_id, now(), h.immunity_seconds,
-    now() + make_interval(secs => h.immunity_seconds), 0, %(segment_id)s, h.log_offsets::bigint [],
+    now() + make_interval(secs => h.immunity_seconds), 0, false, %(segment_id)s, h.log_offsets::bigint [],
     h.message_ids::uuid [], h.topic_ids::integer [], h.queue_ids::integer [], h.tags_codes::bigint [],
     h.delays::jsonb
 FROM unnest(
