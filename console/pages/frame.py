@@ -1,0 +1,29 @@
+"""Shows a template inside Unfold's frame, and says what is missing where there is nothing to show."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+
+def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
+    """A page of the console."""
+    return TemplateResponse(request, template, {**admin.site.each_context(request), "title": title, **shown})
+
+
+def not_there(request: HttpRequest, sentence: str, back_to: str) -> TemplateResponse:
+    """A page that says what does not exist, and leads back to the list of what does."""
+    page = show(request, "console/not_there.html", "Not found", sentence=sentence, back_to=f"admin:{back_to}")
+    page.status_code = 404
+    return page
+
+
+def address(request: HttpRequest) -> str:
+    """Where the operator reaches this broker: what a command to copy begins with."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
+def whole_number(request: HttpRequest, name: str) -> int:
+    """A number of the address, not below 0; what is no number counts as 0."""
+    value = request.GET.get(name, "")
+    # 18 digits fit into the 64 bits of an offset.
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0

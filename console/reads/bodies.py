@@ -1,0 +1,54 @@
+"""A look at a message's body: its first KiB as text, or as bytes when it is no text."""
+
+from dataclasses import dataclass
+
+from django.db.models import BinaryField, F, IntegerField
+from django.db.models.functions import Length, Substr
+
+PREVIEW_BYTES = 1024
+BYTES_PER_LINE = 16
+
+# Cut in the database: a body may have 4 MiB, and a page shows one KiB of it.
+FIRST_BYTES = Substr(F("body"), 1, PREVIEW_BYTES, output_field=BinaryField())
+SIZE = Length(F("body"), output_field=IntegerField())
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The beginning of a body; `size` is the whole body's, in bytes."""
+
+    text: str
+    is_text: bool
+    size: int
+    cut: bool
+
+
+def preview(first: bytes, size: int) -> Preview:
+    """What the first bytes of a body of this size look like."""
+    cut = size > len(first)
+    text = as_text(first, cut)
+    return Preview(text if text is not None else as_hex(first), text is not None, size, cut)
+
+
+def as_text(raw: bytes, cut: bool) -> str | None:
+    """The bytes as UTF-8, or None when they are no text. A character that the cut went through is left out."""
+    for end in (len(raw), *(len(raw) - lost for lost in (1, 2, 3) if cut)):
+        try:
+            text = raw[:end].decode()
+        except UnicodeDecodeError:
+            continue
+        return text if all(character.isprintable() or character in "\r\n\t" for character in text) else None
+    return None
+
+
+def as_hex(raw: bytes) -> str:
+    """The bytes as lines of offset, hexadecimal and ASCII."""
+    return "\n".join(
+        hex_line(start, raw[start : start + BYTES_PER_LINE]) for start in range(0, len(raw), BYTES_PER_LINE)
+    )
+
+
+def hex_line(start: int, line: bytes) -> str:
+    """One line of a hex dump."""
+    visible = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)
+    return f"{start:04x}  {line.hex(' '):<{BYTES_PER_LINE * 3}} {visible}"

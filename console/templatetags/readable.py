@@ -1,0 +1,70 @@
+"""Times, durations and numbers as an operator reads them."""
+
+from datetime import UTC, datetime, timedelta
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+@register.filter
+def duration(seconds: float | timedelta) -> str:
+    """A duration in its two largest units: `3 min 5 s`, `2 d 4 h`."""
+    left = int(seconds.total_seconds() if isinstance(seconds, timedelta) else seconds)
+    parts = []
+    for size, unit in UNITS:
+        if left >= size:
+            parts.append(f"{left // size} {unit}")
+            left %= size
+        elif parts:
+            break
+    return " ".join(parts[:2]) or "0 s"
+
+
+@register.filter
+def number(value: int) -> str:
+    """A number with its thousands apart."""
+    return f"{value:,}"
+
+
+@register.simple_tag
+def ago(moment: datetime | None, now: datetime) -> SafeString | str:
+    """How long ago something was, with its exact time to point at."""
+    return told(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
+
+
+@register.simple_tag
+def age(moment: datetime | None, now: datetime) -> SafeString | str:
+    """How long something has been there, with the exact time it came."""
+    return told(moment, duration(max(now - moment, timedelta()))) if moment else "–"
+
+
+@register.simple_tag
+def due(moment: datetime | None, now: datetime) -> SafeString | str:
+    """How long until something is due, or for how long it has been."""
+    if moment is None:
+        return "–"
+    if moment > now:
+        return told(moment, f"in {duration(moment - now)}")
+    late = now - moment
+    return told(moment, f"due for {duration(late)}" if late >= timedelta(seconds=1) else "due now")
+
+
+@register.simple_tag
+def clock(moment: datetime | None) -> SafeString | str:
+    """The exact time, to the millisecond, in UTC."""
+    return told(moment, exact(moment)) if moment else "–"
+
+
+def told(moment: datetime, words: str) -> SafeString:
+    """Words about a moment; pointing at them shows it exactly."""
+    return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), words)
+
+
+def exact(moment: datetime) -> str:
+    """A moment to the millisecond."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + " UTC"

@@ -1,0 +1,82 @@
+"""How Unfold's frame looks and where its sidebar leads; settings import it, so it knows no model."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest
+from django.templatetags.static import static
+from django.urls import reverse_lazy
+
+
+def served(path: str) -> Callable[[HttpRequest], str]:
+    """The address of a static file, asked for with each request: settings are read before it is known."""
+    return lambda request: static(path)
+
+
+def item(title: str, icon: str, page: str) -> dict[str, object]:
+    """A line of the sidebar that leads to the page of this name."""
+    return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{page}")}
+
+
+UNFOLD: dict[str, object] = {
+    "SITE_TITLE": "mqbroker console",
+    "SITE_HEADER": "mqbroker",
+    "SITE_SUBHEADER": "Transactional messages",
+    "SITE_SYMBOL": "contrast",
+    # The broker has no other site to return to.
+    "SITE_URL": None,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": served("console/mark.svg")}],
+    "SHOW_HISTORY": False,
+    "STYLES": [served("console/console.css")],
+    "SCRIPTS": [served("console/console.js")],
+    "LOGIN": {"image": served("console/lanes.svg")},
+    "BORDER_RADIUS": "6px",
+    "COLORS": {
+        "primary": {
+            "50": "oklch(97.2% .013 262)",
+            "100": "oklch(94.1% .029 262)",
+            "200": "oklch(89% .057 262)",
+            "300": "oklch(81.2% .099 262)",
+            "400": "oklch(71.4% .144 262)",
+            "500": "oklch(62.9% .181 262)",
+            "600": "oklch(54.8% .201 262)",
+            "700": "oklch(47.6% .185 262)",
+            "800": "oklch(41.5% .154 262)",
+            "900": "oklch(36.4% .117 262)",
+            "950": "oklch(26.9% .084 262)",
+        },
+    },
+    "SIDEBAR": {
+        "show_search": False,
+        "show_all_applications": False,
+        "navigation": [
+            {"items": [item("Overview", "space_dashboard", "index")]},
+            {
+                "title": "Transactions",
+                "separator": True,
+                "items": [
+                    item("Pending half messages", "contrast", "pending"),
+                    item("Discarded half messages", "delete_history", "discarded"),
+                    item("Producer groups", "upload", "producer_groups"),
+                ],
+            },
+            {
+                "title": "Messages",
+                "separator": True,
+                "items": [
+                    item("Topics", "view_stream", "topics"),
+                    item("Delays", "hourglass_top", "delays"),
+                    item("Consumer groups", "download", "consumer_groups"),
+                ],
+            },
+            {
+                "title": "Broker",
+                "separator": True,
+                "items": [
+                    item("Segments", "view_timeline", "store_segment_changelist"),
+                    item("API keys", "key", "mqbroker_apikey_changelist"),
+                    item("Users", "group", "auth_user_changelist"),
+                ],
+            },
+        ],
+    },
+}
