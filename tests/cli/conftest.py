@@ -1,0 +1,65 @@
+"""Characters of the command line's tests: data folders, and processes that end with their test."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from mqbroker.embedded.child import wait_until
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import DataFolder
+
+
+class Run(Protocol):
+    def __call__(self, *words: str, **variables: str) -> subprocess.Popen[str]: ...
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> DataFolder:
+    made = DataFolder(tmp_path / "data folder")
+    made.make()
+    return made
+
+
+@pytest.fixture
+def run_python() -> Iterator[Run]:
+    """Starts a Python process in the checkout, in a group of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*words: str, **variables: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, *words],
+            cwd=ROOT,
+            env=os.environ | variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+@pytest.fixture
+def eventually() -> Callable[[Callable[[], bool]], None]:
+    """Asserts that something becomes so within 30 seconds."""
+
+    def become(is_so: Callable[[], bool], seconds: float = 30) -> None:
+        began = time.monotonic()
+        assert wait_until(is_so, seconds), f"still not so after {time.monotonic() - began:.0f} s"
+
+    return become

@@ -1,0 +1,140 @@
+"""The private PostgreSQL keeps what was committed, through every way a start or an end can go wrong."""
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from mqbroker.embedded import identity, postgres
+from mqbroker.embedded.errors import ServerFailed
+from mqbroker.embedded.folder import DataFolder
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def server(folder: DataFolder) -> Iterator[postgres.Server]:
+    made = postgres.Server(folder.path)
+    yield made
+    made.stop()
+
+
+def ask(server: postgres.Server, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        cursor = connection.execute(statement)
+        return cursor.fetchall() if cursor.description else []
+
+
+def test_server_is_durable_in_utf8_and_not_run_by_a_superuser(server: postgres.Server) -> None:
+    server.start()
+
+    assert ask(server, "SHOW fsync") == [("on",)]
+    assert ask(server, "SHOW synchronous_commit") == [("on",)]
+    assert ask(server, "SHOW server_encoding") == [("UTF8",)]
+    assert ask(server, "SELECT usesuper, usecreatedb FROM pg_user WHERE usename = current_user") == [(False, True)]
+
+
+def test_a_wrong_password_is_refused(server: postgres.Server) -> None:
+    server.start()
+
+    with pytest.raises(psycopg.OperationalError, match="password authentication failed"):
+        psycopg.connect(server.url, password="guessed")
+
+
+def test_what_was_committed_outlives_kill_9_of_the_server(server: postgres.Server) -> None:
+    server.start()
+    ask(server, "CREATE TABLE kept (n int)")
+    for n in range(3):
+        ask(server, f"INSERT INTO kept VALUES ({n})")
+
+        server.kill()
+        server.start()
+
+    assert ask(server, "SELECT n FROM kept ORDER BY n") == [(0,), (1,), (2,)]
+
+
+def test_a_second_start_keeps_port_password_and_data(server: postgres.Server, folder: DataFolder) -> None:
+    server.start()
+    ask(server, "CREATE TABLE kept ()")
+    url = server.url
+    server.stop()
+
+    again = postgres.Server(folder.path)
+    again.start()
+
+    assert again.url == url
+    assert ask(again, "SELECT count(*) FROM kept") == [(0,)]
+    again.stop()
+
+
+def test_a_first_start_that_was_killed_is_begun_again(
+    server: postgres.Server, run_python: Run, folder: DataFolder
+) -> None:
+    start = (
+        "import sys, pathlib; from mqbroker.embedded import postgres; "
+        "postgres.Server(pathlib.Path(sys.argv[1])).start()"
+    )
+    first = run_python("-c", start, str(folder.path))
+    while not (folder.path / "postgres.new" / "PG_VERSION").exists():
+        assert first.poll() is None
+    first.kill()
+    first.wait()
+    assert not (folder.path / "postgres").exists()
+
+    server.start()
+
+    assert ask(server, "SELECT current_database()") == [("mqbroker",)]
+
+
+def test_a_process_file_that_names_a_stranger_does_not_stop_the_start(server: postgres.Server) -> None:
+    server.start()
+    server.kill()
+    file = server.data / "postmaster.pid"
+    stranger = os.getpid()
+    file.write_text("\n".join([str(stranger), *file.read_text().splitlines()[1:]]))
+
+    server.start()
+
+    assert ask(server, "SELECT 1") == [(1,)]
+
+
+def test_a_port_that_was_taken_meanwhile_is_given_up_for_a_free_one(server: postgres.Server) -> None:
+    server.start()
+    server.stop()
+    port = server.folder.port("postgres")
+    with socket.create_server(("127.0.0.1", port)):
+        server.start()
+
+    assert server.folder.port("postgres") != port
+    assert ask(server, "SELECT 1") == [(1,)]
+
+
+def test_a_start_that_cannot_succeed_says_why_in_one_sentence(server: postgres.Server) -> None:
+    server.prepare()
+    (server.data / "PG_VERSION").write_text("9.6\n")
+
+    with pytest.raises(ServerFailed) as refusal:
+        server.start()
+
+    assert "database files are incompatible with server" in str(refusal.value)
+    assert str(server.child.log) in str(refusal.value)
+
+
+def test_the_server_ends_with_the_process_that_started_it(
+    run_python: Run, folder: DataFolder, eventually: Callable[[Callable[[], bool]], None]
+) -> None:
+    start = (
+        "import sys, pathlib; from mqbroker.embedded import postgres; "
+        "server = postgres.Server(pathlib.Path(sys.argv[1])); server.start(); print(server.pid, flush=True); input()"
+    )
+    starter = run_python("-c", start, str(folder.path))
+    assert starter.stdout
+    pid = int(starter.stdout.readline())
+
+    os.kill(starter.pid, signal.SIGKILL)
+
+    eventually(lambda: identity.of(pid) is None)
+    assert not Path(folder.path / "postgres" / "postmaster.pid").exists(), "it had the time to flush"
