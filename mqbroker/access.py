@@ -44,6 +44,11 @@ class Caller:
         if not self.may(verb, name):
             raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name}: add it at /v1/api-keys.")
 
+    def require_manage(self) -> None:
+        """Raises NoPermission unless the key may manage."""
+        if "manage" not in self.scopes:
+            raise NoPermission(f"The key {self.name!r} lacks the scope manage: add it at /v1/api-keys.")
+
     def require_any(self, verb: str) -> None:
         """Raises NoPermission unless the key has some scope of this verb."""
         if not any(scope.split(":")[0] == verb for scope in self.scopes):

@@ -11,7 +11,7 @@ import psycopg
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
 from psycopg.rows import namedtuple_row
-from psycopg.types.numeric import Int8BinaryDumper
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store.errors import SystemBusy
@@ -40,10 +40,6 @@ SESSION = " ".join(
 )
 
 
-class _Int(Int8BinaryDumper):
-    """Every int goes as int8, so that one statement is prepared once and not once per width of its numbers."""
-
-
 def conninfo(application: str) -> str:
     """Where the database is, for libpq."""
     default = settings.DATABASES["default"]
@@ -70,7 +66,9 @@ async def connect(application: str) -> Connection:
 
 
 async def _prepare(connection: Connection) -> None:
-    connection.adapters.register_dumper(int, _Int)
+    # Every int goes as int8, so that a statement is prepared once and not once per width of its numbers.
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
 
 

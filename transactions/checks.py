@@ -21,6 +21,7 @@ from store.errors import Refusal
 from store.ids import new_id
 from store.statements import Statement
 from transactions import health, outcomes, questions
+from transactions.errors import TransactionNotFound
 from transactions.health import Endpoint
 from transactions.outcomes import Attempt
 from webhooks.addresses import parse_networks
@@ -31,6 +32,7 @@ from webhooks.slots import Slots
 logger = logging.getLogger(__name__)
 
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves")
+CHECK_NOW = Statement(__file__, "check_now")
 CLAIM_HALVES = Statement(__file__, "claim_halves")
 
 MAX_GROUPS = 500
@@ -40,6 +42,20 @@ MAX_CLAIM = 1000
 ROUNDS = 3
 LEASE_MARGIN_SECONDS = 10.0
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+
+
+async def ask_now(transaction_id: uuid.UUID) -> dict[str, Any]:
+    """Has a pending transaction asked about at once, whatever its next check was.
+
+    Raises TransactionNotFound when it is not pending.
+    """
+    rows = await database.read(CHECK_NOW, {"transaction_id": transaction_id})
+    if not rows:
+        raise TransactionNotFound(
+            f"There is no pending transaction {transaction_id}: GET /v1/transactions/{transaction_id} tells its state."
+        )
+    await run()
+    return {"transaction_id": transaction_id, "state": "PREPARED", **rows[0]._asdict()}
 
 
 @dataclass(slots=True)

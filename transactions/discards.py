@@ -14,6 +14,7 @@ from transactions import ends
 from transactions.ends import INSERT_OPERATIONS, End
 
 DISCARD_HALVES = Statement(__file__, "discard_halves")
+RESUME_HALVES = Statement(__file__, "resume_halves")
 FIND_EXHAUSTED = Statement(__file__, "find_exhausted")
 FIND_OUTDATED = Statement(__file__, "find_outdated")
 
@@ -32,6 +33,47 @@ async def run_outdated() -> int:
     asked = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await database.read(FIND_OUTDATED, asked)
     return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
+
+
+async def resume(transaction_id: uuid.UUID, reason: str | None) -> dict[str, Any]:
+    """Has a discarded transaction checked again, from 0 checks on.
+
+    Raises TransactionNotFound when no discarded transaction has this id.
+    """
+    answer: dict[str, Any] = await groupcommit.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
+    return answer
+
+
+async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+    """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
+
+    Raises TransactionNotFound when it is not discarded, TransactionEnded when it was decided the other way.
+    """
+    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
+    return await ends.decide(end)
+
+
+class Resumes(Kind[tuple[uuid.UUID, str | None]]):
+    """A resume is one update and its record."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[tuple[uuid.UUID, str | None]]]) -> None:
+        for one in pending:
+            transaction_id, reason = one.request
+            halves = await batch.read(RESUME_HALVES, {"transaction_id": transaction_id})
+            if not halves:
+                one.outcome = ends.not_discarded(transaction_id)
+                continue
+            end = End(transaction_id, "RESUME", "operator", None, remark=reason)
+            batch.insert(INSERT_OPERATIONS, ends.operation(end, halves[0], None))
+            one.outcome = {
+                "transaction_id": transaction_id,
+                "state": "PREPARED",
+                "check_times": 0,
+                "next_check_at": halves[0].next_check_at,
+            }
+
+
+RESUMES = Resumes()
 
 
 async def _discard(rows: Any, reason: str) -> int:

@@ -167,16 +167,25 @@ def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
 
 
 def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
-    if transaction.state == "DISCARDED":
+    if transaction.state == "DISCARDED" and not end.discarded:
         return TransactionDiscarded(
             f"Transaction {end.transaction_id} was discarded after {transaction.check_times} checks: "
             "an operator can resume or resolve it at /v1/discarded."
         )
+    if end.discarded and transaction.state == "PREPARED":
+        return not_discarded(end.transaction_id)
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
         return _answer(transaction.state, transaction, transaction.queue_offsets)
     return TransactionEnded(
         f"Transaction {end.transaction_id} is {transaction.state} already, by {transaction.decided_by}: "
         f"{end.decision} comes too late."
+    )
+
+
+def not_discarded(transaction_id: uuid.UUID) -> TransactionNotFound:
+    """The refusal of an operator's decision about a transaction that still is its producer's."""
+    return TransactionNotFound(
+        f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} tells its state."
     )
 
 

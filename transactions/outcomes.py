@@ -1,6 +1,7 @@
 """Outcomes of checks: what an asked, or an unreachable, producer leads to, written by group commit."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,15 +77,22 @@ class Postponements(Kind[Attempt]):
     """Checks that decided nothing are written in a batch: one update, one insert."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Attempt]]) -> None:
-        attempts = [one.request for one in pending]
-        columns: dict[str, Any] = {
-            name: [getattr(attempt, name) for attempt in attempts]
-            for name in ("transaction_id", "counted", "reason", "wait_seconds")
-        }
-        await batch.read(POSTPONE_CHECKS, {"check_max": settings.TRANSACTION_CHECK_MAX, **columns})
+        await postpone(batch, [one.request for one in pending])
         for one in pending:
-            batch.insert(INSERT_CHECK_ATTEMPTS, one.request.row())
             one.outcome = True
 
 
 POSTPONEMENTS = Postponements()
+
+
+async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
+    """Notes attempts that decided nothing: the asked ones are counted, and each half's next check is set."""
+    if not attempts:
+        return
+    columns: dict[str, Any] = {
+        name: [getattr(attempt, name) for attempt in attempts]
+        for name in ("transaction_id", "counted", "reason", "wait_seconds")
+    }
+    await batch.read(POSTPONE_CHECKS, {"check_max": settings.TRANSACTION_CHECK_MAX, **columns})
+    for attempt in attempts:
+        batch.insert(INSERT_CHECK_ATTEMPTS, attempt.row())

@@ -8,10 +8,11 @@ from mqbroker.api import bulks
 from mqbroker.api.lean import DataRequest, answer, decode
 from scheduling import sends
 from store.messages import Message
-from transactions import ends, halves, history
+from transactions import ends, halves, history, polls
 from transactions.ends import EndTransaction
 from transactions.errors import TransactionNotFound
 from transactions.halves import BeginTransaction
+from transactions.polls import ReceiveChecks
 
 
 def status_of(result: dict[str, object]) -> int:
@@ -47,6 +48,12 @@ async def end(request: DataRequest, transaction_id: str) -> HttpResponse:
 async def transaction(request: DataRequest, transaction_id: str) -> HttpResponse:
     """GET /v1/transactions/{transaction_id}."""
     return answer(await history.of(transaction_of(transaction_id)))
+
+
+async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/producer-groups/{group}/checks/receive."""
+    request.caller.require_any("produce")
+    return answer({"transactions": await polls.receive(group, decode(ReceiveChecks, request.body or b"{}"))})
 
 
 async def bulk(request: DataRequest) -> HttpResponse:

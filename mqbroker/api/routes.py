@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from mqbroker.api import consumers, producers
+from mqbroker.api import consumers, operators, producers
 from mqbroker.api.lean import View
 
 
@@ -24,6 +24,10 @@ routes = [
     by_method("v1/transactions", POST=producers.begin),
     by_method("v1/transactions/<str:transaction_id>/end", POST=producers.end),
     by_method("v1/transactions/<str:transaction_id>", GET=producers.transaction),
+    by_method("v1/transactions/<str:transaction_id>/check", POST=operators.check_now),
+    by_method("v1/discarded/<str:transaction_id>/resume", POST=operators.resume),
+    by_method("v1/discarded/<str:transaction_id>/resolve", POST=operators.resolve),
+    by_method("v1/producer-groups/<str:group>/checks/receive", POST=producers.receive_checks),
     by_method("v1/bulk", POST=producers.bulk),
     by_method("v1/consumer-groups/<str:group>/receive", POST=consumers.receive),
     by_method("v1/consumer-groups/<str:group>/ack", POST=consumers.ack),
