@@ -22,3 +22,14 @@ class Timer(models.Model):
         db_table = "timer"
         # The release takes what is due, the longest due first.
         indexes = (models.Index(fields=("due_at", "id"), name="timer_due"),)
+
+
+class Recall(models.Model):
+    """A note that an entry of a level's queue was recalled; the release passes over the entry and deletes the note."""
+
+    pk = models.CompositePrimaryKey("queue_id", "queue_offset")
+    queue_id = models.IntegerField()
+    queue_offset = models.BigIntegerField()
+
+    class Meta:
+        db_table = "recall"

@@ -1,10 +1,20 @@
-"""Recall handles: what names a delayed message to whoever wants it back."""
+"""Recall: takes a delayed message back, exactly: it is either recalled or delivered, and the caller is told which."""
 
 import base64
+import uuid
+from typing import Any
 
 import msgspec
 
+from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
+from store import groupcommit, log, readers, topics
+from store.errors import MessageIllegal
+from store.groupcommit import Batch, Kind, Pending
+from store.statements import Statement
+
+DELETE_TIMER = Statement(__file__, "delete_timer")
+INSERT_RECALL = Statement(__file__, "insert_recall")
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True):
@@ -26,3 +36,74 @@ def handle_of(publication: Publication) -> str:
         level_offset=entry.queue_offset if entry else None,
     )
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
+
+
+async def recall(given: str) -> dict[str, Any]:
+    """Takes a delayed message back before it becomes visible; the same again is answered the same.
+
+    Raises AlreadyDelivered when it became visible before, MessageIllegal for what is no handle.
+    """
+    handle = _read(given)
+    answer: dict[str, Any] = await groupcommit.submit(RECALLS, handle, key=handle.message_id, urgent=True)
+    return answer
+
+
+def _read(given: str) -> Handle:
+    try:
+        packed = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
+        handle = msgspec.json.decode(packed, type=Handle)
+        uuid.UUID(handle.message_id), uuid.UUID(handle.timer_id or handle.message_id)
+    except (ValueError, msgspec.DecodeError) as problem:
+        raise MessageIllegal(
+            f"recall_handle {given[:60]!r} is none: give the recall_handle that the send of the delayed message answered."
+        ) from problem
+    return handle
+
+
+class Recalls(Kind[Handle]):
+    """A timer is recalled by its delete; an entry of a level by a note that the release looks for under the same lock."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Handle]]) -> None:
+        await _lock_levels(batch, [one.request for one in pending])
+        for one in pending:
+            handle = one.request
+            taken = await _take_timer(batch, handle) if handle.timer_id is not None else await _note(batch, handle)
+            if taken or not await _delivered(batch, handle):
+                one.outcome = {"message_id": handle.message_id, "state": "RECALLED"}
+            else:
+                one.outcome = AlreadyDelivered(
+                    f"Message {handle.message_id} was delivered before it was recalled: its consumers have it."
+                )
+
+
+RECALLS = Recalls()
+
+
+async def _lock_levels(batch: Batch, handles: list[Handle]) -> None:
+    level_queues = sorted({handle.level_queue for handle in handles if handle.level_queue is not None})
+    if level_queues:
+        schedule = await topics.own(topics.SCHEDULE, queues=1)
+        await readers.lock(batch, readers.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
+
+
+async def _take_timer(batch: Batch, handle: Handle) -> bool:
+    rows = await batch.read(DELETE_TIMER, {"id": handle.timer_id, "message_id": handle.message_id})
+    return bool(rows)
+
+
+async def _note(batch: Batch, handle: Handle) -> bool:
+    """Whether the entry still waits, and is now noted as recalled."""
+    schedule = await topics.own(topics.SCHEDULE, queues=1)
+    assert handle.level_queue is not None and handle.level_offset is not None
+    position = (await readers.positions(batch, readers.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
+    if not max(position.next_offset or 0, position.min_offset) <= handle.level_offset < position.max_offset:
+        return False
+    await batch.read(INSERT_RECALL, {"queue_id": handle.level_queue, "queue_offset": handle.level_offset})
+    return True
+
+
+async def _delivered(batch: Batch, handle: Handle) -> bool:
+    """Whether the message is in its topic: what waits no longer and is not there was recalled before."""
+    message_id = uuid.UUID(handle.message_id)
+    row = (await log.find(batch.connection, [message_id])).get(message_id)
+    return row is None or row.queue_offset is not None

@@ -20,6 +20,7 @@ from store.statements import Statement
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")
 NEXT_TIMER = Statement(__file__, "next_timer")
 TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level")
+TAKE_RECALLS = Statement(__file__, "take_recalls")
 TAKE_TIMERS = Statement(__file__, "take_timers")
 
 MAX_PER_BATCH = 1000
@@ -131,12 +132,21 @@ class Releases(Kind[Due]):
             },
         )
         due = _due_in_order(entries, position.queue_id + 1, batch.now)
+        recalled = await self._recalled(batch, position.queue_id, due)
         for entry in due:
-            await publish(batch, _publication(entry))
+            if entry.queue_offset not in recalled:
+                await publish(batch, _publication(entry))
         if due:
             queue = (position.topic_id, position.queue_id)
             readers.move(batch, readers.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
         return len(due)
+
+    async def _recalled(self, batch: Batch, queue_id: int, due: list[Row]) -> set[int]:
+        """The offsets among those due that were recalled; their notes go."""
+        if not due:
+            return set()
+        asked = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
+        return {row.queue_offset for row in await batch.read(TAKE_RECALLS, asked)}
 
 
 RELEASES = Releases()

@@ -1,6 +1,7 @@
 """The lean ASGI handler of the data plane: request, resolver, view, response. No middleware, no signals, no ORM.
 
-Django's stock async path costs some 0.9 ms of CPU per request, this one 0.06 ms. The views are plain async Django views.
+Django's stock async path costs some 0.9 ms of CPU per request, this one 0.06 ms. The views are plain async Django
+views.
 """
 
 import logging

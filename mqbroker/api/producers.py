@@ -2,17 +2,25 @@
 
 import uuid
 
+import msgspec
 from django.http import HttpResponse
 
 from mqbroker.api import bulks
 from mqbroker.api.lean import DataRequest, answer, decode
-from scheduling import sends
+from scheduling import batches, recalls, sends
+from scheduling.batches import SendBatch
 from store.messages import Message
 from transactions import ends, halves, history, polls
 from transactions.ends import EndTransaction
 from transactions.errors import TransactionNotFound
 from transactions.halves import BeginTransaction
 from transactions.polls import ReceiveChecks
+
+
+class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A delayed message that is wanted back."""
+
+    recall_handle: str
 
 
 def status_of(result: dict[str, object]) -> int:
@@ -26,6 +34,21 @@ async def send(request: DataRequest) -> HttpResponse:
     request.caller.require("produce", message.topic)
     result = await sends.send(message, request.header(b"traceparent"))
     return answer(result, status_of(result))
+
+
+async def send_batch(request: DataRequest) -> HttpResponse:
+    """POST /v1/messages/batch."""
+    given = decode(SendBatch, request.body)
+    for topic in {given.topic, *(message.topic for message in given.messages)} - {""}:
+        request.caller.require("produce", topic)
+    results = await batches.send(given, request.header(b"traceparent"))
+    return answer({"results": results}, status_of(results[0]))
+
+
+async def recall(request: DataRequest) -> HttpResponse:
+    """POST /v1/messages/recall."""
+    request.caller.require_any("produce")
+    return answer(await recalls.recall(decode(RecallMessage, request.body).recall_handle))
 
 
 async def begin(request: DataRequest) -> HttpResponse:

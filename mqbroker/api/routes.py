@@ -21,6 +21,8 @@ def by_method(route: str, **views: View) -> URLPattern:
 
 routes = [
     by_method("v1/messages", POST=producers.send),
+    by_method("v1/messages/batch", POST=producers.send_batch),
+    by_method("v1/messages/recall", POST=producers.recall),
     by_method("v1/transactions", POST=producers.begin),
     by_method("v1/transactions/<str:transaction_id>/end", POST=producers.end),
     by_method("v1/transactions/<str:transaction_id>", GET=producers.transaction),

@@ -1,0 +1,77 @@
+"""Consumer groups as an operator keeps them: made, changed, listed and taken away."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import transaction
+
+from delivery import groups, retries
+from delivery.models import ConsumerGroup, Receipt, RetryQueue
+from store import catalog, lags, topics
+from store.database import Row
+from store.errors import GroupNotExist
+
+
+def page(after: str, count: int) -> Sequence[ConsumerGroup]:
+    """Consumer groups by name, the first `count` behind the name `after`."""
+    return ConsumerGroup.objects.filter(name__gt=after).order_by("name")[:count]
+
+
+def find(name: str) -> ConsumerGroup:
+    """The consumer group of this name.
+
+    Raises MessageIllegal for what is no name, or GroupNotExist.
+    """
+    groups.judge_name(name)
+    group = ConsumerGroup.objects.filter(name=name).first()
+    if group is None:
+        raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
+    return group
+
+
+def put(name: str, changes: Mapping[str, Any]) -> tuple[ConsumerGroup, bool]:
+    """Makes the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
+    `paused`); others stay as they are.
+
+    Tells whether it was made. Raises MessageIllegal. `start_at` counts for queues that the group has not read yet.
+    Other processes see the change within 2 s.
+    """
+    groups.judge_name(name)
+    if "retry_policy" in changes:
+        changes = {**changes, "retry_policy": retries.parse(changes["retry_policy"])}
+    with transaction.atomic():
+        new = {"retry_policy": retries.parse({"kind": "table"}), **changes}
+        group, made = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
+        if not made:
+            for field, value in changes.items():
+                setattr(group, field, value)
+            group.save(update_fields=list(changes))
+    groups.forget(name)
+    return group, made
+
+
+def lag(group: ConsumerGroup) -> Sequence[Row]:
+    """How far the group is behind in each queue that it reads, its retries among them; see `lags.of`."""
+    return lags.of(group.id, from_latest=group.start_at == "latest")
+
+
+def remove(name: str) -> None:
+    """Takes a group away with its progress, its deliveries in flight and its retries. Its dead letters stay readable.
+
+    A group made later under the same name begins anew. A process that receives may not know for 2 s. Raises
+    MessageIllegal or GroupNotExist.
+    """
+    with transaction.atomic():
+        group = find(name)
+        ConsumerGroup.objects.filter(id=group.id).delete()
+        Receipt.objects.filter(group_id=group.id).delete()
+        RetryQueue.objects.filter(group_id=group.id).delete()
+        catalog.remove_own(topics.RETRY_PREFIX + name)
+        _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
+    groups.forget(name)
+
+
+def _remove_if_empty(topic_name: str) -> None:
+    topic = catalog.named(topic_name)
+    if topic is not None and all(queue.max_offset == queue.min_offset for queue in catalog.bounds(topic)):
+        catalog.remove_own(topic_name)

@@ -1,0 +1,9 @@
+"""What scheduling refuses."""
+
+from store.errors import Refusal
+
+
+class AlreadyDelivered(Refusal):
+    """The delayed message was delivered before it was recalled."""
+
+    code = "already_delivered"

@@ -1,0 +1,19 @@
+"""Lags: how far a reader of queues is behind what has become visible."""
+
+from collections.abc import Sequence
+
+from store import blocking
+from store.database import Row
+from store.statements import Statement
+
+FIND_LAGS = Statement(__file__, "find_lags")
+
+MAX_QUEUES = 2000
+
+
+def of(reader_id: int, from_latest: bool = False) -> Sequence[Row]:
+    """Per queue of the topics the reader has begun to read: topic, queue_id, next_offset, max_offset, lag, moved_at.
+
+    `from_latest` tells where it begins in a queue without a move of its own. MAX_QUEUES queues at most, by topic.
+    """
+    return blocking.read(FIND_LAGS, {"reader_id": reader_id, "from_latest": from_latest, "max_queues": MAX_QUEUES})

@@ -1,0 +1,53 @@
+-- Find how far a reader is behind in each queue of each topic it has begun to read. The ledger is hopped through from topic
+-- to topic along its key; per queue it takes one probe for the newest move and one for each bound. A queue without a move
+-- is read from where the reader starts.
+WITH RECURSIVE topics_read AS (
+    (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = %(reader_id)s ORDER BY p.topic_id LIMIT 1)
+    UNION ALL
+    SELECT
+        (
+            SELECT p.topic_id
+            FROM progress AS p
+            WHERE p.reader_id = %(reader_id)s AND p.topic_id > r.topic_id
+            ORDER BY p.topic_id
+            LIMIT 1
+        )
+    FROM topics_read AS r
+    WHERE r.topic_id IS NOT NULL
+)
+
+SELECT
+    q.topic, q.queue_id, q.max_offset, q.moved_at,
+    greatest(q.next_offset, q.min_offset) AS next_offset,
+    q.max_offset - greatest(q.next_offset, q.min_offset) AS lag
+FROM (
+    SELECT
+        t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
+        coalesce(last.queue_offset + 1, f.min_offset, 0) AS max_offset,
+        coalesce(
+            newest.next_offset,
+            CASE WHEN %(from_latest)s THEN coalesce(last.queue_offset + 1, f.min_offset) ELSE f.min_offset END,
+            0
+        ) AS next_offset
+    FROM topics_read AS r
+    INNER JOIN topic AS t ON r.topic_id = t.id
+    CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS s (queue_id)
+    LEFT JOIN queue_floor AS f ON t.id = f.topic_id AND s.queue_id = f.queue_id
+    LEFT JOIN LATERAL (
+        SELECT c.queue_offset
+        FROM consume_queue AS c
+        WHERE c.topic_id = t.id AND c.queue_id = s.queue_id
+        ORDER BY c.queue_offset DESC
+        LIMIT 1
+    ) AS last ON true
+    LEFT JOIN LATERAL (
+        SELECT p.next_offset, p.moved_at
+        FROM progress AS p
+        WHERE p.reader_id = %(reader_id)s AND p.topic_id = t.id AND p.queue_id = s.queue_id
+        ORDER BY p.move DESC
+        LIMIT 1
+    ) AS newest ON true
+    ORDER BY t.name, s.queue_id
+    LIMIT %(max_queues)s
+) AS q
+ORDER BY q.topic, q.queue_id
