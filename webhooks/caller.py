@@ -90,13 +90,14 @@ class Caller:
     async def _ask(self, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange) -> bytes:
         exchange_under_way.set(exchange)
         try:
-            return await _exchange(self._keeping, url, headers, payload, limit, exchange)
+            return await _send_and_read(self._keeping, url, headers, payload, limit, exchange)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # A server may close a kept connection just as it is used again: that says nothing about this request.
+            # A server may close a kept connection just as it is used again: that says nothing about this request. To
+            # ask twice does no harm: a check only asks, a push is at least once, and both bear the same webhook-id.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
         exchange.written = False
-        return await _exchange(self._fresh, url, headers, payload, limit, exchange)
+        return await _send_and_read(self._fresh, url, headers, payload, limit, exchange)
 
 
 class _TooLarge(Exception):
@@ -135,7 +136,7 @@ def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     )
 
 
-async def _exchange(
+async def _send_and_read(
     session: aiohttp.ClientSession, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange
 ) -> bytes:
     body = _Body(payload, exchange)

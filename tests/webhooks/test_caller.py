@@ -1,46 +1,15 @@
-"""Promises of a call: one deadline, one answer, whatever the server does."""
+"""Promises of a call to an ordinary server, or to none."""
 
 import asyncio
-import gzip
 import json
-import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from standardwebhooks import Webhook
-from yarl import URL
 
+from tests.webhooks.calls import COMMIT, PAYLOAD, ask
 from tests.webhooks.strangers import Connection, Stranger, answer
-from webhooks.addresses import parse_networks
-from webhooks.caller import MAX_ANSWER_BYTES, Answer, Caller
-from webhooks.connections import Line
+from webhooks.caller import Caller
 from webhooks.signing import SecretIllegal, make_secret
-
-PAYLOAD = b'{"type": "transaction.check", "transactions": []}'
-COMMIT = b'{"results": [{"transaction_id": "t1", "state": "COMMIT"}]}'
-SHORT = 0.3
-SCRAPS = [
-    b"HTTP/1.1 200 OK\r\n",
-    b"HTTP/1.1 100 Continue\r\n\r\n",
-    b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
-    b"HTTP/1.1 204 No Content\r\n\r\n",
-    b"HTTP/1.1 503 Busy\r\nretry-after: 99999999999999999999\r\ncontent-length: 0\r\n\r\n",
-    b"HTTP/9.9 999 \xff\r\n",
-    b"content-length: 5\r\n",
-    b"content-length: -1\r\n",
-    b"transfer-encoding: chunked\r\n",
-    b"content-encoding: gzip\r\n",
-    b"set-cookie: =\x01;;\r\n",
-    b"ffffffffffffffffff\r\n",
-    b"5\r\nhello\r\n",
-    b"0\r\n\r\n",
-    b"\r\n",
-]
-
-
-async def ask(caller: Caller, url: str, secret: str, timeout_seconds: float = 5, payload: bytes = PAYLOAD) -> Answer:
-    return await caller.post(url, payload, [secret], "msg_1", timeout_seconds)
 
 
 async def test_a_server_gets_the_payload_signed_and_its_answer_comes_back_whole(
@@ -120,81 +89,6 @@ async def test_a_server_that_closes_a_new_connection_unanswered_was_asked_and_is
     assert len(stranger.requests) == 1
 
 
-async def test_an_answer_that_ends_too_early_is_no_answer(caller: Caller, stranger: Stranger, secret: str) -> None:
-    async def half(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(answer(body=COMMIT)[:-10])
-
-    got = await ask(caller, await stranger.listen(half), secret)
-
-    assert (got.outcome, got.asked, got.status, got.body) == ("protocol", True, 200, b"")
-
-
-async def test_a_server_that_never_answers_is_a_timeout_that_was_asked(
-    caller: Caller, stranger: Stranger, secret: str
-) -> None:
-    async def stay_silent(connection: Connection) -> None:
-        await connection.request()
-        await connection.closed_by_caller()
-
-    began = time.monotonic()
-    got = await ask(caller, await stranger.listen(stay_silent), secret, SHORT)
-
-    assert (got.outcome, got.asked, got.status) == ("timeout", True, None)
-    assert got.reason == "The deadline of 0.3 s passed before its whole answer came."
-    assert time.monotonic() - began < SHORT + 0.5
-
-
-@pytest.mark.parametrize(
-    "chunks",
-    [
-        pytest.param([b"HTTP/1.1 200 OK\r\n", *[b"x-a: 1\r\n"] * 1_000], id="headers"),
-        pytest.param([b"HTTP/1.1 200 OK\r\ncontent-length: 5000\r\n\r\n", *[b"x"] * 1_000], id="body"),
-        pytest.param([b"HTTP/1.1 100 Continue\r\n\r\n"] * 10, id="interim answers"),
-        pytest.param([b"H"], id="a single byte"),
-    ],
-)
-async def test_a_server_that_drips_is_held_to_one_deadline(
-    caller: Caller, stranger: Stranger, secret: str, chunks: list[bytes]
-) -> None:
-    async def drip(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(*chunks, every_seconds=0.05)
-        await connection.closed_by_caller()
-
-    began = time.monotonic()
-    got = await ask(caller, await stranger.listen(drip), secret, SHORT)
-
-    assert (got.outcome, got.asked) == ("timeout", True)
-    assert time.monotonic() - began < SHORT + 0.5
-
-
-async def test_a_server_that_does_not_read_is_a_timeout(caller: Caller, stranger: Stranger, secret: str) -> None:
-    async def read_nothing(connection: Connection) -> None:
-        await asyncio.Event().wait()
-
-    url = await stranger.listen(read_nothing)
-
-    got = await ask(caller, url, secret, SHORT, payload=b'"' + b"a" * 16_000_000 + b'"')
-
-    assert (got.outcome, got.asked) == ("timeout", True)
-
-
-async def test_a_connection_is_closed_at_once_with_what_it_has_not_sent(stranger: Stranger) -> None:
-    async def read_nothing(connection: Connection) -> None:
-        await asyncio.Event().wait()
-
-    url, loop = URL(await stranger.listen(read_nothing)), asyncio.get_running_loop()
-    transport, line = await loop.create_connection(lambda: Line(loop), str(url.host), url.port or 0)
-    transport.write(b"a" * 16_000_000)
-    closed = line.closed
-    assert closed
-
-    line.close()
-
-    await asyncio.wait_for(closed, 2)
-
-
 async def test_a_large_payload_arrives_whole(caller: Caller, stranger: Stranger, secret: str) -> None:
     payload = json.dumps({"body": "a" * 4_194_304}).encode()
 
@@ -202,68 +96,6 @@ async def test_a_large_payload_arrives_whole(caller: Caller, stranger: Stranger,
 
     assert got.ok
     assert stranger.requests[0].body == payload
-
-
-async def test_an_answer_above_the_cap_is_cut_off_and_its_status_is_kept(
-    caller: Caller, stranger: Stranger, secret: str
-) -> None:
-    async def pour(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(answer("410 Gone", b"x" * 10_000_000))
-        await connection.closed_by_caller()
-
-    got = await ask(caller, await stranger.listen(pour), secret)
-
-    assert (got.outcome, got.asked, got.status, got.body) == ("too_large", True, 410, b"")
-    assert got.reason == "The endpoint answered 410 with more than 65536 bytes."
-    await asyncio.wait_for(stranger.hung_up.wait(), 5)
-
-
-async def test_the_cap_is_exact_and_the_caller_may_allow_more(caller: Caller, stranger: Stranger, secret: str) -> None:
-    url = await stranger.answers(answer(body=b"x" * MAX_ANSWER_BYTES), answer(body=b"x" * (MAX_ANSWER_BYTES + 1)))
-
-    outcomes = [
-        (await caller.post(url, PAYLOAD, [secret], "msg_1", 5, allowance_bytes=allowance)).outcome
-        for allowance in (0, 0, 1)
-    ]
-
-    assert outcomes == ["answered", "too_large", "answered"]
-
-
-async def test_a_redirect_is_an_answer_and_is_not_followed(caller: Caller, stranger: Stranger, secret: str) -> None:
-    elsewhere = Stranger()
-    async with elsewhere:
-        target = await elsewhere.answers(answer(body=COMMIT))
-        url = await stranger.answers(answer("307 Temporary Redirect", location=target))
-
-        got = await ask(caller, url, secret)
-
-    assert (got.outcome, got.status, got.ok) == ("answered", 307, False)
-    assert elsewhere.connections == 0
-
-
-async def test_nothing_is_decompressed(caller: Caller, stranger: Stranger, secret: str) -> None:
-    bomb = gzip.compress(b"\0" * 50_000_000)
-    small = gzip.compress(COMMIT)
-    url = await stranger.answers(
-        answer(body=small, content_encoding="gzip"), answer(body=bomb, content_encoding="gzip")
-    )
-
-    first = await ask(caller, url, secret)
-    second = await caller.post(url, PAYLOAD, [secret], "msg_1", 5, allowance_bytes=len(bomb))
-
-    assert stranger.requests[0].headers["accept-encoding"] == "identity"
-    assert first.body == small
-    assert second.body == bomb
-
-
-async def test_cookies_are_not_kept(caller: Caller, stranger: Stranger, secret: str) -> None:
-    url = await stranger.answers(answer(set_cookie="session=1; Path=/"))
-
-    await ask(caller, url, secret)
-    await ask(caller, url, secret)
-
-    assert all("cookie" not in request.headers for request in stranger.requests)
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
@@ -307,42 +139,6 @@ async def test_a_url_that_should_not_have_been_stored_is_refused_and_not_asked(c
     assert got.reason == "The URL 'ftp://example.com/checks' does not begin with http:// or https://."
 
 
-async def test_what_a_server_says_unasked_on_an_idle_connection_is_never_taken_for_an_answer(
-    caller: Caller, stranger: Stranger, secret: str
-) -> None:
-    async def speak_unasked(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(answer(body=COMMIT), every_seconds=0.05)  # Time for the caller to be done with it.
-        await connection.send(answer("408 Request Timeout"))
-        await connection.closed_by_caller()
-        stranger.hung_up.set()
-
-    url = await stranger.listen(speak_unasked)
-    assert (await ask(caller, url, secret)).body == COMMIT
-    await asyncio.wait_for(stranger.hung_up.wait(), 2)
-
-    got = await ask(caller, url, secret)
-
-    assert (got.status, got.body) == (200, COMMIT)
-    assert stranger.connections == 2
-
-
-async def test_an_answer_behind_the_answer_is_not_kept_for_the_next_question(
-    caller: Caller, stranger: Stranger, secret: str
-) -> None:
-    async def answer_everything_twice(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(answer(body=COMMIT) + answer(body=b"the answer to a later question"))
-        await connection.closed_by_caller()
-
-    url = await stranger.listen(answer_everything_twice)
-
-    bodies = [(await ask(caller, url, secret)).body for _ in range(3)]
-
-    assert bodies == [COMMIT] * 3
-    assert stranger.connections == 3
-
-
 async def test_a_server_that_went_away_between_two_calls_was_not_asked(caller: Caller, secret: str) -> None:
     async with Stranger() as leaving:
 
@@ -358,34 +154,6 @@ async def test_a_server_that_went_away_between_two_calls_was_not_asked(caller: C
         got = await ask(caller, url, secret)
 
     assert (got.outcome, got.asked, got.status) == ("refused", False, None)
-
-
-async def test_a_server_that_floods_an_idle_connection_is_hung_up_on(
-    caller: Caller, stranger: Stranger, secret: str
-) -> None:
-    async def flood_when_idle(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(answer(body=COMMIT), every_seconds=0.05)
-        while True:
-            await connection.send(answer() * 1_000)
-
-    url = await stranger.listen(flood_when_idle)
-
-    got = await ask(caller, url, secret)
-
-    assert got.ok
-    await asyncio.wait_for(stranger.hung_up.wait(), 2)  # Before the connection is closed for being idle.
-
-
-async def test_a_flood_of_interim_answers_is_cut_off(caller: Caller, stranger: Stranger, secret: str) -> None:
-    async def never_come_to_the_point(connection: Connection) -> None:
-        await connection.request()
-        while True:
-            await connection.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000)
-
-    got = await ask(caller, await stranger.listen(never_come_to_the_point), secret)
-
-    assert (got.outcome, got.asked) == ("protocol", True)
 
 
 async def test_a_call_that_is_cancelled_ends_at_once_and_hangs_up(
@@ -410,18 +178,12 @@ async def test_a_call_that_is_cancelled_ends_at_once_and_hangs_up(
     await asyncio.wait_for(stranger.hung_up.wait(), 5)
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.one_of(st.binary(max_size=40), st.sampled_from(SCRAPS)), min_size=1, max_size=8))
-def test_whatever_bytes_a_server_sends_the_caller_gets_an_answer(chunks: list[bytes]) -> None:
-    async def send_and_leave(connection: Connection) -> None:
-        await connection.request()
-        await connection.send(b"".join(chunks))
+async def test_interim_answers_are_read_over_on_each_request_of_a_kept_connection(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    url = await stranger.answers(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 10 + answer(body=COMMIT))
 
-    async def call() -> Answer:
-        async with Stranger() as stranger, Caller(parse_networks("127.0.0.0/8")) as caller:
-            return await ask(caller, await stranger.listen(send_and_leave), make_secret())
+    bodies = [(await ask(caller, url, secret)).body for _ in range(3)]
 
-    got = asyncio.run(call())
-
-    assert got.outcome in ("answered", "protocol", "timeout")
-    assert got.asked
+    assert bodies == [COMMIT] * 3
+    assert stranger.connections == 1

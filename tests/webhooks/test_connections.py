@@ -12,17 +12,11 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from tests.webhooks.calls import SHORT, ask
 from tests.webhooks.strangers import Connection, Stranger, answer
 from webhooks.addresses import check_url, parse_networks
-from webhooks.answers import Answer
 from webhooks.caller import Caller
 from webhooks.connections import Exchange, connector, exchange_under_way
-
-PAYLOAD = b"{}"
-
-
-async def ask(caller: Caller, url: str, secret: str) -> Answer:
-    return await caller.post(url, PAYLOAD, [secret], "msg_1", 5)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]"])
@@ -166,7 +160,7 @@ async def test_a_handshake_that_never_ends_is_held_to_the_deadline(
 
     url = str(URL(await stranger.listen(stay_silent)).with_scheme("https"))
 
-    got = await caller.post(url, PAYLOAD, [secret], "msg_1", 0.3)
+    got = await ask(caller, url, secret, SHORT)
 
     assert (got.outcome, got.asked) == ("timeout", False)
     assert got.reason == "The deadline of 0.3 s passed before it was asked."

@@ -1,0 +1,14 @@
+"""How the tests call: a check, and the answer that decides it."""
+
+from webhooks.answers import Answer
+from webhooks.caller import Caller
+
+PAYLOAD = b'{"type": "transaction.check", "transactions": []}'
+COMMIT = b'{"results": [{"transaction_id": "t1", "state": "COMMIT"}]}'
+#: A deadline for servers that will not answer, in seconds.
+SHORT = 0.3
+
+
+async def ask(caller: Caller, url: str, secret: str, timeout_seconds: float = 5, payload: bytes = PAYLOAD) -> Answer:
+    """One call, signed with one secret."""
+    return await caller.post(url, payload, [secret], "msg_1", timeout_seconds)
