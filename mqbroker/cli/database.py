@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from mqbroker.embedded import environment
+from mqbroker.embedded import environment, leftovers
 from mqbroker.embedded.errors import FolderInUse
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.interrupts import Interrupts
@@ -27,4 +27,5 @@ def of(folder: DataFolder) -> Iterator[dict[str, str]]:
             stack.enter_context(Interrupts())
             stack.callback(servers.postgres.stop)
             servers.postgres.start()
+            leftovers.record(folder.processes, [servers.postgres.child])
         yield environment.embedded(folder, servers)

@@ -43,7 +43,9 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
 
 def where_to_look(broker: Broker, access: Access) -> str:
     key_file = broker.folder.path / "secrets" / "api-key"
-    password = f", password {access.console_password} (shown once)" if access.console_password else ""
+    user = (
+        f"  user {access.console_user}, password {access.console_password} (shown once)" if access.console_user else ""
+    )
     key = f"{access.api_key} (shown once)" if access.api_key else f"in {key_file}"
     send = (
         f"curl -s {broker.url}/v1/messages -H \"Authorization: Bearer $(cat '{key_file}')\" "
@@ -51,7 +53,7 @@ def where_to_look(broker: Broker, access: Access) -> str:
     )
     return "\n".join(
         [
-            f"Console  {broker.url}/console/  user {access.console_user}{password}",
+            f"Console  {broker.url}/console/{user}",
             f"API key  {key}",
             f"Docs     {broker.url}/docs",
             f"Try      {send}",

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mqbroker.embedded import commands, environment, launch
 from mqbroker.embedded.child import Child
@@ -25,10 +25,10 @@ APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "schedul
 
 @dataclass(frozen=True)
 class Access:
-    """How to get in. A key or a password that was made by an earlier start is None: it was shown then."""
+    """How to get in. What an earlier start made or was given is None: it was shown or known then."""
 
     api_key: str | None
-    console_user: str
+    console_user: str | None
     console_password: str | None
 
 
@@ -58,7 +58,7 @@ class Broker:
         self._servers.start()
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
-        access = self._prepare(api_key or self.folder.kept_secret("api-key"))
+        access = self._prepare(api_key)
         web = self._child("web", commands.web(self.port, self.processes, reload))
         worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
         if reload:
@@ -100,7 +100,9 @@ class Broker:
 
     def _prepare(self, api_key: str | None) -> Access:
         """Migrates, makes what is missing of key and console user, and keeps the key for the demonstration."""
-        words = commands.manage("prepare", *(["--api-key", api_key] if api_key else []))
+        kept = self.folder.kept_secret("api-key")
+        key = api_key or kept
+        words = commands.manage("prepare", *(["--api-key", key] if key else []))
         log = self.folder.log("prepare")
         with log.open("w") as opened:
             done = subprocess.run(
@@ -116,9 +118,10 @@ class Broker:
             reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise ServerFailed("The database's preparation", reason, log)
         access = Access(**json.loads(done.stdout.splitlines()[-1]))
-        if kept := access.api_key or api_key:
-            self.folder.keep_secret("api-key", kept)
-        return access
+        usable = access.api_key or key
+        if usable and usable != kept:
+            self.folder.keep_secret("api-key", usable)
+        return access if usable != kept else replace(access, api_key=None)
 
     def _wait_until_ready(self, web: Child) -> None:
         def settled() -> bool:
@@ -126,8 +129,8 @@ class Broker:
 
         self.supervisor.run(settled, pause_seconds=0.05, at_most_seconds=READY_SECONDS)
         if not self.interrupts.count and not self.is_ready():
-            self.say(web.last_lines())
-            raise ServerFailed("The web process", web.exit_status, web.log)
+            self.say(f"The last lines of the web process:\n{web.last_lines()}")
+            raise ServerFailed("The web process", f"/readyz does not answer 200, {web.exit_status}", web.log)
 
     def is_ready(self) -> bool:
         """Whether /readyz answers 200."""

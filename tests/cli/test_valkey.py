@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 from mqbroker.embedded import valkey
 from mqbroker.embedded.folder import DataFolder
+
+NEVER = Retry(NoBackoff(), 0)
 
 
 @pytest.fixture
@@ -37,9 +41,9 @@ def test_a_wrong_password_is_refused(server: valkey.Server) -> None:
     port = server.folder.port("valkey")
 
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(port=port, password="guessed").ping()
+        redis.Redis(port=port, password="guessed", retry=NEVER).ping()
     with pytest.raises(redis.AuthenticationError):
-        redis.Redis(port=port).ping()
+        redis.Redis(port=port, retry=NEVER).ping()
 
 
 def test_queued_tasks_outlive_kill_9(server: valkey.Server) -> None:

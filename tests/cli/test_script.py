@@ -1,0 +1,168 @@
+"""`./mq` makes its environment once, whole, from the locked hashes, wherever the checkout lies."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from mqbroker.cli.__main__ import usage
+from mqbroker.embedded.commands import ROOT
+
+MODULES = {"1.0": "weight = 1\n", "2.0": "weight = 2\n"}
+
+
+class Checkout:
+    """The real script and command line, with a lock that holds one small package from a folder of wheels."""
+
+    def __init__(self, home: Path, wheels: Path) -> None:
+        self.home = home
+        self.wheels = wheels
+        home.mkdir()
+        wheels.mkdir()
+        shutil.copy(ROOT / "mq", home)
+        shutil.copytree(ROOT / "mqbroker", home / "mqbroker", ignore=shutil.ignore_patterns("__pycache__"))
+        self.lock("1.0")
+
+    def lock(self, version: str) -> None:
+        wheel = self.wheels / f"feather-{version}-py3-none-any.whl"
+        about = f"feather-{version}.dist-info"
+        with zipfile.ZipFile(wheel, "w") as archive:
+            archive.writestr("feather.py", MODULES[version])
+            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: feather\nVersion: {version}\n")
+            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(f"{about}/RECORD", "")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        (self.home / "requirements.lock").write_text(f"feather=={version} --hash=sha256:{digest}\n")
+
+    def start(self, script: str = "", **variables: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [script or str(self.home / "mq"), "--help"],
+            cwd="/",
+            env={
+                # No uv here, which would fetch through an index of its own.
+                "PATH": "/usr/bin:/bin",
+                "MQ_PYTHON": sys.executable,
+                "PIP_NO_INDEX": "1",
+                "PIP_FIND_LINKS": str(self.wheels),
+                "HOME": str(self.wheels),
+                **variables,
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, **variables: str) -> tuple[int | None, str, str]:
+        process = self.start(**variables)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def weight(self) -> str:
+        """What the installed package says."""
+        ask = [str(self.home / ".venv" / "bin" / "python"), "-c", "import feather; print(feather.weight)"]
+        return subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path / "a check-out", tmp_path / "wheels")
+
+
+def test_a_first_start_installs_and_a_second_one_needs_no_wheels(checkout: Checkout) -> None:
+    code, out, err = checkout.run()
+    assert (code, out) == (0, usage() + "\n")
+    assert "mq: Installing requirements.lock into .venv; the next start skips this." in err
+
+    shutil.rmtree(checkout.wheels)
+
+    assert checkout.run() == (0, usage() + "\n", "")
+
+
+def test_a_changed_lock_is_installed_at_the_next_start(checkout: Checkout) -> None:
+    checkout.run()
+    checkout.lock("2.0")
+
+    checkout.run()
+
+    assert checkout.weight() == "2"
+
+
+def test_a_package_of_another_hash_is_refused(checkout: Checkout) -> None:
+    lock = checkout.home / "requirements.lock"
+    lock.write_text(lock.read_text()[:-5] + "0000\n")
+
+    code, _, err = checkout.run()
+
+    assert code == 1
+    assert "THESE PACKAGES DO NOT MATCH THE HASHES" in err
+    assert err.splitlines()[-1] == (
+        "mq: Installing requirements.lock failed, see above: check the way to the package index and start again."
+    )
+
+
+def test_an_install_that_was_killed_is_begun_again(checkout: Checkout) -> None:
+    first = checkout.start()
+    while not (checkout.home / ".venv" / "bin" / "python").exists():
+        assert first.poll() is None
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    assert (checkout.home / ".venv" / ".mq" / "unfinished").exists()
+
+    code, *_ = checkout.run()
+
+    assert code == 0
+    assert checkout.weight() == "1"
+
+
+def test_two_first_starts_at_once_install_once(checkout: Checkout) -> None:
+    both = [checkout.start(), checkout.start()]
+    told = [process.communicate(timeout=60)[1] for process in both]
+
+    assert [process.returncode for process in both] == [0, 0]
+    assert sum("Installing" in err for err in told) == 1
+    assert checkout.weight() == "1"
+
+
+def test_the_script_is_found_through_a_symbolic_link(checkout: Checkout, tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "mq"
+    link.parent.mkdir()
+    link.symlink_to("../a check-out/mq")
+
+    process = checkout.start(script=str(link))
+
+    assert process.communicate(timeout=60)[0] == usage() + "\n"
+    assert (checkout.home / ".venv").exists()
+
+
+def test_a_wrong_python_is_refused_in_one_sentence(checkout: Checkout, tmp_path: Path) -> None:
+    old = tmp_path / "python3.9"
+    old.write_text('#!/bin/sh\ncase "$2" in *version_info*) exit 1 ;; *) echo 3.9.18 ;; esac\n')
+    old.chmod(0o755)
+
+    assert checkout.run(MQ_PYTHON=str(old)) == (
+        1,
+        "",
+        f"mq: MQ_PYTHON={old} is 3.9.18: set it to a Python 3.11 or newer.\n",
+    )
+
+
+def test_a_machine_without_python_is_told_what_is_needed(checkout: Checkout, tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for tool in ("sh", "dirname", "readlink", "cmp"):
+        found = shutil.which(tool)
+        assert found
+        (tools / tool).symlink_to(found)
+
+    assert checkout.run(PATH=str(tools), MQ_PYTHON="") == (
+        1,
+        "",
+        "mq: Python 3.11 or newer is needed and python3 is not there: install one, or set MQ_PYTHON to it.\n",
+    )
