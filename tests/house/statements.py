@@ -1,0 +1,118 @@
+"""Judges SQL statements: one to a file, explained, with named parameters, writing only its own app's tables."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import sqlglot
+from django.apps import apps
+from sqlglot import exp
+
+from tests.house.sources import APPS, Source, at_or_below
+
+# The report reads what every other app keeps; by imports it is blind to its neighbours.
+READS_ALL = "analytics"
+
+PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
+COMMENT = re.compile(r"(?:--.*\n)+")
+SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
+
+
+@cache
+def owners() -> dict[str, str]:
+    """The app that owns each table, which nobody else may write: the one that has its model."""
+    models = apps.get_models(include_auto_created=True)
+    return {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
+
+
+def breaches(source: Source) -> list[str]:
+    """What is wrong with the file of a statement; nothing for one that keeps to the house's rules."""
+    bare = COMMENT.sub("", source.text)
+    found = [*_of_comment(source.text), *_of_parameters(bare), *_of_number(bare)]
+    if SETTING.match(bare):
+        return found
+    try:
+        statement = sqlglot.parse_one(PARAMETER.sub(r":\1", bare), dialect="postgres")
+    except sqlglot.ParseError as problem:
+        return [*found, f"is not understood: {problem.errors[0]['description']}"]
+    return [*found, *_of_tables(source.app, statement)]
+
+
+def _of_comment(text: str) -> Iterator[str]:
+    opening = COMMENT.match(text)
+    if not opening or not re.fullmatch(r"-- [A-Z].*\.", " ".join(opening[0].split())):
+        yield "does not open with a sentence that says what it does and why it is safe"
+
+
+def _of_parameters(bare: str) -> Iterator[str]:
+    if "%" in PARAMETER.sub("", bare).replace("%%", ""):
+        yield "has a parameter without a name: write %(name)s or %(name)b"
+    if re.search(r"\$\d", bare):
+        yield "has a numbered parameter: write %(name)s or %(name)b"
+
+
+def _of_number(bare: str) -> Iterator[str]:
+    if bare.rstrip().endswith(";"):
+        yield "ends with a semicolon"
+    statements = [part for part in bare.rstrip().rstrip(";").split(";") if part.strip()]
+    # Spark begins a session with one text, which may hold several of its settings.
+    if len(statements) != 1 and not all(map(SETTING.match, statements)):
+        yield f"holds {len(statements)} statements"
+
+
+def _of_tables(app: str, statement: exp.Expr) -> Iterator[str]:
+    for table in sorted(written(statement)):
+        if (owner := owners().get(table, "nobody")) != app:
+            yield f"writes {table}, a table of {owner}"
+    for table in sorted(read(statement) - written(statement)):
+        owner = owners().get(table, "nobody")
+        if owner not in at_or_below(app) and (app != READS_ALL or owner == "nobody"):
+            yield f"reads {table}, a table of {owner}, which is not below"
+
+
+def written(statement: exp.Expr) -> set[str]:
+    """The tables that a statement inserts into, updates or deletes from, also within its WITH."""
+    writers = statement.find_all(exp.Insert, exp.Update, exp.Delete, exp.Merge)
+    return {table.name for writer in writers if (table := writer.this.find(exp.Table))}
+
+
+def read(statement: exp.Expr) -> set[str]:
+    """The tables that a statement names, without its common tables, functions and the aliases it locks."""
+    common = {part.alias for part in statement.find_all(exp.CTE)}
+    locks = {table.name for lock in statement.find_all(exp.Lock) for table in lock.find_all(exp.Table)}
+    named = {table.name for table in statement.find_all(exp.Table)}
+    return {name for name in named - common - locks if name}
+
+
+def uses(module: Source) -> Iterator[Path]:
+    """The `.sql` files that a module's `Statement(__file__, "name")` calls name."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Statement":
+            beside, name = node.args
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield _folder(module, beside) / "sql" / f"{name.value}.sql"
+
+
+def _folder(module: Source, beside: ast.expr) -> Path:
+    if isinstance(beside, ast.Attribute) and isinstance(beside.value, ast.Name):
+        return _imported(module.tree, beside.value.id)
+    return module.path.parent
+
+
+def _imported(tree: ast.Module, name: str) -> Path:
+    """The folder of a module that was imported as `from app import name`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and name in (alias.name for alias in node.names):
+            return Path(*node.module.split("."))
+    raise LookupError(f"{name} is not imported")
+
+
+def hidden(module: Source) -> Iterator[str]:
+    """Statements that stand in Python, where no one holds them to the rules."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
+            text = node.value if isinstance(node.value, str) else node.value.decode("latin-1")
+            if re.match(r"\s*(SELECT|INSERT INTO|UPDATE|DELETE FROM|WITH) [a-z_*]", text):
+                yield f"{module}:{node.lineno} holds SQL: {text.split()[:4]}"

@@ -1,0 +1,92 @@
+"""Holds the tree to the house's layout: what modules are called, how long they are, what they say of themselves."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.house.sources import APPS, OURS, Source, definitions, modules
+
+MODULES = modules(*OURS)
+# Past this a file is hard to read as a whole; the aim is 40 to 140.
+LONGEST_MODULE = 320
+# Names that say nothing of what is inside.
+EMPTY_NAMES = {"utils", "util", "helpers", "helper", "services", "managers", "common", "misc", "base"}
+# The glossary's other words for its words, as far as they can mean nothing else here.
+OTHER_WORDS = re.compile(r"(^|_)(journal|verdict|callback|grace|poison|pointer)s?(_|$)")
+# A silenced rule is followed by its reason.
+SILENCED = re.compile(
+    r"# ?(noqa|type: ?ignore)(?P<rule>: ?[A-Z]+\d+(?:, ?[A-Z]+\d+)*|\[[\w, -]+\])?(?P<reason>\s+\S.*)?"
+)
+UNFINISHED = re.compile(r"\b(TODO|FIXME|HACK)\b")
+STANDS_IN = {"mock", "unittest.mock", "pytest_mock", "responses", "aioresponses", "freezegun", "time_machine"}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_a_module_keeps_to_the_layout(module: Source) -> None:
+    assert breaches(module) == []
+
+
+def test_only_words_of_the_glossary_name_things() -> None:
+    named = [(f"{module}:{line}", name) for module in modules(*APPS) for name, line in definitions(module.tree)]
+
+    assert [f"{place} says {name}" for place, name in named if OTHER_WORDS.search(name.lower())] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "breach"),
+    [
+        ("store/log.py", "import os\n", "does not say what it is for"),
+        ("store/utils.py", '"""Things."""\n', "has a name that says nothing"),
+        ("store/log.py", '"""The log."""\n' + "x = 1\n" * 400, "has 401 lines"),
+        ("store/log.py", '"""The log."""\nx = 1  # TODO\n', "line 2 is unfinished"),
+        ("store/log.py", '"""The log."""\nx = 1  # type: ignore[misc]\n', "line 2 silences a rule without its reason"),
+        ("store/log.py", '"""The log."""\nx = 1  # noqa\n', "line 2 silences a rule without its reason"),
+        ("store/log.py", '"""The log."""\nx = 1  # noqa: E402\n', "line 2 silences a rule without its reason"),
+        (
+            "tests/store/test_x.py",
+            '"""Tests."""\nfrom unittest import mock\n',
+            "line 2 imports what stands in for something",
+        ),
+        (
+            "tests/store/test_x.py",
+            '"""Tests."""\nimport unittest.mock\n',
+            "line 2 imports what stands in for something",
+        ),
+    ],
+)  # fmt: skip -- one case to a line
+def test_the_checker_catches_a_module_that_breaks_the_layout(path: str, text: str, breach: str) -> None:
+    assert breaches(Source(Path(path), text)) == [breach]
+
+
+def breaches(module: Source) -> list[str]:
+    """What is wrong with a module's layout."""
+    found = [] if ast.get_docstring(module.tree) or not module.text.strip() else ["does not say what it is for"]
+    if module.path.stem in EMPTY_NAMES:
+        found.append("has a name that says nothing")
+    lines = module.text.splitlines()
+    if len(lines) > LONGEST_MODULE:
+        found.append(f"has {len(lines)} lines")
+    excused: str | None = None
+    # This file holds what it looks for.
+    for number, line in enumerate(lines if module.path.name != Path(__file__).name else (), 1):
+        if UNFINISHED.search(line):
+            found.append(f"line {number} is unfinished")
+        silenced = SILENCED.search(line)
+        # Neighbours that silence the same rule share the reason of the first.
+        if silenced and not silenced["reason"] and excused != (silenced["rule"] or "every"):
+            found.append(f"line {number} silences a rule without its reason")
+        excused = (silenced["rule"] or "every") if silenced else None
+    return found + [f"line {number} imports what stands in for something" for number in _stand_ins(module)]
+
+
+def _stand_ins(module: Source) -> list[int]:
+    found = []
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import) and STANDS_IN.intersection(alias.name for alias in node.names):
+            found.append(node.lineno)
+        elif isinstance(node, ast.ImportFrom):
+            names = {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+            found += [node.lineno] if STANDS_IN & names else []
+    return found
