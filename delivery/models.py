@@ -1,6 +1,7 @@
 """The tables of delivery: who reads, and what is in flight."""
 
 from django.db import models
+from django.db.models.functions import Now
 
 from store.fields import CText
 
@@ -15,7 +16,7 @@ class ConsumerGroup(models.Model):
     max_reconsume_times = models.IntegerField(null=True)
     retry_policy = models.JSONField(default=dict)
     paused = models.BooleanField(default=False)
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "consumer_group"
@@ -24,7 +25,7 @@ class ConsumerGroup(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class RetryQueue(models.Model):

@@ -1,20 +1,25 @@
-"""Receipts: the proof of a delivery, and the ack that ends it."""
+"""Receipts: the proof of a delivery, and what its holder says of it: ack, nack, extend."""
 
 import base64
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from delivery import groups
+from delivery import groups, redeliveries
 from delivery.errors import ReceiptExpired
+from scheduling.publish import publish
 from store import groupcommit
+from store.database import Row
 from store.errors import MessageIllegal, Refusal
 from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts")
+EXTEND_RECEIPTS = Statement(__file__, "extend_receipts")
+TAKE_RECEIPTS = Statement(__file__, "take_receipts")
 MAX_HANDLES = 1000
 PACKED = struct.Struct(">IIIqq")
 
@@ -57,10 +62,12 @@ def judge_invisible(seconds: float | None) -> float:
 
 
 @dataclass(slots=True)
-class Ack:
-    """Handles of one group that are to be acked together; None for what is no handle of the group."""
+class Held:
+    """Handles of one group about which its consumer says something: done, not done, or not done yet."""
 
-    handles: list[Handle | None]
+    handles: list[Handle]
+    delay_seconds: float | None = None
+    invisible_seconds: float = 0
 
 
 async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
@@ -68,35 +75,85 @@ async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
 
     Raises GroupNotExist, or MessageIllegal for no or too many handles.
     """
+    return await _settle(ACKS, group_name, given)
+
+
+async def nack(group_name: str, given: list[str], delay_seconds: float | None) -> list[Refusal | None]:
+    """Gives deliveries back: each comes again after the group's retry delay, or after `delay_seconds`.
+
+    In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    """
+    if delay_seconds is not None and not 0 <= delay_seconds <= settings.MAX_TIMER_DELAY_SECONDS:
+        raise MessageIllegal(f"delay_seconds {delay_seconds} is not between 0 and {settings.MAX_TIMER_DELAY_SECONDS}.")
+    return await _settle(NACKS, group_name, given, delay_seconds=delay_seconds)
+
+
+async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
+    """Gives deliveries more time: `invisible_seconds` from now on. The handles stay the same.
+
+    In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
+    """
+    return await _settle(EXTENSIONS, group_name, given, invisible_seconds=judge_invisible(invisible_seconds))
+
+
+async def _settle(kind: Kind[Held], group_name: str, given: list[str], **wishes: Any) -> list[Refusal | None]:
     group = await groups.existing(group_name)
     if not 1 <= len(given) <= MAX_HANDLES:
         raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
-    handles = [held if (held := unpack(one)) and held.group_id == group.id else None for one in given]
-    acked: set[Handle] = await groupcommit.submit(ACKS, Ack(handles), urgent=True)
-    return [None if held in acked else expired(one) for one, held in zip(given, handles, strict=True)]
+    unpacked = [held if (held := unpack(one)) and held.group_id == group.id else None for one in given]
+    handles = [held for held in unpacked if held is not None]
+    settled: set[Handle] = await groupcommit.submit(kind, Held(handles, **wishes), urgent=True) if handles else set()
+    return [None if held in settled else expired(one) for one, held in zip(given, unpacked, strict=True)]
 
 
 def expired(given: str) -> ReceiptExpired:
     """The refusal of a handle that proves nothing any more."""
     return ReceiptExpired(
-        f"The receipt {given[:60]} is acked already, or its invisible time is over: the message comes again if it is not "
-        "done; ack within the invisible time, or extend it."
+        f"The receipt {given[:60]} is acked already, or its invisible time is over: "
+        "a message that is not done comes again; ack within the invisible time, or extend it."
     )
 
 
-class Acks(Kind[Ack]):
+def _columns(handles: Iterable[Handle]) -> dict[str, Any]:
+    ordered = sorted(handles)
+    return {name: [getattr(held, name) for held in ordered] for name in Handle._fields}
+
+
+def _handle_of(row: Row) -> Handle:
+    return Handle(row.group_id, row.topic_id, row.queue_id, row.queue_offset, row.nonce)
+
+
+class Acks(Kind[Held]):
     """Acks are written in a batch: one delete for all of them."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Ack]]) -> None:
-        handles = sorted({held for one in pending for held in one.request.handles if held is not None})
-        acked = await self._delete(batch, handles) if handles else set()
+    async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
+        handles = {held for one in pending for held in one.request.handles}
+        acked = set(map(_handle_of, await batch.read(ACK_RECEIPTS, _columns(handles))))
         for one in pending:
             one.outcome = acked.intersection(one.request.handles)
 
-    async def _delete(self, batch: Batch, handles: list[Handle]) -> set[Any]:
-        columns: dict[str, Any] = {name: [getattr(held, name) for held in handles] for name in Handle._fields}
-        rows = await batch.read(ACK_RECEIPTS, columns)
-        return {Handle(*row) for row in rows}
+
+class Nacks(Kind[Held]):
+    """Nacks are written in a batch: one delete takes the receipts, and their messages are published again."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
+        wishes = {held: one.request.delay_seconds for one in pending for held in one.request.handles}
+        rows = {_handle_of(row): row for row in await batch.read(TAKE_RECEIPTS, _columns(wishes))}
+        for held, row in rows.items():
+            await publish(batch, await redeliveries.again(row, wishes[held]))
+        for one in pending:
+            one.outcome = rows.keys() & set(one.request.handles)
+
+
+class Extensions(Kind[Held]):
+    """Each extension is one update: they are rare."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
+        for one in pending:
+            wish = {"invisible_seconds": one.request.invisible_seconds, **_columns(one.request.handles)}
+            one.outcome = set(map(_handle_of, await batch.read(EXTEND_RECEIPTS, wish)))
 
 
 ACKS = Acks()
+NACKS = Nacks()
+EXTENSIONS = Extensions()

@@ -52,8 +52,8 @@ class Take:
 async def receive(group_name: str, request: Receive) -> list[dict[str, Any]]:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
-    Waits up to `wait_seconds` for the first one; a waiting consumer costs no connection. Raises a Refusal when a rule is
-    broken or the database is away.
+    Waits up to `wait_seconds` for the first one; a waiting consumer costs no connection. Raises a Refusal when a rule
+    is broken or the database is away.
     """
     take = await _judge(group_name, request)
     deadline = time.monotonic() + request.wait_seconds

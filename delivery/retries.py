@@ -5,8 +5,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from scheduling.delays import Delay
 from store.errors import MessageIllegal
 
+FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64
 MAX_DELAY_SECONDS = 40 * 86400
 
@@ -23,7 +25,7 @@ class Table(msgspec.Struct, tag_field="kind", tag="table", forbid_unknown_fields
 
 
 class Exponential(msgspec.Struct, tag_field="kind", tag="exponential", forbid_unknown_fields=True):
-    """Each retry waits `multiplier` times as long as the one before. The defaults are RocketMQ's ExponentialRetryPolicy."""
+    """Each retry waits `multiplier` times as long as the one before. The defaults are RocketMQ's."""
 
     initial_seconds: Seconds = 5.0
     max_seconds: Seconds = 7200.0
@@ -43,7 +45,7 @@ def parse(given: Any) -> dict[str, Any]:
     Raises MessageIllegal naming the field and what would be right.
     """
     try:
-        policy = msgspec.convert(given, Policy)  # type: ignore[arg-type]  # a union is a shape too
+        policy = msgspec.convert(given, Policy)
     except msgspec.ValidationError as problem:
         raise MessageIllegal(
             f"retry_policy cannot be used: {problem}. Its kind is table (delay_seconds?), "
@@ -51,3 +53,18 @@ def parse(given: Any) -> dict[str, Any]:
         ) from problem
     kept: dict[str, Any] = msgspec.to_builtins(policy)
     return kept
+
+
+def delay(policy: dict[str, Any], retries_before: int) -> Delay | None:
+    """How long a message waits that was retried so often before; None when the policy retries nothing.
+
+    RocketMQ's table: the first retry waits for delay level 3 (10 s), the next for level 4, and so on.
+    """
+    kind: Policy = msgspec.convert(policy or {"kind": "table"}, Policy)
+    if isinstance(kind, Never):
+        return None
+    if isinstance(kind, Exponential):
+        return Delay(seconds=min(kind.max_seconds, kind.initial_seconds * kind.multiplier ** min(retries_before, 64)))
+    if kind.delay_seconds is None:
+        return Delay(level=FIRST_RETRY_LEVEL + retries_before)
+    return Delay(seconds=kind.delay_seconds[min(retries_before, len(kind.delay_seconds) - 1)])

@@ -83,13 +83,9 @@ def _judge_message(message: BatchedMessage) -> None:
     if message.delay_level:
         raise BatchIllegal("TimeDelayLevel is not supported for batching")
     if message.delay_seconds is not None or message.deliver_at is not None:
-        raise BatchIllegal(
-            "delay_seconds and deliver_at are not supported for batching: send such a message by itself."
-        )
+        raise BatchIllegal("delay_seconds and deliver_at are not supported for batching: send it by itself.")
     if any((message.producer_group, message.transaction_id, message.check_immunity_seconds, message.check_url)):
-        raise BatchIllegal(
-            "Transactional messages are not supported for batching: POST /v1/transactions takes several."
-        )
+        raise BatchIllegal("Transactional messages are not supported for batching: use POST /v1/transactions.")
 
 
 def _in_one_queue(accepted: list[Accepted]) -> list[Accepted]:

@@ -55,13 +55,13 @@ def _read(given: str) -> Handle:
         uuid.UUID(handle.message_id), uuid.UUID(handle.timer_id or handle.message_id)
     except (ValueError, msgspec.DecodeError) as problem:
         raise MessageIllegal(
-            f"recall_handle {given[:60]!r} is none: give the recall_handle that the send of the delayed message answered."
+            f"recall_handle {given[:60]!r} is none: give the one that the send of the delayed message answered."
         ) from problem
     return handle
 
 
 class Recalls(Kind[Handle]):
-    """A timer is recalled by its delete; an entry of a level by a note that the release looks for under the same lock."""
+    """A timer is recalled by its delete, a level's entry by a note that the release looks for under the same lock."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Handle]]) -> None:
         await _lock_levels(batch, [one.request for one in pending])
@@ -94,7 +94,8 @@ async def _take_timer(batch: Batch, handle: Handle) -> bool:
 async def _note(batch: Batch, handle: Handle) -> bool:
     """Whether the entry still waits, and is now noted as recalled."""
     schedule = await topics.own(topics.SCHEDULE, queues=1)
-    assert handle.level_queue is not None and handle.level_offset is not None
+    assert handle.level_queue is not None
+    assert handle.level_offset is not None
     position = (await readers.positions(batch, readers.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
     if not max(position.next_offset or 0, position.min_offset) <= handle.level_offset < position.max_offset:
         return False

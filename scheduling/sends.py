@@ -32,7 +32,10 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
     first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now.
     """
     accepted = await intake.accept(message, traceparent=traceparent)
-    return await groupcommit.submit(SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body))
+    answer: dict[str, Any] = await groupcommit.submit(
+        SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body)
+    )
+    return answer
 
 
 class Sends(Kind[Send]):

@@ -42,7 +42,7 @@ SESSION = " ".join(
 
 def conninfo(application: str) -> str:
     """Where the database is, for libpq."""
-    default = settings.DATABASES["default"]
+    default: dict[str, Any] = settings.DATABASES["default"]
     return make_conninfo(
         dbname=default["NAME"],
         user=default["USER"],

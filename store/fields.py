@@ -3,7 +3,7 @@
 from django.db import models
 
 
-class CText(models.TextField):  # type: ignore[type-arg]  # TextField is generic in the stubs only
+class CText(models.TextField):  # type: ignore[type-arg]  # generic in the stubs only, not in Django
     """Text in the C collation: names compare byte by byte, on every machine alike."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:

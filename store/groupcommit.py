@@ -1,7 +1,7 @@
 """Group commit: what is waiting in this process is written as one transaction, and each waiter is answered after it.
 
-One request per transaction per commit is what makes database queues slow. Nothing waits for company: a lone request goes
-at once, and while it is written the next batch gathers.
+One request per transaction per commit is what makes database queues slow. Nothing waits for company: a lone request
+goes at once, and while it is written the next batch gathers.
 """
 
 import asyncio
@@ -27,6 +27,8 @@ Request = TypeVar("Request")
 # Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
 DONE_OVER = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
 MAX_ATTEMPTS = 4
+# A database that is there but does not answer is given up after this; its own statement time-out is shorter.
+WRITE_SECONDS = 20.0
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
@@ -119,7 +121,7 @@ class GroupCommit:
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
-        self._kinds: list[Kind[Any]] = []
+        self._closing = False
 
     async def submit(
         self, kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
@@ -147,11 +149,10 @@ class GroupCommit:
 
     async def close(self) -> None:
         """Writes what is waiting, then lets go of the connection."""
-        while self._urgent or self._ordinary:
-            await asyncio.sleep(0.01)
+        self._closing = True
+        self._wake.set()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await self._task
         await self._disconnect()
 
     def waiting(self) -> int:
@@ -167,13 +168,14 @@ class GroupCommit:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
     async def _write_forever(self) -> None:
-        while True:
+        while not self._closing or self.waiting():
             await self._wake.wait()
             self._wake.clear()
             while batch := self._take():
                 await self._write(batch)
                 for pending in batch:
                     pending.resolve()
+        self._closing = False
 
     def _take(self) -> list[Pending[Any]]:
         taken: list[Pending[Any]] = []
@@ -202,19 +204,22 @@ class GroupCommit:
 
     async def _write(self, pending: list[Pending[Any]]) -> None:
         """Writes a batch; where one request spoils it, writes it in halves until only that one is left out."""
+        problem: Exception | None = None
         for attempt in range(MAX_ATTEMPTS):
             try:
-                return await self._attempt(pending, again=attempt > 0)
-            except DONE_OVER as problem:
-                last: Exception = problem
-            except psycopg.OperationalError as problem:
-                return settle(pending, database.away(problem))
-            except OutcomeUnknown as unknown:
-                return settle(pending, unknown)
-            except (psycopg.Error, ArithmeticError, ValueError, TypeError, LookupError, AttributeError) as problem:
-                last = problem
+                await self._attempt(pending, again=attempt > 0)
+                return
+            except DONE_OVER as conflict:
+                problem = conflict
+            except (SystemBusy, OutcomeUnknown) as refusal:
+                settle(pending, refusal)
+                return
+            # Whatever a step raised: its waiters must be answered, and only they.
+            except Exception as spoiled:  # noqa: BLE001
+                problem = spoiled
                 break
-        await self._isolate(pending, last)
+        assert problem is not None
+        await self._isolate(pending, problem)
 
     async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
         if len(pending) > 1:
@@ -224,25 +229,42 @@ class GroupCommit:
         elif isinstance(problem, DONE_OVER):
             settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
         else:
-            logger.error("a request could not be written", exc_info=problem, extra={"kind": type(pending[0].kind)})
+            if not isinstance(problem, Refusal):
+                logger.error("a request could not be written: %s", pending[0].kind, exc_info=problem)
             settle(pending, problem)
 
     async def _attempt(self, pending: list[Pending[Any]], *, again: bool) -> None:
-        connection = await self._connected()
+        """Writes a batch in one transaction.
+
+        Raises SystemBusy when nothing was stored because the database is away or too slow, OutcomeUnknown when that
+        happened during the commit, DONE_OVER's errors, or whatever a step raised.
+        """
         by_kind: dict[Kind[Any], list[Pending[Any]]] = {}
         for one in pending:
             one.outcome = None
             by_kind.setdefault(one.kind, []).append(one)
         # Every batch takes its locks in the same order of kinds.
         kinds = sorted(by_kind, key=lambda kind: type(kind).__name__)
-        try:
-            batch = Batch(connection, *await log.join(connection), again=again)
-            await self._steps(batch, [(kind, by_kind[kind]) for kind in kinds])
-        except BaseException:
-            await self._abandon(connection)
-            raise
-        await self._commit(connection)
+        batch = await self._before_commit([(kind, by_kind[kind]) for kind in kinds], again=again)
+        await self._commit(batch.connection)
         wakeups.visible(batch.entries)
+
+    async def _before_commit(self, work: list[tuple[Kind[Any], list[Pending[Any]]]], *, again: bool) -> Batch:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                connection = await self._connected()
+                batch = Batch(connection, *await log.join(connection), again=again)
+                await self._steps(batch, work)
+                return batch
+        except DONE_OVER:
+            await self._abandon()
+            raise
+        except (psycopg.OperationalError, TimeoutError) as problem:
+            await self._disconnect()
+            raise database.away(problem) from problem
+        except BaseException:
+            await self._abandon()
+            raise
 
     async def _steps(self, batch: Batch, work: list[tuple[Kind[Any], list[Pending[Any]]]]) -> None:
         for kind, pending in work:
@@ -260,18 +282,22 @@ class GroupCommit:
 
     async def _commit(self, connection: Connection) -> None:
         try:
-            await connection.execute(b"COMMIT")
-        except psycopg.OperationalError as problem:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await connection.execute(b"COMMIT")
+        except (psycopg.OperationalError, TimeoutError) as problem:
             await self._disconnect()
             raise OutcomeUnknown(
                 "The database connection broke during the commit: stored or not is unknown. "
                 "Repeating the request with the same ids is safe."
             ) from problem
 
-    async def _abandon(self, connection: Connection) -> None:
+    async def _abandon(self) -> None:
+        """Leaves a transaction that is not to be committed; a connection that cannot do that is given up."""
         try:
-            await connection.rollback()
-        except psycopg.Error:
+            if self._connection is not None:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self._connection.rollback()
+        except (psycopg.Error, TimeoutError):
             await self._disconnect()
 
     async def _connected(self) -> Connection:

@@ -108,10 +108,7 @@ def body_of(message: Message) -> bytes:
     """
     if (message.body is None) == (message.body_base64 is None):
         raise errors.MessageIllegal("A message has exactly one of body and body_base64: give one of them.")
-    if message.body is not None:
-        body = message.body.encode()
-    else:
-        body = _from_base64(message.body_base64 or "")
+    body = message.body.encode() if message.body is not None else _from_base64(message.body_base64 or "")
     if not body:
         raise errors.MessageIllegal("The body is empty: give at least one byte.")
     if len(body) > settings.MAX_MESSAGE_BYTES:

@@ -2,6 +2,7 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 from store.fields import CText
 
@@ -14,7 +15,7 @@ class Topic(models.Model):
     queues = models.IntegerField()
     reserved_hours = models.IntegerField(null=True)
     permission = models.TextField(default="rw")
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "topic"
@@ -24,7 +25,7 @@ class Topic(models.Model):
         )
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class QueueFloor(models.Model):

@@ -18,4 +18,4 @@ class Statement:
 
     def sql(self) -> SQL:
         """The statement as psycopg's own type, for cursors that take nothing else."""
-        return SQL(self.text)  # type: ignore[arg-type]  # a file of ours, never text from outside
+        return SQL(self.text)

@@ -10,6 +10,7 @@ import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -82,7 +83,10 @@ class Checker:
             if row.group_id not in self._asking:
                 task = asyncio.create_task(self._ask_group(Group(row.group_id, row.name)), name=f"check {row.name}")
                 self._asking[row.group_id] = task
-                task.add_done_callback(lambda _, group_id=row.group_id: self._asking.pop(group_id, None))
+                task.add_done_callback(partial(self._asked, row.group_id))
+
+    def _asked(self, group_id: int, _: asyncio.Task[None]) -> None:
+        del self._asking[group_id]
 
     async def close(self) -> None:
         """Ends the asking; what was claimed is asked again when its lease is over."""
@@ -182,7 +186,8 @@ class Chunk:
 
 def _attempt(half: Row, endpoint: Endpoint, answer: Answer) -> Attempt:
     result = questions.read(answer.body).get(half.transaction_id) if answer.status == 200 else None
-    state, reason = "UNKNOWN", answer.reason
+    state: str = "UNKNOWN"
+    reason: str | None = answer.reason
     if result is not None:
         state, reason = result.state, None if result.remark is None else sentence(result.remark)
     elif answer.status is not None:

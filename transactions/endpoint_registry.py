@@ -6,9 +6,10 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import F
 from django.db.models.functions import Now
 
-from store.errors import MessageIllegal, Refusal
+from store.errors import GroupNotExist, MessageIllegal, Refusal
 from transactions.models import Endpoint, ProducerGroup
 from webhooks import signing
 from webhooks.addresses import Networks, UrlIllegal, check_url, parse_networks
@@ -56,7 +57,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
     Tells whether it was made. Raises MessageIllegal for a URL that may not be called, a secret that cannot sign, or too
     many endpoints.
     """
-    existing = group.endpoints.filter(url=given["url"]).first()
+    existing = _at(group, given["url"])
     if existing is not None:
         return change(existing, given), False
     if group.endpoints.count() >= MAX_ENDPOINTS:
@@ -66,9 +67,16 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
     try:
         with transaction.atomic():
             return Endpoint.objects.create(group=group, **new), True
-    except IntegrityError:
-        # Another process registered the same URL, or deleted the group, since we looked.
-        return change(group.endpoints.get(url=given["url"]), given), False
+    except IntegrityError as problem:
+        # Another process registered the same URL since we looked, or deleted the group.
+        existing = _at(group, given["url"])
+        if existing is None:
+            raise GroupNotExist(f"The producer group {group.name} was just deleted.") from problem
+        return change(existing, given), False
+
+
+def _at(group: ProducerGroup, url: str) -> Endpoint | None:
+    return group.endpoints.filter(url=url).first()
 
 
 def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
@@ -80,7 +88,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     changes = _set(given)
     _judge({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
     if changes.get("secret", endpoint.secret) != endpoint.secret:
-        changes.update(previous_secret=endpoint.secret, rotated_at=Now())
+        changes.update(previous_secret=F("secret"), rotated_at=Now())
     healthy = Circuit()
     changes.update(state=healthy.state, failures=healthy.failures, open_until=healthy.open_until)
     try:

@@ -81,7 +81,8 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
         may_repeat=request.transaction_id is not None,
     )
     size = sum(len(one.body) for one in accepted)
-    return await groupcommit.submit(BEGINS, begun, key=transaction_id, size=size)
+    answer: dict[str, Any] = await groupcommit.submit(BEGINS, begun, key=transaction_id, size=size)
+    return answer
 
 
 def _messages_of(request: BeginTransaction) -> Sequence[Message]:

@@ -73,7 +73,7 @@ async def may_call(endpoint: Endpoint) -> bool:
 
 
 async def note(endpoint: Endpoint, answer: Answer) -> None:
-    """Keeps what a call says of the endpoint's health; a success of a healthy one changes nothing and writes nothing."""
+    """Keeps what a call says of the endpoint's health; a success of a healthy one changes and writes nothing."""
     circuit = endpoint.circuit.after(endpoint.now(), answer)
     if circuit == endpoint.circuit:
         return

@@ -2,6 +2,7 @@
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 from store.fields import CText
 
@@ -14,13 +15,13 @@ class ProducerGroup(models.Model):
     reject_transaction_message = models.BooleanField(default=False)
     max_undecided = models.IntegerField(null=True)
     checks_paused = models.BooleanField(default=False)
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "producer_group"
 
     def __str__(self) -> str:
-        return self.name
+        return str(self.name)
 
 
 class Endpoint(models.Model):
@@ -45,7 +46,7 @@ class Endpoint(models.Model):
     last_failure = models.TextField(null=True)
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
 
     class Meta:
         db_table = "endpoint"

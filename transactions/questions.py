@@ -30,7 +30,7 @@ class Results(msgspec.Struct):
 
 
 async def transactions(halves: Sequence[Row]) -> dict[uuid.UUID, dict[str, Any]]:
-    """What a producer is told of each transaction: its first message's fields, and every message when it has several."""
+    """What a producer is told of each transaction: its first message, and all of them when it has several."""
     rows = await database.read(
         READ_MESSAGES_OF_HALVES,
         {

@@ -13,7 +13,7 @@ from delivery import receipts
 from mqbroker import errors
 from mqbroker.access import Caller
 from mqbroker.api import producers
-from mqbroker.api.consumers import AckDeliveries, result_of
+from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.lean import DataRequest, decode
 from scheduling import sends
 from store import topics
@@ -75,8 +75,7 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
-        results = [result_of(*one) for one in zip(self.receipt_handles, outcomes, strict=True)]
-        return {"status": 200, "results": results}
+        return {"status": 200, **results_of(self.receipt_handles, outcomes)}
 
 
 Operation = SendOperation | HalfOperation | EndOperation | AckOperation

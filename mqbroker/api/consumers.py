@@ -1,6 +1,5 @@
 """The consumer's calls."""
 
-from typing import Any
 from urllib.parse import parse_qs
 
 import msgspec
@@ -10,13 +9,25 @@ from delivery import pulls, receipts, receives
 from delivery.receives import Receive
 from mqbroker.api.lean import DataRequest, answer, decode
 from mqbroker.errors import problem
-from store.errors import MessageIllegal
+from store.errors import MessageIllegal, Refusal
 
 
 class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Deliveries that a consumer is done with."""
 
     receipt_handles: list[str]
+
+
+class NackDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
+    """Deliveries that a consumer could not finish."""
+
+    delay_seconds: float | None = None
+
+
+class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
+    """Deliveries that a consumer needs more time for."""
+
+    invisible_seconds: float | None = None
 
 
 async def receive(request: DataRequest, group: str) -> HttpResponse:
@@ -29,11 +40,31 @@ async def ack(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/consumer-groups/{group}/ack."""
     request.caller.require("consume", group)
     handles = decode(AckDeliveries, request.body).receipt_handles
-    outcomes = await receipts.ack(group, handles)
-    return answer({"results": [result_of(*one) for one in zip(handles, outcomes, strict=True)]})
+    return answer(results_of(handles, await receipts.ack(group, handles)))
 
 
-def result_of(handle: str, refusal: Any) -> dict[str, object]:
+async def nack(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/consumer-groups/{group}/nack."""
+    request.caller.require("consume", group)
+    given = decode(NackDeliveries, request.body)
+    outcomes = await receipts.nack(group, given.receipt_handles, given.delay_seconds)
+    return answer(results_of(given.receipt_handles, outcomes))
+
+
+async def extend(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/consumer-groups/{group}/extend."""
+    request.caller.require("consume", group)
+    given = decode(ExtendDeliveries, request.body)
+    outcomes = await receipts.extend(group, given.receipt_handles, given.invisible_seconds)
+    return answer(results_of(given.receipt_handles, outcomes))
+
+
+def results_of(handles: list[str], outcomes: list[Refusal | None]) -> dict[str, object]:
+    """What became of each receipt, in order."""
+    return {"results": [result_of(*one) for one in zip(handles, outcomes, strict=True)]}
+
+
+def result_of(handle: str, refusal: Refusal | None) -> dict[str, object]:
     """What became of one receipt: 200, or the problem that met it."""
     if refusal is None:
         return {"receipt_handle": handle, "status": 200}

@@ -79,15 +79,19 @@ class LeanHandler:
         headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
         request_id = given if REQUEST_ID.fullmatch(given) else str(new_id()).encode()
+        view, named = self._find(scope)
+        if view is None:
+            await self._otherwise(scope, receive, _bearing(request_id, send))
+        else:
+            await _write(await self._respond(scope, receive, headers, view, named), request_id, send)
+
+    def _find(self, scope: dict[str, Any]) -> tuple[View | None, dict[str, Any]]:
         try:
             match = self._resolver.resolve(scope["path"])
-            view = match.func.views.get(scope["method"])  # type: ignore[attr-defined]  # ours: see `by_method`
         except Resolver404:
-            match = view = None
-        if match is None or view is None:
-            return await self._otherwise(scope, receive, _bearing(request_id, send))
-        response = await self._respond(scope, receive, headers, view, match.kwargs)
-        return await _write(response, request_id, send)
+            return None, {}
+        views: dict[str, View] = match.func.views  # type: ignore[attr-defined]  # ours: see `routes.by_method`
+        return views.get(scope["method"]), match.kwargs
 
     async def _respond(
         self, scope: dict[str, Any], receive: Receive, headers: dict[bytes, bytes], view: View, named: dict[str, Any]

@@ -33,5 +33,7 @@ routes = [
     by_method("v1/bulk", POST=producers.bulk),
     by_method("v1/consumer-groups/<str:group>/receive", POST=consumers.receive),
     by_method("v1/consumer-groups/<str:group>/ack", POST=consumers.ack),
+    by_method("v1/consumer-groups/<str:group>/nack", POST=consumers.nack),
+    by_method("v1/consumer-groups/<str:group>/extend", POST=consumers.extend),
     by_method("v1/topics/<str:topic>/queues/<int:queue_id>/messages", GET=consumers.pull),
 ]

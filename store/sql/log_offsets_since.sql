@@ -1,0 +1,32 @@
+-- Find from which log offset on the messages of the last so many seconds are, per window, with the offset that comes next.
+-- Offsets rise with time but for the moments that neighbouring transactions overlap, so halving the range finds the place
+-- by some thirty index probes where an index on the time would cost every write.
+WITH RECURSIVE windows AS (
+    SELECT
+        w.seconds, now() - make_interval(secs => w.seconds) AS since,
+        coalesce((SELECT c.log_offset FROM commit_log AS c ORDER BY c.log_offset LIMIT 1), 0) AS low,
+        coalesce((SELECT c.log_offset + 1 FROM commit_log AS c ORDER BY c.log_offset DESC LIMIT 1), 0) AS high
+    FROM unnest(%(seconds)s::integer []) AS w (seconds)
+),
+
+halving AS (
+    SELECT w.seconds, w.since, w.low, w.high FROM windows AS w
+    UNION ALL
+    SELECT
+        h.seconds, h.since,
+        CASE WHEN probe.stored_at < h.since THEN probe.log_offset + 1 ELSE h.low END,
+        CASE WHEN probe.stored_at < h.since THEN h.high ELSE (h.low + h.high) / 2 END
+    FROM halving AS h
+    CROSS JOIN LATERAL (
+        SELECT c.log_offset, c.stored_at
+        FROM commit_log AS c
+        WHERE c.log_offset >= (h.low + h.high) / 2
+        ORDER BY c.log_offset
+        LIMIT 1
+    ) AS probe
+    WHERE h.low < h.high
+)
+
+SELECT w.seconds, w.low AS lowest, h.low AS since_offset, w.high AS next_offset
+FROM windows AS w
+INNER JOIN halving AS h ON w.seconds = h.seconds AND h.low >= h.high

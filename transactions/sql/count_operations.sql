@@ -1,0 +1,7 @@
+-- Count the decisions of a short range of operations, and those whose transaction was begun in the same time.
+SELECT
+    count(*) FILTER (WHERE o.decision = 'COMMIT') AS commits,
+    count(*) FILTER (WHERE o.decision = 'ROLLBACK') AS rollbacks,
+    count(*) FILTER (WHERE o.decision IN ('COMMIT', 'ROLLBACK') AND o.stored_at >= %(since)s) AS begun
+FROM operation AS o
+WHERE o.operation_id >= %(since_id)s AND o.operation_id < %(next_id)s

@@ -1,0 +1,32 @@
+-- List decided transactions, the latest decision first, from below an operation id on. Operations are read backwards by
+-- their key, `max_looked_at` of them at most, whatever the filter: what matches among these is listed, each row with the
+-- lowest id that was looked at (`go_on_below`, null at the end). Nothing that matches: one row with that alone.
+WITH looked_at AS (
+    SELECT
+        o.operation_id, o.transaction_id, o.producer_group_id, o.decision, o.decided_by, o.decided_at, o.check_times,
+        o.stored_at, o.log_offsets, o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
+    FROM operation AS o
+    WHERE o.operation_id < %(before_operation)s
+    ORDER BY o.operation_id DESC
+    LIMIT %(max_looked_at)s
+)
+
+SELECT
+    CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_below,
+    o.operation_id, o.transaction_id, o.producer_group_id,
+    CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
+    o.decided_by, o.decided_at, o.check_times, o.stored_at, NULL AS next_check_at, NULL AS last_failure, o.log_offsets,
+    o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
+FROM (SELECT count(*) AS looked_at, min(operation_id) AS lowest FROM looked_at) AS l
+LEFT JOIN LATERAL (
+    SELECT *
+    FROM looked_at
+    WHERE
+        decision = any(%(decisions)s::text [])
+        AND (%(group_id)s::integer IS NULL OR producer_group_id = %(group_id)s)
+        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(topic_ids))
+        AND stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
+    ORDER BY operation_id DESC
+    LIMIT %(max_rows)s
+) AS o ON true
+ORDER BY o.operation_id DESC

@@ -1,0 +1,41 @@
+-- List undecided transactions, the newest first, from behind a cursor (the time and the id of the last one seen). Each
+-- group's newest come by its index, and the newest of these are listed: no filter makes it read a group to its end unless
+-- that group holds none that match.
+WITH RECURSIVE groups AS (
+    (SELECT h.producer_group_id FROM half_message AS h ORDER BY h.producer_group_id LIMIT 1)
+    UNION ALL
+    SELECT
+        (
+            SELECT h.producer_group_id
+            FROM half_message AS h
+            WHERE h.producer_group_id > g.producer_group_id
+            ORDER BY h.producer_group_id
+            LIMIT 1
+        )
+    FROM groups AS g
+    WHERE g.producer_group_id IS NOT NULL
+)
+
+SELECT
+    newest.*,
+    CASE WHEN newest.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
+    NULL AS decided_by, newest.discarded_at AS decided_at, NULL::bigint [] AS queue_offsets
+FROM groups AS g
+CROSS JOIN LATERAL (
+    SELECT
+        h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.next_check_at, h.last_failure,
+        h.discarded_at, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids
+    FROM half_message AS h
+    WHERE
+        h.producer_group_id = g.producer_group_id
+        AND h.stored_at <= %(before)s
+        AND (h.stored_at, h.transaction_id) < (%(before)s, %(before_id)s)
+        AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
+        AND (%(discarded)s::boolean IS NULL OR (h.discarded_at IS NOT NULL) = %(discarded)s)
+        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
+    ORDER BY h.stored_at DESC, h.transaction_id DESC
+    LIMIT %(max_rows)s
+) AS newest
+WHERE %(group_id)s::integer IS NULL OR g.producer_group_id = %(group_id)s
+ORDER BY newest.stored_at DESC, newest.transaction_id DESC
+LIMIT %(max_rows)s
