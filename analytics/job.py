@@ -1,0 +1,132 @@
+"""Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics import address, closed, counts, driver, folder, java, session, slices
+from analytics.closed import ClosedRange, Connection
+from analytics.errors import CountsDiffer, ExportFailed
+from analytics.moment import Moment, capture
+from analytics.source import Source
+from analytics.tables.checks import checks
+from analytics.tables.entries import QUEUES, entries
+from analytics.tables.messages import LOG, messages
+from analytics.tables.transactions import OPERATIONS, transactions
+from store.statements import Statement
+
+READ_LOG = Statement(__file__, "read_log")
+READ_QUEUES = Statement(__file__, "read_queues")
+READ_OPERATIONS = Statement(__file__, "read_operations")
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How many rows of a table the files hold, and how many the broker counts in the same ranges."""
+
+    table: str
+    exported: int
+    broker: int
+
+
+Announce = Callable[[Counted], None]
+
+
+def export(conninfo: str, target: Path, environ: Mapping[str, str], heaviest: int, announce: Announce) -> None:
+    """Exports the database to the folder `target`, and announces each table when it is written and counted.
+
+    `heaviest` is the usual limit of a body in bytes. Raises ExportFailed; the target is then as it was before.
+    """
+    with _told(), folder.workspace(target) as workspace:
+        # Before Spark's seconds, whatever can be refused at once.
+        with closed.connect(conninfo) as connection:
+            address.of(connection)
+        runtime, jdbc = java.find(java.candidates(environ)), driver.find(environ)
+        with session.opened(runtime, jdbc, workspace / "spark") as spark:
+            write(spark, conninfo, workspace / "export", heaviest, announce)
+        folder.put(workspace / "export", target, workspace)
+
+
+def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce: Announce) -> None:
+    """Writes the export to the new folder `to`. Raises CountsDiffer at the first table that differs from the broker."""
+    with closed.connect(conninfo) as broker:
+        # No transaction of ours stays open while Spark writes: it would hold back the clean-up of the hot tables.
+        broker.autocommit = True
+        source = Source(spark, address.of(broker))
+        moment = capture(source, conninfo)
+        rows = {}
+        for counted in _tables(source, broker, moment, to, heaviest):
+            announce(counted)
+            _judge(counted, broker, moment.closed)
+            rows[counted.table] = counted.exported
+    folder.sign(to, {"taken_at": moment.closed.taken_at.isoformat(), "rows": rows})
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Failures of the database and of Spark as ours, in one sentence."""
+    try:
+        yield
+    except psycopg.Error as problem:
+        raise ExportFailed(f"The database did not answer as it should: {_first_line(problem)}.") from problem
+    except (PySparkException, Py4JError) as problem:
+        raise ExportFailed(f"Spark stopped: {_first_line(problem)}.") from problem
+    except OSError as problem:
+        raise ExportFailed(f"The files could not be written: {problem}.") from problem
+
+
+def _first_line(problem: Exception) -> str:
+    # What Java says stands below what py4j says about it.
+    lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("An error occurred")]
+    return lines[0].strip(" :.") if lines else type(problem).__name__
+
+
+def _tables(source: Source, broker: Connection, moment: Moment, to: Path, heaviest: int) -> Iterator[Counted]:
+    ranges = moment.closed
+    for segment in ranges.segments:
+        log = source.weighed(READ_LOG, LOG, slices.of_span("log_offset", segment.id, segment.messages), heaviest)
+        _save(messages(log, moment.topics, moment.groups), to / "messages" / f"segment={segment.id}")
+    yield Counted("messages", _rows(source, to / "messages"), counts.messages(broker, ranges))
+
+    for segment in ranges.segments:
+        queues = source.slices(READ_QUEUES, QUEUES, slices.of_queues(segment.id, segment.entries))
+        _save(entries(queues, moment.topics), to / "entries" / f"segment={segment.id}")
+    yield Counted("entries", _rows(source, to / "entries"), counts.entries(broker, ranges))
+
+    ended = [
+        clause
+        for segment in ranges.segments
+        for clause in slices.of_span("operation_id", segment.id, segment.operations)
+    ]
+    operations = source.slices(READ_OPERATIONS, OPERATIONS, ended)
+    _save(transactions(operations, moment.halves, moment.groups), to / "transactions")
+    transactions_there = counts.ends(broker, ranges) + moment.halves_there
+    yield Counted("transactions", _rows(source, to / "transactions"), transactions_there)
+
+    _save(checks(moment.attempts), to / "checks")
+    yield Counted("checks", _rows(source, to / "checks"), moment.attempts_there)
+
+
+def _save(frame: DataFrame, to: Path) -> None:
+    frame.write.parquet(str(to))
+
+
+def _rows(source: Source, of: Path) -> int:
+    return source.spark.read.parquet(str(of)).count()
+
+
+def _judge(counted: Counted, broker: Connection, ranges: ClosedRange) -> None:
+    if counted.exported == counted.broker:
+        return
+    dropped = counts.dropped(broker, ranges)
+    why = f"retention dropped segment {dropped[0]} meanwhile" if dropped else "rows of a closed range have changed"
+    raise CountsDiffer(
+        f"{counted.table}: {counted.exported} rows were exported and the broker holds {counted.broker}: {why}. The "
+        "folder is as it was; export again."
+    )

@@ -1,0 +1,54 @@
+"""`manage.py export --to DIR`: the command line of the export."""
+
+import os
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from analytics.errors import ExportFailed, ExtraMissing
+
+
+class Command(BaseCommand):
+    """Exports messages, entries, transactions and checks, and shows the counts of both sides."""
+
+    help = "Exports messages, entries, transactions with their outcomes and checks to Parquet files in a folder."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--to",
+            required=True,
+            type=Path,
+            metavar="DIR",
+            help="a new or an empty folder, or an earlier export, which stays until the new one is complete",
+        )
+
+    def handle(self, *args: Any, to: Path, **options: Any) -> None:
+        began = time.monotonic()
+        try:
+            self._export(to.absolute().resolve())
+        except ExportFailed as failure:
+            raise CommandError(f"{failure} ({failure.code})") from failure
+        self.stdout.write(f"Exported to {to} in {time.monotonic() - began:.1f} s.")
+
+    def _export(self, target: Path) -> None:
+        if find_spec("pyspark") is None:
+            raise ExtraMissing("PySpark is not installed: `./mq export` installs it, as does the extra `analytics`.")
+        # Not at the top: the broker runs without the extra, and lists its commands.
+        from analytics import address, job
+
+        heading = f"{'table':<14}{'exported':>14}{'broker':>14}"
+
+        def show(counted: job.Counted) -> None:
+            nonlocal heading
+            row = f"{counted.table:<14}{counted.exported:>14,}{counted.broker:>14,}"
+            self.stdout.write(f"{heading}\n{row}" if heading else row)
+            self.stdout.flush()
+            heading = ""
+
+        conninfo = address.conninfo(settings.DATABASES["default"])
+        job.export(conninfo, target, os.environ, settings.MAX_MESSAGE_BYTES, show)

@@ -1,0 +1,47 @@
+"""Captures the moment of an export: the closed range, and in the same snapshot what changes or is small."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+
+from analytics import closed, counts
+from analytics.closed import ClosedRange
+from analytics.source import Source
+from analytics.tables.checks import ATTEMPTS
+from analytics.tables.names import NAMES
+from analytics.tables.transactions import HALVES
+from store.statements import Statement
+
+READ_HALVES = Statement(__file__, "read_halves")
+READ_ATTEMPTS = Statement(__file__, "read_attempts")
+READ_TOPICS = Statement(__file__, "read_topics")
+READ_GROUPS = Statement(__file__, "read_groups")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A closed range with the frames of its snapshot, which are kept: the snapshot itself is over."""
+
+    closed: ClosedRange
+    topics: DataFrame
+    groups: DataFrame
+    halves: DataFrame
+    attempts: DataFrame
+    # What the broker counts in the same snapshot.
+    halves_there: int
+    attempts_there: int
+
+
+def capture(source: Source, conninfo: str) -> Moment:
+    """The moment now. Raises LogBusy."""
+    with closed.quiet(conninfo) as (reader, first):
+        halves_there, attempts_there = counts.undecided(reader)
+        return Moment(
+            closed=closed.find(reader),
+            topics=source.whole(READ_TOPICS, NAMES, first),
+            groups=source.whole(READ_GROUPS, NAMES, first),
+            halves=source.whole(READ_HALVES, HALVES, first),
+            attempts=source.whole(READ_ATTEMPTS, ATTEMPTS, first),
+            halves_there=halves_there,
+            attempts_there=attempts_there,
+        )

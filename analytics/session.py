@@ -1,0 +1,85 @@
+"""Opens a Spark session for one job: local, quiet, in UTC, with bounded memory."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyspark
+from pyspark.errors import PySparkRuntimeError
+from pyspark.sql import SparkSession
+
+from analytics.driver import THREE_WAYS, Driver
+from analytics.errors import DriverMissing, ExportFailed
+from analytics.java import Java
+
+MEMORY = "1g"
+# A task holds some 100 MiB of rows on their way; more tasks at once would not fit into the memory.
+MAX_CORES = 4
+LOGGING = Path(__file__).with_name("log4j2.properties")
+
+SETTINGS = {
+    "spark.app.name": "mqbroker-export",
+    "spark.driver.memory": MEMORY,
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # Parquet looks at its buffers after 100 rows at first: of 4 MiB each, those are all the memory there is.
+    "spark.hadoop.parquet.block.size": str(32 * 1024 * 1024),
+    "spark.hadoop.parquet.block.size.row.check.min": "4",
+    "spark.hadoop.parquet.page.size.row.check.min": "4",
+    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
+}
+
+
+@contextmanager
+def opened(runtime: Java, driver: Driver, scratch: Path) -> Iterator[SparkSession]:
+    """A session on this Java; what it spills goes to the folder `scratch`.
+
+    Raises DriverMissing when Maven was the way to the driver and Spark did not start, ExportFailed when it did not
+    start otherwise.
+    """
+    settings = {
+        **SETTINGS,
+        **driver.settings(),
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch),
+    }
+    with environment({"JAVA_HOME": str(runtime.home(scratch)), "SPARK_HOME": str(Path(pyspark.__file__).parent)}):
+        session = _start(settings, driver)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _start(settings: Mapping[str, str], driver: Driver) -> SparkSession:
+    cores = min(os.cpu_count() or 1, MAX_CORES)
+    try:
+        return SparkSession.builder.master(f"local[{cores}]").config(map=dict(settings)).getOrCreate()
+    except PySparkRuntimeError as problem:
+        if driver.jar is None:
+            raise DriverMissing(
+                f"Spark did not find a JDBC driver for PostgreSQL, as the lines above say: {THREE_WAYS}."
+            ) from problem
+        raise ExportFailed("Spark did not start: the lines above say why.") from problem
+
+
+@contextmanager
+def environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """These variables while Spark's scripts start, and nothing that would lead them to another Spark."""
+    ours = {**changes, "SPARK_CONF_DIR": str(LOGGING.parent)}
+    hidden = {
+        name: os.environ.pop(name) for name in ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", *ours) if name in os.environ
+    }
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            del os.environ[name]
+        os.environ.update(hidden)

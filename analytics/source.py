@@ -1,0 +1,63 @@
+"""Reads the broker's tables as Spark frames, by JDBC."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from analytics.address import Address
+from store.statements import Statement
+
+FETCH_ROWS = 10_000
+# What one task holds of rows that the server has sent: 10,000 of 4 KiB. Heavier rows come in smaller steps.
+FETCH_BYTES = FETCH_ROWS * 4096
+MIDDLE_WEIGHT = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The database that frames are read from."""
+
+    spark: SparkSession
+    address: Address
+
+    def whole(self, statement: Statement, schema: StructType, first: str) -> DataFrame:
+        """All rows of a statement, read now by one session that begins with the statement `first`, and kept."""
+        properties = {**self.address.properties, "fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
+        frame = self.spark.read.jdbc(self.address.url, table(statement), properties=properties)
+        return frame.to(schema).localCheckpoint(eager=True)
+
+    def slices(
+        self, statement: Statement, schema: StructType, slices: Sequence[str], rows: int = FETCH_ROWS
+    ) -> DataFrame:
+        """The rows of the slices, one task each, fetched in steps of `rows`; an empty frame for no slice."""
+        properties = {**self.address.properties, "fetchsize": str(rows)}
+        # Spark wants one clause at least.
+        clauses = list(slices) or ["false"]
+        return self.spark.read.jdbc(self.address.url, table(statement), predicates=clauses, properties=properties).to(
+            schema
+        )
+
+    def weighed(self, statement: Statement, schema: StructType, slices: Sequence[str], heaviest: int) -> DataFrame:
+        """The rows of the slices, where rows have a `weight` in bytes: the heavier, the fewer are fetched at once."""
+        frames = [
+            self.slices(statement, schema, [f"({clause}) AND {bounds}" for clause in slices], rows)
+            for bounds, rows in steps(heaviest)
+        ]
+        return reduce(DataFrame.unionAll, frames)
+
+
+def table(statement: Statement) -> str:
+    """A statement as what Spark reads from; PostgreSQL sees through it to the table's partitions."""
+    return f"({statement.text}) AS source"
+
+
+def steps(heaviest: int) -> Iterator[tuple[str, int]]:
+    """Classes of weight that leave no row out, each with the rows to fetch at once; `heaviest` is the usual limit."""
+    light = FETCH_BYTES // FETCH_ROWS
+    middle = max(light, min(MIDDLE_WEIGHT, heaviest))
+    yield f"weight <= {light:d}", FETCH_ROWS
+    yield f"weight > {light:d} AND weight <= {middle:d}", FETCH_BYTES // middle
+    yield f"weight > {middle:d}", max(1, FETCH_BYTES // max(heaviest, middle))

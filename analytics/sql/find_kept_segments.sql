@@ -1,0 +1,4 @@
+-- Which of these segments retention has not dropped meanwhile.
+SELECT id
+FROM segment
+WHERE id = any(%(segment_ids)s) AND state <> 'dropped'

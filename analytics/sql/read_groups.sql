@@ -1,0 +1,3 @@
+-- The names of producer groups.
+SELECT id, name
+FROM producer_group

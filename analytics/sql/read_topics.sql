@@ -1,0 +1,3 @@
+-- The names of topics.
+SELECT id, name
+FROM topic

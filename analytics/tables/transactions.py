@@ -1,0 +1,78 @@
+"""The transactions of the export: one row each, with its outcome."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType, IntegerType, LongType, StringType, StructType, TimestampType
+
+from analytics.tables.names import named
+
+OPERATIONS = (
+    StructType()
+    .add("segment_id", IntegerType())
+    .add("operation_id", LongType())
+    .add("transaction_id", StringType())
+    .add("producer_group_id", IntegerType())
+    .add("decision", StringType())
+    .add("decided_by", StringType())
+    .add("decided_at", TimestampType())
+    .add("check_times", IntegerType())
+    .add("stored_at", TimestampType())
+    .add("messages", IntegerType())
+    .add("remark", StringType())
+)
+
+HALVES = (
+    StructType()
+    .add("transaction_id", StringType())
+    .add("producer_group_id", IntegerType())
+    .add("stored_at", TimestampType())
+    .add("check_times", IntegerType())
+    .add("discarded_at", TimestampType())
+    .add("messages", IntegerType())
+    .add("decided_by", StringType())
+    .add("remark", StringType())
+)
+
+TRANSACTIONS = (
+    StructType()
+    .add("transaction_id", StringType())
+    .add("producer_group", StringType())
+    .add("state", StringType())
+    .add("prepared_at", TimestampType())
+    .add("decided_at", TimestampType())
+    .add("decided_by", StringType())
+    .add("seconds_to_decision", DoubleType())
+    .add("check_times", IntegerType())
+    .add("messages", IntegerType())
+    .add("remark", StringType())
+)
+
+
+def transactions(operations: DataFrame, halves: DataFrame, groups: DataFrame) -> DataFrame:
+    """The decided transactions by their operations, and the undecided ones by their halves.
+
+    Both must come from one closed range: no transaction is then in both, and none in neither.
+    """
+    outcomes = decided(operations).unionByName(undecided(halves))
+    microseconds = F.unix_micros("decided_at") - F.unix_micros("prepared_at")
+    timed = outcomes.withColumn("seconds_to_decision", microseconds / 1_000_000)
+    return named(timed, groups, "producer_group_id", "producer_group").to(TRANSACTIONS)
+
+
+def decided(operations: DataFrame) -> DataFrame:
+    """Transactions that were committed or rolled back; every other operation is history."""
+    ends = operations.where(F.col("decision").isin("COMMIT", "ROLLBACK"))
+    state = F.when(F.col("decision") == "COMMIT", "COMMITTED").otherwise("ROLLED_BACK")
+    return (
+        ends.withColumn("state", state)
+        .withColumnRenamed("stored_at", "prepared_at")
+        .drop("segment_id", "operation_id", "decision")
+    )
+
+
+def undecided(halves: DataFrame) -> DataFrame:
+    """Transactions that wait for a decision, or were given up: the discard is then their decision, for now."""
+    state = F.when(F.col("discarded_at").isNull(), "PREPARED").otherwise("DISCARDED")
+    return halves.withColumn("state", state).withColumnsRenamed(
+        {"stored_at": "prepared_at", "discarded_at": "decided_at"}
+    )
