@@ -17,6 +17,11 @@ def item(title: str, icon: str, page: str) -> dict[str, object]:
     return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{page}")}
 
 
+def manages_users(request: HttpRequest) -> bool:
+    """Whether the operator may see who else is one."""
+    return request.user.is_superuser
+
+
 UNFOLD: dict[str, object] = {
     "SITE_TITLE": "mqbroker console",
     "SITE_HEADER": "mqbroker",
@@ -74,7 +79,7 @@ UNFOLD: dict[str, object] = {
                 "items": [
                     item("Segments", "view_timeline", "store_segment_changelist"),
                     item("API keys", "key", "mqbroker_apikey_changelist"),
-                    item("Users", "group", "auth_user_changelist"),
+                    {**item("Users", "group", "auth_user_changelist"), "permission": manages_users},
                 ],
             },
         ],

@@ -57,6 +57,13 @@ def problem(refusal: errors.Refusal) -> dict[str, object]:
     }
 
 
+def status_of(document: dict[str, object]) -> int:
+    """The HTTP status that a problem document names."""
+    status = document["status"]
+    assert isinstance(status, int)
+    return status
+
+
 def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     """The headers that a refusal's answer bears besides its type."""
     if STATUS_OF_CODE[refusal.code] in (429, 503):
@@ -71,7 +78,7 @@ def answer(refusal: errors.Refusal) -> HttpResponse:
     document = problem(refusal)
     return HttpResponse(
         msgspec.json.encode(document),
-        status=document["status"],
+        status=status_of(document),
         content_type=PROBLEM_TYPE,
         headers=headers_of(refusal),
     )
@@ -103,7 +110,7 @@ def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | No
         document, headers = refusal_of_status(403, "This is not allowed."), {}
     else:
         return None
-    return Response(document, status=document["status"], headers=headers, content_type=PROBLEM_TYPE)
+    return Response(document, status=status_of(document), headers=headers, content_type=PROBLEM_TYPE)
 
 
 def sentence(detail: Any) -> str:

@@ -1,6 +1,7 @@
 """The tables of the wiring: who may call."""
 
 from django.db import models
+from django.db.models.functions import Now
 
 
 class ApiKey(models.Model):
@@ -13,7 +14,7 @@ class ApiKey(models.Model):
     digest = models.BinaryField(unique=True)
     hint = models.TextField()
     scopes = models.JSONField()
-    created_at = models.DateTimeField(db_default=models.functions.Now())
+    created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True)
 
     class Meta:

@@ -10,7 +10,8 @@ class Timer(models.Model):
 
     id = models.UUIDField(primary_key=True)
     due_at = models.DateTimeField()
-    message_id = models.UUIDField()
+    # Null for a retry: only what its producer sent can be recalled.
+    message_id = models.UUIDField(null=True)
     log_segment = models.IntegerField()
     log_offset = models.BigIntegerField()
     topic_id = models.IntegerField()

@@ -42,7 +42,12 @@ CHART_OPTIONS = json.dumps(
         "plugins": {"legend": {"display": False}},
         "scales": {
             "x": {"stacked": True, "grid": {"display": False}, "ticks": {"color": "#9ca3af", "maxTicksLimit": 7}},
-            "y": {"stacked": True, "border": {"display": False}, "ticks": {"color": "#9ca3af", "precision": 0}},
+            "y": {
+                "stacked": True,
+                "border": {"display": False},
+                "grid": {"lineWidth": 0.5},
+                "ticks": {"color": "#9ca3af", "precision": 0},
+            },
         },
     }
 )

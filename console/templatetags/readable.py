@@ -48,10 +48,10 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
     """How long until something is due, or for how long it has been."""
     if moment is None:
         return "–"
-    if moment > now:
-        return told(moment, f"in {duration(moment - now)}")
-    late = now - moment
-    return told(moment, f"due for {duration(late)}" if late >= timedelta(seconds=1) else "due now")
+    left = moment - now
+    if abs(left) < timedelta(seconds=1):
+        return told(moment, "due now")
+    return told(moment, f"in {duration(left)}" if left > timedelta() else f"due for {duration(-left)}")
 
 
 @register.simple_tag

@@ -46,7 +46,7 @@ def where_to_look(broker: Broker, access: Access) -> str:
     user = (
         f"  user {access.console_user}, password {access.console_password} (shown once)" if access.console_user else ""
     )
-    key = f"{access.api_key} (shown once)" if access.api_key else f"in {key_file}"
+    key = f"{access.api_key} (kept in {key_file})" if access.api_key else f"in {key_file}"
     send = (
         f"curl -s {broker.url}/v1/messages -H \"Authorization: Bearer $(cat '{key_file}')\" "
         """-d '{"topic": "orders", "body": "order 1"}'"""

@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from mqbroker.embedded import commands, environment, launch
 from mqbroker.embedded.child import Child
@@ -100,9 +100,7 @@ class Broker:
 
     def _prepare(self, api_key: str | None) -> Access:
         """Migrates, makes what is missing of key and console user, and keeps the key for the demonstration."""
-        kept = self.folder.kept_secret("api-key")
-        key = api_key or kept
-        words = commands.manage("prepare", *(["--api-key", key] if key else []))
+        words = commands.manage("prepare", *(["--api-key", api_key] if api_key else []))
         log = self.folder.log("prepare")
         with log.open("w") as opened:
             done = subprocess.run(
@@ -118,10 +116,9 @@ class Broker:
             reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
             raise ServerFailed("The database's preparation", reason, log)
         access = Access(**json.loads(done.stdout.splitlines()[-1]))
-        usable = access.api_key or key
-        if usable and usable != kept:
-            self.folder.keep_secret("api-key", usable)
-        return access if usable != kept else replace(access, api_key=None)
+        if access.api_key:
+            self.folder.keep_secret("api-key", access.api_key)
+        return access
 
     def _wait_until_ready(self, web: Child) -> None:
         def settled() -> bool:

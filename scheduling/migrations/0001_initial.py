@@ -12,7 +12,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.UUIDField(primary_key=True, serialize=False)),
                 ("due_at", models.DateTimeField()),
-                ("message_id", models.UUIDField()),
+                ("message_id", models.UUIDField(null=True)),
                 ("log_segment", models.IntegerField()),
                 ("log_offset", models.BigIntegerField()),
                 ("topic_id", models.IntegerField()),
