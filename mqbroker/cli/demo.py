@@ -46,7 +46,6 @@ def on_own_broker(orders: tuple[str, ...]) -> int:
     with private.folder() as folder, Interrupts() as interrupts:
         broker = Broker(folder, free_port(), interrupts, say)
         try:
-            say("Starting a broker for the demonstration.")
             broker.start()
             words = commands.demonstration(broker.url, folder.secret("api-key"), *orders)
             with subprocess.Popen(words, env=broker.environment(), cwd=commands.ROOT) as shop:

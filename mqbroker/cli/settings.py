@@ -38,6 +38,9 @@ def refuse_bad_settings() -> None:
 
     Raises CannotStart with the setting's own sentence.
     """
+    for name in ("DATABASE_URL", "REDIS_URL"):
+        if not os.environ.get(name):
+            os.environ.pop(name, None)  # set to nothing means not set
     for name, value in environment.EMBEDDED_DEFAULTS.items():
         os.environ.setdefault(name, value)
     try:

@@ -26,7 +26,6 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
     with given.folder.claimed(), Interrupts() as interrupts:
         broker = Broker(given.folder, given.port, interrupts, say, given.processes)
         try:
-            say("Starting.")
             access = broker.start(given.api_key, reload)
             if not interrupts.count:
                 print(where_to_look(broker, access), flush=True)
@@ -36,7 +35,8 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
         except Interrupted:
             pass
         finally:
-            say("Stopping.")
+            if interrupts.count:
+                say("Stopping.")
             broker.stop()
     return 0
 

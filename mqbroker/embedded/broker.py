@@ -54,6 +54,7 @@ class Broker:
         """
         if reason := why_taken(self.port):
             raise PortTaken(self.port, reason)
+        self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)
         self._servers.start()
         for child in self._servers.children():

@@ -1,0 +1,209 @@
+"""`./mq up` runs the whole broker, survives kill -9 of anything, and leaves nothing behind."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mqbroker.embedded import identity
+from mqbroker.embedded.folder import DataFolder, free_port
+from tests.cli.conftest import Run
+
+Eventually = Callable[[Callable[[], bool]], None]
+KEY = "mq_key_of_the_tests_0123456789"
+
+
+class Up:
+    """A broker as its user starts it."""
+
+    def __init__(self, run_python: Run, folder: Path) -> None:
+        self.run_python = run_python
+        self.folder = DataFolder(folder)
+        self.port = free_port()
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *options: str) -> list[str]:
+        """Returns the lines that say where to look."""
+        words = ["--port", str(self.port), "--data-dir", str(self.folder.path), "--no-demo", *options]
+        self.process = self.run_python(
+            "-m", "mqbroker.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/"
+        )
+        assert self.process.stdout
+        lines = [self.process.stdout.readline().rstrip("\n") for _ in range(5)]
+        assert all(lines), self.process.communicate()
+        return lines
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
+        assert self.process
+        self.process.send_signal(number)
+        self.process.communicate(timeout=30)
+        return self.process.returncode
+
+    def pids(self) -> dict[str, int]:
+        """The processes by name, as written down for the next start."""
+        return {entry["name"]: entry["pid"] for entry in json.loads(self.folder.processes.read_text())}
+
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def send(self) -> int:
+        """Sends one message; returns the status."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/v1/messages",
+            data=b'{"topic": "orders", "body": "order 1"}',
+            headers={"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=5) as answer:
+                return int(answer.status)
+        except OSError:
+            return 0
+
+
+@pytest.fixture
+def up(run_python: Run, tmp_path: Path) -> Iterator[Up]:
+    made = Up(run_python, tmp_path / "data folder")
+    yield made
+    if made.process and made.process.poll() is None:
+        made.stop()
+
+
+def test_five_lines_say_where_to_look_and_what_to_try(up: Up) -> None:
+    console, key, docs, attempt, stop = up.start("--api-key", KEY)
+
+    at = f"http://127.0.0.1:{up.port}"
+    assert re.fullmatch(rf"Console  {at}/console/  user admin, password \S{{12,}} \(shown once\)", console)
+    assert key == f"API key  {KEY} (kept in {up.folder.path}/secrets/api-key)"
+    assert docs == f"Docs     {at}/docs"
+    tried = subprocess.run(attempt.removeprefix("Try      "), shell=True, capture_output=True, text=True)
+    assert json.loads(tried.stdout)["send_status"] == "SEND_OK"
+    assert stop == "Stop     Ctrl-C"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_everything_within_ten_seconds(up: Up, number: signal.Signals) -> None:
+    up.start()
+    pids = up.pids()
+    began = time.monotonic()
+
+    assert up.stop(number) == 0
+
+    assert time.monotonic() - began < 10
+    assert sorted(pids) == ["PostgreSQL", "Valkey", "beat", "web", "worker"]
+    assert {name: pid for name, pid in pids.items() if identity.of(pid)} == {}
+
+
+def test_a_second_start_takes_less_than_five_seconds_and_tells_no_secret_again(up: Up) -> None:
+    up.start("--api-key", KEY)
+    up.stop()
+    began = time.monotonic()
+
+    console, key, *_ = up.start()
+
+    assert time.monotonic() - began < 5
+    assert up.is_ready()
+    assert up.send() == 201
+    assert "password" not in console
+    assert KEY not in key
+
+
+@pytest.mark.parametrize("victim", ["PostgreSQL", "Valkey", "web", "worker", "beat"])
+def test_a_killed_process_comes_back_and_the_broker_with_it(up: Up, victim: str, eventually: Eventually) -> None:
+    up.start("--api-key", KEY)
+    pid = up.pids()[victim]
+
+    os.kill(pid, signal.SIGKILL)
+
+    eventually(lambda: up.pids().get(victim) not in (None, pid))
+    eventually(lambda: up.is_ready() and up.send() == 201)
+
+
+def test_kill_9_of_the_supervisor_ends_the_rest_and_the_next_start_works(up: Up, eventually: Eventually) -> None:
+    up.start("--api-key", KEY)
+    pids = up.pids()
+    assert up.process
+    up.process.kill()
+    up.process.communicate()
+    eventually(lambda: not any(identity.of(pid) for pid in pids.values()))
+
+    up.start()
+
+    assert up.send() == 201
+
+
+def test_kill_9_of_everything_at_once_and_the_next_start_works(up: Up) -> None:
+    up.start("--api-key", KEY)
+    assert up.process
+    pids = [up.process.pid, *up.pids().values()]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    up.process.communicate()
+
+    up.start()
+
+    assert up.send() == 201
+
+
+def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
+    process = run_python("-m", "mqbroker.cli", "up", *options, DATABASE_URL="", REDIS_URL="", **variables)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def test_a_port_in_use_is_refused_in_one_sentence(run_python: Run, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        code, out, err = refusal(run_python, "--port", str(port), "--data-dir", str(tmp_path / "data"))
+
+    assert (code, out) == (1, "")
+    assert err.splitlines()[-1] == (
+        f"mq: Port {port} of 127.0.0.1 cannot be used (Address already in use): "
+        "stop what uses it, or give another --port."
+    )
+
+
+def test_a_data_folder_in_use_is_refused_in_one_sentence(run_python: Run, folder: DataFolder) -> None:
+    with folder.claimed():
+        code, out, err = refusal(run_python, "--data-dir", str(folder.path))
+
+    assert (code, out) == (1, "")
+    assert err == (
+        f"mq: The data folder {folder.path} is in use by process {os.getpid()}: "
+        "stop that one first, or give another --data-dir.\n"
+    )
+
+
+def test_a_broken_setting_is_refused_in_one_sentence(run_python: Run, tmp_path: Path) -> None:
+    code, out, err = refusal(run_python, "--data-dir", str(tmp_path / "data"), MQBROKER_TRANSACTION_CHECK_MAX="often")
+
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert err.startswith("mq: MQBROKER_TRANSACTION_CHECK_MAX='often' cannot be used")
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--port=70000", "70000 is no port: give a number from 1 to 65535."),
+        ("--processes=0", "0 is too few: give a whole number from 1 on."),
+    ],
+)
+def test_an_option_out_of_range_is_refused(run_python: Run, option: str, sentence: str) -> None:
+    code, out, err = refusal(run_python, option)
+
+    assert (code, out) == (2, "")
+    assert sentence in err
