@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,9 @@ from store.errors import MessageIllegal
 from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from store.topics import TopicFacts
+
+# A queue by its topic's id and its number.
+Queue = tuple[int, int]
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
@@ -42,11 +46,13 @@ class Take:
 
     group: GroupFacts
     topic: TopicFacts
-    queues: list[tuple[int, int]]
+    queues: list[Queue]
     wants: Filter | None
     max_messages: int
     invisible_seconds: float
     taken: list[tuple[Row, int]] = field(default_factory=list)
+    # The filter passed over all that was looked at: there may be more behind it.
+    passed_over: bool = False
 
 
 async def receive(group_name: str, request: Receive) -> list[dict[str, Any]]:
@@ -62,6 +68,8 @@ async def receive(group_name: str, request: Receive) -> list[dict[str, Any]]:
         left = deadline - time.monotonic()
         if entries or left <= 0:
             return entries
+        if take.passed_over:
+            continue
         topic_ids = {topic_id for topic_id, _ in take.queues}
         await wakeups.wait(topic_ids, take.group.id, min(left, LOOK_AGAIN_SECONDS))
 
@@ -86,7 +94,7 @@ async def _judge(group_name: str, request: Receive) -> Take:
     )
 
 
-async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[tuple[int, int]]:
+async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[Queue]:
     """A retried message comes before new ones; the topic's own queues take turns at being first."""
     retry = await groups.retry_topic(group.name)
     own = [(topic.id, queue_id) for queue_id in range(topic.queues)]
@@ -95,7 +103,7 @@ async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[tuple[int, in
 
 
 class Takes(Kind[Take]):
-    """Receives are written in a batch; those of one group take turns within it."""
+    """Receives are written in a batch: those of one group take turns, and read what they get in one statement."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Take]]) -> None:
         for group_id in sorted({one.request.group.id for one in pending}):
@@ -107,48 +115,61 @@ class Takes(Kind[Take]):
         await readers.lock(batch, group_id, queues)
         found = await readers.positions(batch, group_id, queues)
         positions = {(row.topic_id, row.queue_id): Position.of(row, takes[0].group) for row in found}
+        lanes = await self._read(batch, takes, positions)
         for take in takes:
-            take.taken = await self._take(batch, take, positions)
+            chosen = _choose(take, lanes, positions)
+            take.passed_over = not chosen and any(positions[queue].moved for queue in take.queues)
+            take.taken = [(row, secrets.randbits(62)) for row in chosen]
+            for row, nonce in take.taken:
+                batch.insert(INSERT_RECEIPTS, _receipt(take, row, nonce))
         for queue, position in positions.items():
             if position.moved:
                 readers.move(batch, group_id, queue, position.move + 1, position.next_offset)
 
-    async def _take(
-        self, batch: Batch, take: Take, positions: dict[tuple[int, int], "Position"]
-    ) -> list[tuple[Row, int]]:
-        lagging = [queue for queue in take.queues if positions[queue].lags]
-        if not lagging:
-            return []
-        limit = take.max_messages if take.wants is None else MAX_LOOKED_AT
-        starts = [positions[queue].next_offset for queue in lagging]
-        rows = await readers.read(batch, lagging, starts, limit)
-        by_queue: dict[tuple[int, int], list[Row]] = {queue: [] for queue in lagging}
-        for row in rows:
-            by_queue[row.entry_topic_id, row.entry_queue_id].append(row)
-        return self._choose(batch, take, by_queue, positions)
-
-    def _choose(
-        self,
-        batch: Batch,
-        take: Take,
-        by_queue: dict[tuple[int, int], list[Row]],
-        positions: dict[tuple[int, int], "Position"],
-    ) -> list[tuple[Row, int]]:
-        taken: list[tuple[Row, int]] = []
-        for queue, rows in by_queue.items():
-            for row in rows:
-                if len(taken) >= take.max_messages:
-                    return taken
-                positions[queue].pass_over(row.queue_offset)
-                if take.wants is None or take.wants(row):
-                    nonce = secrets.randbits(62)
-                    taken.append((row, nonce))
-                    batch.insert(INSERT_RECEIPTS, _receipt(take, row, nonce))
-        return taken
+    async def _read(
+        self, batch: Batch, takes: list[Take], positions: dict[Queue, "Position"]
+    ) -> dict[Queue, deque[Row]]:
+        """The entries that the takes may get. Offsets are dense: how many each queue gives is known beforehand."""
+        counts = _allot(takes, positions)
+        lanes: dict[Queue, deque[Row]] = {queue: deque() for queue in counts}
+        if counts:
+            queues = list(counts)
+            starts = [positions[queue].next_offset for queue in queues]
+            for row in await readers.read(batch, queues, starts, list(counts.values())):
+                lanes[row.entry_topic_id, row.entry_queue_id].append(row)
+        return lanes
 
     async def record(self, batch: Batch, pending: list[Pending[Take]]) -> None:
         for one in pending:
             one.outcome = [entry(one.request, row, nonce) for row, nonce in one.request.taken]
+
+
+def _allot(takes: list[Take], positions: dict[Queue, "Position"]) -> dict[Queue, int]:
+    """How many entries to read from each queue: what the takes ask for, from as few queues as have it."""
+    counts: Counter[Queue] = Counter()
+    for take in takes:
+        wanted = take.max_messages
+        for queue in take.queues:
+            left = positions[queue].lag - counts[queue]
+            if take.wants is not None:
+                counts[queue] += min(left, MAX_LOOKED_AT)
+            elif wanted and left > 0:
+                counts[queue] += min(left, wanted)
+                wanted -= min(left, wanted)
+    return {queue: count for queue, count in counts.items() if count > 0}
+
+
+def _choose(take: Take, lanes: dict[Queue, deque[Row]], positions: dict[Queue, "Position"]) -> list[Row]:
+    """A take's messages, in the order of its queues; the entries that its filter passes over are done for the group."""
+    chosen: list[Row] = []
+    for queue in take.queues:
+        lane = lanes.get(queue, ())
+        while lane and len(chosen) < take.max_messages:
+            row = lane.popleft()
+            positions[queue].pass_over(row.queue_offset)
+            if take.wants is None or take.wants(row):
+                chosen.append(row)
+    return chosen
 
 
 TAKES = Takes()
@@ -172,8 +193,8 @@ class Position:
         return cls(max(row.next_offset, row.min_offset), row.max_offset, row.move, False)
 
     @property
-    def lags(self) -> bool:
-        return self.next_offset < self.max_offset
+    def lag(self) -> int:
+        return self.max_offset - self.next_offset
 
     def pass_over(self, offset: int) -> None:
         self.next_offset = offset + 1

@@ -31,10 +31,10 @@ async def positions(batch: Batch, reader_id: int, queues: Sequence[tuple[int, in
 
 
 async def read(
-    batch: Batch, queues: Sequence[tuple[int, int]], from_offsets: Sequence[int], max_entries: int
+    batch: Batch, queues: Sequence[tuple[int, int]], from_offsets: Sequence[int], max_entries: Sequence[int]
 ) -> Sequence[Row]:
-    """The entries of several queues with their messages, each from its offset on; `max_entries` per queue at most."""
-    asked = {"from_offset": list(from_offsets), "max_entries": max_entries, **_columns(queues)}
+    """The entries of several queues with their messages, each from its offset on and so many at most."""
+    asked = {"from_offset": list(from_offsets), "max_entries": list(max_entries), **_columns(queues)}
     return await batch.read(READ_QUEUES, asked)
 
 
