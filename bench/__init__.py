@@ -1,0 +1,1 @@
+"""Measures the broker, as ratios within one run: machines differ and are shared, their ratios hold."""

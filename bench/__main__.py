@@ -1,0 +1,28 @@
+"""`./mq bench [name …]`: runs the named benchmarks, or all of them."""
+
+import sys
+
+from bench import throughput
+from bench.report import Report
+
+BENCHMARKS = {"throughput": throughput.main}
+
+
+def main(names: list[str]) -> int:
+    """Runs them one after another; 2 for a name that is none."""
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        print(
+            f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.", file=sys.stderr
+        )
+        return 2
+    for name in names or BENCHMARKS:
+        print(f"== {name}", flush=True)
+        report = Report(name)
+        BENCHMARKS[name](report)
+        report.keep()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

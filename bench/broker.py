@@ -1,0 +1,132 @@
+"""A broker to be measured: real processes on a fresh database of the servers that `./mq bench` started."""
+
+import contextlib
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from mqbroker.embedded import commands
+
+KEY = "mq_bench"
+START_SECONDS = 30
+STOP_SECONDS = 15
+
+
+@dataclass
+class Broker:
+    """The web processes, worker and beat under measurement, and their database."""
+
+    port: int
+    database_url: str
+    environment: dict[str, str]
+    folder: Path
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def start(self, name: str, command: list[str]) -> None:
+        """Starts one process in a group of its own, its output in the folder."""
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                command, env=self.environment, cwd=commands.ROOT, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def stop(self, name: str) -> None:
+        """Ends one process and its children."""
+        process = self.processes.pop(name)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU that each process and its children have used so far."""
+        return {name: _cpu_of_group(process.pid) for name, process in self.processes.items()}
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+
+def _cpu_of_group(group: int) -> float:
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+@contextlib.contextmanager
+def running(web_processes: int = 1, worker: bool = True, **settings: object) -> Iterator[Broker]:
+    """A broker that is ready; ended, and its database dropped, afterwards."""
+    with _database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
+        environment = os.environ | {
+            "DATABASE_URL": database_url,
+            "MQBROKER_AUTO_CREATE_TOPICS": "true",
+            "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+            "MQBROKER_SECRET_KEY": "bench",
+            **{f"MQBROKER_{name}": str(value) for name, value in settings.items()},
+        }
+        broker = Broker(_free_port(), database_url, environment, Path(folder))
+        subprocess.run(
+            commands.manage("prepare", "--api-key", KEY), env=environment, cwd=commands.ROOT, check=True,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            broker.start("web", commands.web(broker.port, web_processes, reload=False))
+            if worker:
+                broker.start("worker", commands.worker())
+                broker.start("beat", commands.beat(Path(folder) / "beat-schedule"))
+            _wait_until_ready(broker)
+            yield broker
+        finally:
+            for name in list(broker.processes):
+                broker.stop(name)
+
+
+@contextlib.contextmanager
+def _database() -> Iterator[str]:
+    """A fresh database on the server that DATABASE_URL names."""
+    parts = urlsplit(os.environ["DATABASE_URL"])
+    name = f"bench_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        try:
+            yield urlunsplit(parts._replace(path=f"/{name}"))
+        finally:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def _free_port() -> int:
+    """A port below the range from which connections take theirs."""
+    for port in range(20000, 32000):
+        with socket.socket() as candidate, contextlib.suppress(OSError):
+            candidate.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("no port between 20000 and 32000 is free")
+
+
+def _wait_until_ready(broker: Broker) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        connection = http.client.HTTPConnection("127.0.0.1", broker.port, timeout=2)
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", "/readyz")
+            if connection.getresponse().status == 200:
+                return
+        time.sleep(0.1)
+    raise RuntimeError(f"the broker is not ready: {(broker.folder / 'web.log').read_text()[-2000:]}")
