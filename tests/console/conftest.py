@@ -1,0 +1,127 @@
+"""The characters of the console's tests: a broker with a past, its console, and an operator who looks at it."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+import urllib3
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import namedtuple_row
+
+from tests.console.operators import Operator
+from tests.console.rows import Broker
+
+ROOT = Path(__file__).resolve().parents[2]
+PASSWORD = "let me see"
+# A superuser, and an operator who may look but not manage users.
+USERS = f"""
+from django.contrib.auth.models import User
+User.objects.create_superuser("ada", password="{PASSWORD}")
+User.objects.create_user("bob", password="{PASSWORD}", is_staff=True)
+"""
+FORGOTTEN = (
+    *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
+    *("timer", "receipt", "endpoint", "producer_group", "consumer_group", "api_key"),
+)
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[str]:
+    """The URL of a fresh, migrated database with two operators, on the server of DATABASE_URL."""
+    given = os.environ["DATABASE_URL"]
+    name = f"console_{uuid4().hex[:12]}"
+    server, _, _ = given.partition("?")[0].rpartition("/")
+    with psycopg.connect(given, autocommit=True) as admin:
+        admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        url = f"{server}/{name}{given.removeprefix(given.partition('?')[0])}"
+        assert conninfo_to_dict(url)["dbname"] == name
+        try:
+            manage(url, "migrate", "--verbosity", "0")
+            manage(url, "shell", "--verbosity", "0", "--command", USERS)
+            yield url
+        finally:
+            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def manage(database: str, *arguments: str) -> None:
+    """Run a management command on a database."""
+    subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment(database), check=True)
+
+
+def environment(database: str) -> dict[str, str]:
+    """What a process of the broker is told."""
+    return {**os.environ, "DATABASE_URL": database, "MQBROKER_SECRET_KEY": "a secret of these tests"}
+
+
+@pytest.fixture(scope="session")
+def console(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running web process."""
+    port = free_port()
+    log = tmp_path_factory.mktemp("console") / "web.log"
+    with serving(database, port, log):
+        address = f"http://127.0.0.1:{port}"
+        patient = urllib3.Retry(total=100, backoff_factor=0.05, backoff_max=0.2)
+        answer = urllib3.request("GET", f"{address}/console/login/", retries=patient)
+        assert answer.status == 200, log.read_text()
+        yield address
+
+
+@contextmanager
+def serving(database: str, port: int, log: Path) -> Iterator[None]:
+    """A web process, ended by the end of the block."""
+    command = [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(port)]
+    with log.open("wb") as output:
+        web = subprocess.Popen(
+            [*command, "mqbroker.asgi:application"], cwd=ROOT, env=environment(database), stdout=output, stderr=output
+        )
+        try:
+            yield
+        finally:
+            web.terminate()
+            web.wait(timeout=20)
+
+
+def free_port() -> int:
+    """A free port below those that outgoing connections are given."""
+    for port in range(20_000 + os.getpid() % 10_000, 32_768):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise RuntimeError("no free port below 32768")
+
+
+@pytest.fixture
+def broker(database: str) -> Iterator[Broker]:
+    """A broker without a past: each test gives it one."""
+    with psycopg.connect(database, autocommit=True, row_factory=namedtuple_row) as connection:
+        connection.execute(f"TRUNCATE {', '.join(FORGOTTEN)}")
+        connection.execute("DELETE FROM topic WHERE permission <> 'r'")
+        now = connection.execute("SELECT now()").fetchone()
+        assert now is not None
+        yield Broker(connection, now[0])
+
+
+@pytest.fixture(scope="session")
+def ada(console: str) -> Operator:
+    """A superuser who is signed in."""
+    return Operator.signed_in(console, "ada", PASSWORD)
+
+
+@pytest.fixture(scope="session")
+def bob(console: str) -> Operator:
+    """An operator who is signed in, and no superuser."""
+    return Operator.signed_in(console, "bob", PASSWORD)
+
+
+@pytest.fixture
+def stranger(console: str) -> Operator:
+    """Somebody who has not signed in."""
+    return Operator(console)

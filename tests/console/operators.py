@@ -1,0 +1,134 @@
+"""An operator at the console without a browser: asks for pages and reads what is written on them."""
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from http.cookiejar import CookieJar
+from typing import Self
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
+
+
+class Reader(HTMLParser):
+    """Reads a page: its words in order, and the cells of each table that has an id."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self.tables: dict[str, list[list[str]]] = {}
+        self.links: dict[str, str] = {}
+        self._tables: list[str] = []
+        self._cell: list[str] | None = None
+        self._link: str | None = None
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag in ("script", "style"):
+            self._silent += 1
+        elif tag == "table":
+            self._tables.append(given.get("id") or "")
+        elif tag == "tr" and self._tables:
+            self.tables.setdefault(self._tables[-1], []).append([])
+        elif tag == "td":
+            self._cell = []
+        elif tag == "a":
+            self._link = given.get("href")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("script", "style"):
+            self._silent -= 1
+        elif tag == "table":
+            self._tables.pop()
+        elif tag == "td" and self._cell is not None:
+            self.tables[self._tables[-1]][-1].append(" ".join(self._cell))
+            self._cell = None
+        elif tag == "a":
+            self._link = None
+
+    def handle_data(self, data: str) -> None:
+        text = " ".join(data.split())
+        if not text or self._silent:
+            return
+        self.words.append(text)
+        if self._cell is not None:
+            self._cell.append(text)
+        if self._link is not None:
+            self.links[text] = self._link
+
+
+@dataclass(frozen=True)
+class Page:
+    """What an operator sees."""
+
+    address: str
+    status: int
+    html: str
+    reader: Reader
+
+    @property
+    def text(self) -> str:
+        """All words of the page."""
+        return " ".join(self.reader.words)
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Where each linked text leads."""
+        return self.reader.links
+
+    def table(self, name: str) -> list[list[str]]:
+        """The cells of a table, row by row, without its heading."""
+        return [row for row in self.reader.tables.get(name, []) if row]
+
+    def figure(self, name: str) -> str:
+        """A figure of the overview."""
+        found = re.search(rf'id="{name}">([^<]*)<', self.html)
+        assert found is not None, f"no figure {name} on {self.address}"
+        return found[1]
+
+
+@dataclass
+class Operator:
+    """Somebody who asks for pages of a console; `signed_in` makes one who may see them."""
+
+    console: str
+    cookies: CookieJar = field(default_factory=CookieJar)
+
+    @property
+    def opener(self) -> OpenerDirector:
+        """What asks, with the cookies got so far."""
+        return build_opener(HTTPCookieProcessor(self.cookies))
+
+    def sees(self, path: str, **form: str) -> Page:
+        """The page at a path below `/console/`, after redirects; with a form, what it answers."""
+        return self.asks(f"{self.console}/console/{path}", form)
+
+    def follows(self, page: Page, words: str) -> Page:
+        """The page that a link of another leads to."""
+        base, _, _ = page.address.partition("?")
+        link = page.links[words]
+        return self.asks(base + link if link.startswith("?") else self.console + link, {})
+
+    def asks(self, address: str, form: dict[str, str]) -> Page:
+        """The page at an address."""
+        data = urlencode(form).encode() if form else None
+        try:
+            answer = self.opener.open(Request(address, data, {"Referer": address}), timeout=20)
+        except HTTPError as refusal:
+            answer = refusal
+        with answer:
+            html = answer.read().decode()
+        reader = Reader()
+        reader.feed(html)
+        return Page(answer.url, answer.status, html, reader)
+
+    @classmethod
+    def signed_in(cls, console: str, name: str, password: str) -> Self:
+        """Somebody who came in by the sign-in page."""
+        operator = cls(console)
+        operator.sees("login/")
+        token = next(cookie.value or "" for cookie in operator.cookies if cookie.name == "csrftoken")
+        page = operator.sees("login/", username=name, password=password, csrfmiddlewaretoken=token, next="/console/")
+        assert page.address == f"{console}/console/", page.text
+        return operator

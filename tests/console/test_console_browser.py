@@ -1,0 +1,130 @@
+"""Promises that need a real browser: clicks, narrow screens, the dark, and that nothing is fetched from elsewhere."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.console.conftest import PASSWORD
+from tests.console.rows import Broker
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium; closed with this module, so that no event loop of its own meets the tests that follow."""
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def asked() -> list[str]:
+    """The addresses that the browser asked for."""
+    return []
+
+
+@pytest.fixture
+def complaints() -> list[str]:
+    """What the pages' scripts complained about."""
+    return []
+
+
+@pytest.fixture
+def page(chromium: Browser, console: str, asked: list[str], complaints: list[str]) -> Iterator[Page]:
+    """A narrow, dark screen at the sign-in page; its clock runs, and can be moved."""
+    context = chromium.new_context(
+        base_url=console, viewport={"width": 420, "height": 800}, color_scheme="dark", locale="en-US"
+    )
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.clock.install()
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.goto("/console/")
+    yield page
+    context.close()
+
+
+def sign_in(page: Page) -> None:
+    """Come in as the superuser."""
+    page.get_by_label("Username").fill("ada")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_an_operator_signs_in_and_clicks_through_to_one_transaction(
+    broker: Broker, page: Page, console: str, asked: list[str], complaints: list[str]
+) -> None:
+    orders, shop = broker.topic("orders"), broker.producer_group("shop")
+    half = broker.half(shop, orders, b'{"order": 1}', timedelta(minutes=5), check_times=3)
+    broker.check(half, timedelta(minutes=1), (1, "https://shop.example/checks"), status=503, latency_ms=4)
+    broker.committed(shop, orders, b"x", timedelta(minutes=5))
+
+    sign_in(page)
+    expect(page.locator("#pending-halves")).to_have_text("1")
+    page.get_by_role("link", name="Pending half messages").last.click()
+    page.get_by_role("link", name=str(half)).click()
+
+    expect(page.locator("#history")).to_contain_text("https://shop.example/checks")
+    expect(page.locator(".mq-message")).to_contain_text('{"order": 1}')
+    assert {urlsplit(address).netloc for address in asked} == {urlsplit(console).netloc}
+    assert complaints == []
+
+
+def test_pages_fit_a_narrow_screen_in_the_dark(broker: Broker, page: Page, complaints: list[str]) -> None:
+    orders, shop = broker.topic("orders"), broker.producer_group("shop")
+    broker.endpoint(shop, "https://a-rather-long-name.internal.shop.example/mq/checks/of/transactions")
+    half = broker.half(shop, orders, b"word " * 100, timedelta(minutes=5), last_failure="refused " * 20)
+    broker.committed(shop, orders, b"x", timedelta(minutes=5))
+    broker.progress(broker.consumer_group("coupons"), orders, 0, 1)
+
+    sign_in(page)
+
+    places = (
+        "",
+        f"transactions/{half}/",
+        "transactions/pending/",
+        "transactions/discarded/",
+        "topics/",
+        "topics/orders/",
+    )
+    more = ("delays/", "producer-groups/", "producer-groups/shop/", "consumer-groups/", "consumer-groups/coupons/")
+    for place in places + more:
+        page.goto(f"/console/{place}")
+        expect(page.locator("html")).to_have_class("dark")
+        too_wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
+        assert too_wide <= 0, f"{place} is {too_wide} pixels too wide"
+    assert complaints == []
+
+
+def test_the_list_of_the_pending_renews_itself(broker: Broker, page: Page, complaints: list[str]) -> None:
+    orders, shop = broker.topic("orders"), broker.producer_group("shop")
+    first = broker.half(shop, orders, b"x", timedelta(minutes=5))
+    sign_in(page)
+    page.goto("/console/transactions/pending/")
+    expect(page.locator("#pending tbody tr")).to_have_count(1)
+
+    second = broker.half(shop, orders, b"x", timedelta(minutes=1))
+    page.clock.fast_forward(5_000)
+
+    expect(page.locator("#pending tbody")).to_contain_text(str(second))
+    expect(page.locator("#pending tbody")).to_contain_text(str(first))
+    assert complaints == []
+
+
+def test_a_list_that_renews_itself_leads_to_the_sign_in_page_when_the_session_is_over(
+    broker: Broker, page: Page
+) -> None:
+    broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(minutes=5))
+    sign_in(page)
+    page.goto("/console/transactions/pending/")
+
+    page.context.clear_cookies()
+    page.clock.fast_forward(5_000)
+
+    expect(page.get_by_label("Password")).to_be_visible()

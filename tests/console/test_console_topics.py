@@ -1,0 +1,100 @@
+"""Promises of the pages of topics, queues and delays."""
+
+from datetime import timedelta
+
+from tests.console.operators import Operator
+from tests.console.rows import Broker
+
+
+def test_a_topic_shows_how_far_each_queue_reaches(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders", queues=3)
+    for age in (30, 20, 10):
+        broker.visible(broker.stored(orders, 1, b"x", timedelta(minutes=age)))
+    broker.insert("queue_floor", topic_id=orders, queue_id=1, min_offset=1)
+    broker.insert("queue_floor", topic_id=orders, queue_id=2, min_offset=40)
+
+    rows = ada.sees("topics/orders/").table("queues")
+
+    assert [row[:4] for row in rows] == [
+        ["Queue 0", "0", "0", "0"],
+        ["Queue 1", "1", "3", "2"],
+        ["Queue 2", "40", "40", "0"],
+    ]
+    assert [row[4].split()[0] for row in rows] == ["never", "10", "never"]
+
+
+def test_a_queue_shows_its_newest_entries_and_leads_to_older_ones(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders", queues=1)
+    for number in range(60):
+        broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=1), tags="paid", keys=[f"order-{number}"]))
+
+    page = ada.sees("topics/orders/?queue=0")
+
+    rows = page.table("entries")
+    assert [row[0] for row in rows] == [str(offset) for offset in range(59, 9, -1)]
+    assert rows[0][3:5] == ["paid", "order-59"]
+    older = ada.follows(page, "Older entries")
+    assert [row[0] for row in older.table("entries")] == [str(offset) for offset in range(9, -1, -1)]
+    assert ada.follows(older, "Newest").table("entries")[0][0] == "59"
+
+
+def test_an_entry_whose_message_was_dropped_says_so(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders", queues=1)
+    broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=1)))
+    broker.connection.execute("DELETE FROM commit_log")
+
+    [row] = ada.sees("topics/orders/").table("entries")
+
+    assert row[:2] == ["0", "its segment was dropped by retention"]
+
+
+def test_topics_are_listed_with_what_their_queues_hold(broker: Broker, ada: Operator) -> None:
+    broker.topic("stock", queues=2)
+    orders = broker.topic("orders", queues=2)
+    for queue in (0, 1, 1):
+        broker.visible(broker.stored(orders, queue, b"x", timedelta(minutes=1)))
+
+    rows = {row[0]: row[1:3] for row in ada.sees("topics/").table("topics")}
+
+    assert rows["orders"] == ["2", "3"]
+    assert rows["stock"] == ["2", "0"]
+    assert rows["SCHEDULE_TOPIC_XXXX the broker's own"] == ["18", "0"]
+
+
+def test_topics_go_on_page_by_page(broker: Broker, ada: Operator) -> None:
+    for number in range(30):
+        broker.topic(f"orders-{number:02}", queues=1)
+
+    page = ada.sees("topics/")
+
+    names = [row[0] for row in page.table("topics") + ada.follows(page, "Next page").table("topics")]
+    assert [name for name in names if name.startswith("orders-")] == [f"orders-{number:02}" for number in range(30)]
+
+
+def test_a_name_with_signs_of_addresses_leads_to_its_own_page(broker: Broker, ada: Operator) -> None:
+    broker.topic("%RETRY%cou|pons", queues=1)
+
+    page = ada.follows(ada.sees("topics/"), "%RETRY%cou|pons")
+
+    assert page.status == 200
+    assert "Topic %RETRY%cou|pons" in page.text
+
+
+def test_a_topic_that_is_not_there_is_a_sentence(broker: Broker, ada: Operator) -> None:
+    page = ada.sees("topics/nothing/")
+
+    assert page.status == 404
+    assert "Topic nothing does not exist." in page.text
+
+
+def test_a_level_shows_what_waits_in_it_and_when_the_first_is_due(broker: Broker, ada: Operator) -> None:
+    for minutes in (5, 6, 7):
+        broker.delayed(level=5, due_in=timedelta(minutes=minutes))
+    broker.released(level=5, next_offset=1)
+
+    rows = ada.sees("delays/").table("levels")
+
+    assert rows[3] == ["4", "30 s", "0", "–"]
+    assert rows[4][:3] == ["5", "1 min", "2"]
+    assert rows[4][3].startswith(("in 5 min", "in 6 min"))
+    assert ada.sees("").figure("delayed") == "2"
