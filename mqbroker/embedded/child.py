@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -57,7 +58,7 @@ class Child:
 
     def start(self) -> None:
         """Starts the command again or for the first time; what it prints is appended to its log."""
-        bound_log(self.log)
+        self.bound_log()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 launch.command(self.way, self.stop_signal, *self.command),
@@ -111,17 +112,19 @@ class Child:
         if not self.wait(self.stop_seconds):
             self.kill()
 
+    def bound_log(self) -> None:
+        """Keeps at most two lots of LOG_MAX_BYTES. The process appends to the one file it has, so that stays."""
+        with contextlib.suppress(FileNotFoundError):
+            if self.log.stat().st_size > LOG_MAX_BYTES:
+                with contextlib.suppress(OSError):  # a full disk is the more reason to go on
+                    shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                os.truncate(self.log, 0)
+
     def last_lines(self, count: int = 20) -> str:
         """The end of the log, for a start that failed."""
         with self.log.open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - 16_384))
             return "\n".join(log.read().decode(errors="replace").splitlines()[-count:])
-
-
-def bound_log(log: Path) -> None:
-    """Keeps one older log beside the current one."""
-    if log.exists() and log.stat().st_size > LOG_MAX_BYTES:
-        log.replace(log.with_suffix(".log.1"))
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:

@@ -47,8 +47,8 @@ class Interrupts:
         """From now on signals are for whoever asks `count`."""
         self._held = True
 
-    def wait(self, seconds: float | None) -> None:
-        """Sleeps until a signal or a child's end, at most so long; without a limit for None."""
+    def wait(self, seconds: float) -> None:
+        """Sleeps until a signal or a child's end, at most so long."""
         select.select([self._woken], [], [], seconds)
         try:
             os.read(self._woken, 4096)

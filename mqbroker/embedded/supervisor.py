@@ -1,5 +1,6 @@
 """Watches over the broker's processes: starts again what dies, and ends all of them in order."""
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -14,6 +15,8 @@ FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
 # A child that has lived so long was well: its next death is a new story.
 WELL_AFTER_SECONDS = 30
+# Nothing else needs a look without an event.
+LOG_PAUSE_SECONDS = 60
 
 
 @dataclass
@@ -57,8 +60,7 @@ class Supervisor:
         deadline = time.monotonic() + at_most_seconds
         next_restart = self._tend()
         while not self.interrupts.count and not until() and (left := deadline - time.monotonic()) > 0:
-            pause = min(next_restart, pause_seconds, left)
-            self.interrupts.wait(None if pause == math.inf else pause)
+            self.interrupts.wait(min(next_restart, pause_seconds, left, LOG_PAUSE_SECONDS))
             next_restart = self._tend()
 
     def deaths(self, child: Child) -> int:
@@ -90,11 +92,20 @@ class Supervisor:
                 delay = watched.died(now)
                 self.say(f"{watched.child.name} ended ({watched.child.exit_status}); it starts again in {delay:g} s.")
             elif watched.restart_at is not None and now >= watched.restart_at:
-                watched.restart_at = None
-                watched.child.start()
-                self._record()
+                self._restart(watched, now)
+            watched.child.bound_log()
         due = [watched.restart_at - now for watched in self._watched if watched.restart_at is not None]
         return max(min(due, default=math.inf), 0)
 
+    def _restart(self, watched: Watched, now: float) -> None:
+        watched.restart_at = None
+        try:
+            watched.child.start()
+        except OSError as problem:  # no memory or no process left: others may free some
+            delay = watched.died(now)
+            self.say(f"{watched.child.name} cannot be started ({problem}); it is tried again in {delay:g} s.")
+        self._record()
+
     def _record(self) -> None:
-        leftovers.record(self.folder.processes, [watched.child for watched in self._watched])
+        with contextlib.suppress(OSError):  # a full disk should not stop a broker that runs
+            leftovers.record(self.folder.processes, [watched.child for watched in self._watched])

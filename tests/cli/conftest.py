@@ -16,6 +16,8 @@ from mqbroker.embedded.child import wait_until
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.folder import DataFolder
 
+Eventually = Callable[[Callable[[], bool]], None]
+
 
 class Run(Protocol):
     def __call__(self, *words: str, **variables: str) -> subprocess.Popen[str]: ...
@@ -55,7 +57,7 @@ def run_python() -> Iterator[Run]:
 
 
 @pytest.fixture
-def eventually() -> Callable[[Callable[[], bool]], None]:
+def eventually() -> Eventually:
     """Asserts that something becomes so within 30 seconds."""
 
     def become(is_so: Callable[[], bool], seconds: float = 30) -> None:

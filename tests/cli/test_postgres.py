@@ -3,7 +3,7 @@
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -12,7 +12,7 @@ import pytest
 from mqbroker.embedded import identity, postgres
 from mqbroker.embedded.errors import ServerFailed
 from mqbroker.embedded.folder import DataFolder
-from tests.cli.conftest import Run
+from tests.cli.conftest import Eventually, Run
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_start_that_cannot_succeed_says_why_in_one_sentence(server: postgres.S
 
 
 def test_the_server_ends_with_the_process_that_started_it(
-    run_python: Run, folder: DataFolder, eventually: Callable[[Callable[[], bool]], None]
+    run_python: Run, folder: DataFolder, eventually: Eventually
 ) -> None:
     start = (
         "import sys, pathlib; from mqbroker.embedded import postgres; "

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from mqbroker.embedded import identity
-from mqbroker.embedded.child import Child
+from mqbroker.embedded.child import LOG_MAX_BYTES, Child
 from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.interrupts import Interrupts
 from mqbroker.embedded.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, WELL_AFTER_SECONDS, Supervisor, Watched
+from tests.cli.conftest import Eventually
 
 
 class Watch:
@@ -52,7 +53,7 @@ def test_a_killed_child_is_started_again_and_said_so(watch: Watch) -> None:
     assert watch.said == ["worker ended (signal 9); it starts again in 0.2 s."]
 
 
-def test_a_killed_child_takes_its_own_children_along(watch: Watch) -> None:
+def test_a_killed_child_takes_its_own_children_along(watch: Watch, eventually: Eventually) -> None:
     child = watch.child("web", "sleep 1000 & echo $!; wait")
     while not (shown := child.last_lines()):
         pass
@@ -61,7 +62,7 @@ def test_a_killed_child_takes_its_own_children_along(watch: Watch) -> None:
 
     watch.supervisor.run(until=lambda: bool(watch.said), at_most_seconds=10)
 
-    assert identity.of(grandchild) is None
+    eventually(lambda: identity.of(grandchild) is None)
 
 
 def test_delays_double_up_to_ten_seconds_and_begin_anew_after_a_long_life(folder: DataFolder) -> None:
@@ -117,6 +118,17 @@ def test_a_second_signal_ends_the_patience(watch: Watch) -> None:
     watch.supervisor.stop()
 
     assert child.exit_status == "signal 9"
+
+
+def test_a_log_is_bounded_while_its_process_writes_on(watch: Watch) -> None:
+    child = watch.child("web", "yes 'a line of a log' & wait")
+    while child.log.stat().st_size <= LOG_MAX_BYTES:
+        pass
+
+    watch.supervisor.run(until=lambda: child.log.with_suffix(".log.1").exists(), at_most_seconds=10)
+
+    assert child.log.with_suffix(".log.1").exists()
+    assert child.is_running()
 
 
 def test_running_processes_are_written_down_for_the_next_start(watch: Watch) -> None:

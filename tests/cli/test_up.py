@@ -8,16 +8,15 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from mqbroker.embedded import identity
 from mqbroker.embedded.folder import DataFolder, free_port
-from tests.cli.conftest import Run
+from tests.cli.conftest import Eventually, Run
 
-Eventually = Callable[[Callable[[], bool]], None]
 KEY = "mq_key_of_the_tests_0123456789"
 
 

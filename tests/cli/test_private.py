@@ -1,0 +1,49 @@
+"""`./mq test` and `./mq bench` run on servers of their own, which are gone afterwards, however it ends."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mqbroker.cli import foreground
+from mqbroker.embedded import identity
+from tests.cli.conftest import Run
+
+LOOK = """
+import pathlib, sys
+from mqbroker.cli import foreground, private
+with private.servers() as environment:
+    folder = environment["MQBROKER_DATA_DIR"]
+    print(environment["DATABASE_URL"], folder, sep="\\n")
+    print(pathlib.Path(folder, "postgres", "postmaster.pid").read_text().split()[0], flush=True)
+    sys.exit(foreground.run(["sh", "-c", "echo running; exec sleep 1000"], environment))
+"""
+
+
+def test_exit_codes_of_pytest_are_passed_on(run_python: Run) -> None:
+    process = run_python("-m", "mqbroker.cli", "test", "tests/cli/test_locks.py", "-q", "-k", "nothing_of_this_name")
+
+    out, _ = process.communicate(timeout=60)
+
+    assert process.returncode == 5
+    assert "deselected" in out.splitlines()[-1]
+
+
+def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run) -> None:
+    theirs = "postgresql://nobody@127.0.0.1:1/production"
+    process = run_python("-c", LOOK, DATABASE_URL=theirs, REDIS_URL="redis://127.0.0.1:1/0")
+    assert process.stdout
+    url, folder, postgres, _ = (process.stdout.readline().strip() for _ in range(4))
+    assert url != theirs
+
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+
+    assert process.returncode == 128 + signal.SIGTERM
+    assert identity.of(int(postgres)) is None
+    assert not Path(folder).exists()
+
+
+def test_a_foreground_command_tells_its_end_as_a_shell_does() -> None:
+    assert foreground.run([sys.executable, "-c", "import sys; sys.exit(7)"], os.environ) == 7
+    assert foreground.run(["sh", "-c", "kill -9 $$"], os.environ) == 128 + signal.SIGKILL
