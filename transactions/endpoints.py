@@ -13,7 +13,8 @@ async def of_url(group: GroupFacts, url: str) -> int:
 
     Raises MessageIllegal when the group has registered no such endpoint.
     """
-    rows = await database.read(FIND_ENDPOINT, {"group_id": group.id, "url": url})
+    # PostgreSQL takes no NUL in a text, and no endpoint has one.
+    rows = await database.read(FIND_ENDPOINT, {"group_id": group.id, "url": url}) if "\x00" not in url else ()
     if not rows:
         raise MessageIllegal(
             f"check_url {url[:200]!r} is no endpoint of the producer group {group.name}: "

@@ -2,7 +2,7 @@
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -40,7 +40,7 @@ class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     producer_group: str
     state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
     from_transaction_check: bool = False
-    commit_log_offset: int | None = None
+    commit_log_offset: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     remark: str | None = None
 
 

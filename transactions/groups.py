@@ -60,7 +60,8 @@ async def find(name: str) -> GroupFacts | None:
     known = _by_name.get(name)
     if known is not None and known[0] > time.monotonic():
         return known[1]
-    rows = await database.read(FIND_PRODUCER_GROUP, {"name": name})
+    # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
+    rows = await database.read(FIND_PRODUCER_GROUP, {"name": name}) if NAME.fullmatch(name) else ()
     if not rows:
         return None
     if len(_by_name) >= MAX_REMEMBERED:

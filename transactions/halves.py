@@ -88,7 +88,7 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
 def _messages_of(request: BeginTransaction) -> Sequence[Message]:
     if request.messages is None:
         return (request,)
-    if request.topic or request.body is not None or request.body_base64 is not None:
+    if any(getattr(request, name) not in (None, "") for name in Message.__struct_fields__):
         raise MessageIllegal("A transaction has one message at the top or several in messages: give one of the two.")
     if not request.messages:
         raise BatchIllegal("messages is empty: give at least one message.")

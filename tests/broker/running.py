@@ -1,0 +1,121 @@
+"""A running broker: web, worker and beat as real processes on a database of its own."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from mqbroker_client import Broker
+
+from mqbroker.embedded import commands
+from mqbroker.embedded.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import free_port
+from tests.broker.polling import eventually
+from tests.broker.wire import Wire
+
+API_KEY = "mq_of_the_tests"
+# Everything that takes its time in production, short. A retry waits for level 3 at first.
+QUICK = {
+    "MQBROKER_AUTO_CREATE_TOPICS": "true",
+    "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
+    "MQBROKER_TRANSACTION_TIMEOUT_SECONDS": "1",
+    "MQBROKER_TRANSACTION_CHECK_INTERVAL_SECONDS": "1",
+    "MQBROKER_TRANSACTION_CHECK_MAX": "3",
+    "MQBROKER_MIN_INVISIBLE_SECONDS": "1",
+    "MQBROKER_DELAY_LEVELS": "1s 2s 1s 1s 3s",
+}
+
+
+class RunningBroker:
+    """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
+
+    `webs` are separate web processes: what one of them has answered, the others know only by the database.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        database_url: str,
+        redis_url: str,
+        settings: Mapping[str, str] = QUICK,
+        *,
+        webs: int = 1,
+        tasks: bool = True,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.database_url = database_url
+        theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
+        places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        path = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])}
+        self.environment = theirs | path | dict(settings) | places
+        ports = [free_port() for _ in range(webs)]
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports]
+        self.webs = [self._child(f"web-{port}", commands.web(port, 1, False)) for port in ports]
+        self.worker = self._child("worker", commands.worker())
+        self.beat = self._child("beat", commands.beat(folder / "beat-schedule"))
+        self.children = [*self.webs, *([self.worker, self.beat] if tasks else [])]
+
+    @property
+    def url(self) -> str:
+        """Of the first web process."""
+        return self.urls[0]
+
+    def client(self, web: int = 0) -> Broker:
+        """The SDK's way to one of the web processes."""
+        return Broker(self.urls[web], API_KEY, timeout_seconds=30)
+
+    def wire(self, web: int = 0) -> Wire:
+        """Plain HTTP to one of the web processes."""
+        return Wire(self.urls[web], API_KEY)
+
+    def prepare(self) -> None:
+        """Makes the tables and the API key."""
+        words = commands.manage("prepare", "--api-key", API_KEY)
+        done = subprocess.run(words, env=self.environment, cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+    def wait_until_ready(self) -> None:
+        """Returns when every web process answers."""
+        for web in range(len(self.webs)):
+            eventually(partial(self._answers, web), within_seconds=60)
+
+    def log(self) -> str:
+        """What the processes said; nothing when all went well."""
+        return "".join(child.log.read_text(errors="replace") for child in self.children if child.log.exists())
+
+    def __enter__(self) -> Self:
+        try:
+            for child in self.children:
+                child.start()
+            self.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the processes, all at once."""
+        for child in self.children:
+            child.ask_to_stop()
+        for child in self.children:
+            child.stop()
+
+    def _child(self, name: str, command: list[str]) -> Child:
+        return Child(name, command, self.environment, self.folder / f"{name}.log", ROOT)
+
+    def _answers(self, web: int) -> bool:
+        assert self.webs[web].is_running(), self.webs[web].last_lines()
+        try:
+            return self.wire(web).get("/v1/transactions/none").status == 404
+        except OSError:
+            return False

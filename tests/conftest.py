@@ -1,0 +1,77 @@
+"""The characters of every test that needs a running broker: it is started once, at its first use."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mqbroker_client import Consumer, Producer
+
+from tests.broker import characters, databases
+from tests.broker.endpoints import ProducerEndpoint, states
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Wire
+
+REDIS_URL = "redis://127.0.0.1:6379/0"
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """Two web processes, a worker and beat, with every time short."""
+    folder: Path = tmp_path_factory.mktemp("broker")
+    with databases.fresh() as database_url:
+        running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), webs=2)
+        running.prepare()
+        with running:
+            yield running
+
+
+@pytest.fixture
+def wire(broker: RunningBroker) -> Wire:
+    """Plain HTTP to the broker."""
+    return broker.wire()
+
+
+@pytest.fixture
+def producer(broker: RunningBroker) -> Producer:
+    """The order service."""
+    return Producer(broker.client(), characters.name("order-service"))
+
+
+@pytest.fixture
+def consumer(broker: RunningBroker) -> Consumer:
+    """The coupon service."""
+    return Consumer(broker.client(), characters.name("coupon-service"))
+
+
+@pytest.fixture
+def distant_consumer(broker: RunningBroker, consumer: Consumer) -> Consumer:
+    """Another consumer of the same group, at the other web process."""
+    return Consumer(broker.client(web=1), consumer.group)
+
+
+@pytest.fixture
+def orders() -> str:
+    """A topic that is made at its first use."""
+    return characters.name("orders")
+
+
+@pytest.fixture
+def coupons() -> str:
+    """Another topic."""
+    return characters.name("coupons")
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ProducerEndpoint]:
+    """A producer's server that nobody was told of; it commits."""
+    with ProducerEndpoint() as endpoint:
+        endpoint.replies(states("COMMIT"))
+        yield endpoint
+
+
+@pytest.fixture
+def producer_endpoint(broker: RunningBroker, producer: Producer, endpoint: ProducerEndpoint) -> ProducerEndpoint:
+    """The order service's own server, where the broker asks."""
+    characters.register(broker, producer.group, endpoint.url)
+    return endpoint
