@@ -1,7 +1,6 @@
 """Consumer groups by name, remembered for a moment by each process, and the queues that each of them reads."""
 
 import re
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ from django.conf import settings
 
 from store import database, topics
 from store.errors import GroupNotExist, MessageIllegal
+from store.memory import Memory
 from store.statements import Statement
 from store.topics import TopicFacts
 
@@ -20,7 +20,8 @@ CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 # %RETRY% and %DLQ% go in front of it in a topic's name.
 NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 BELIEVED_SECONDS = 2.0
-MAX_REMEMBERED = 20_000
+# Once given, a retry queue is its topic's for good.
+RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,8 @@ class GroupFacts:
     paused: bool
 
 
-_by_name: dict[str, tuple[float, GroupFacts]] = {}
-_retry_queues: dict[tuple[int, int], int] = {}
+_by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
+_retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
 
 
 def judge_name(name: str) -> None:
@@ -75,22 +76,17 @@ async def existing(name: str) -> GroupFacts:
 
 async def find(name: str) -> GroupFacts | None:
     """The group of this name, or None."""
-    known = _by_name.get(name)
-    if known is not None and known[0] > time.monotonic():
-        return known[1]
-    rows = await database.read(FIND_CONSUMER_GROUP, {"name": name})
-    if not rows:
-        return None
-    if len(_by_name) >= MAX_REMEMBERED:
-        _by_name.clear()
-    group = GroupFacts(*rows[0])
-    _by_name[name] = (time.monotonic() + BELIEVED_SECONDS, group)
-    return group
+
+    async def look_up() -> GroupFacts | None:
+        rows = await database.read(FIND_CONSUMER_GROUP, {"name": name})
+        return GroupFacts(*rows[0]) if rows else None
+
+    return await _by_name.get(name, look_up)
 
 
 def forget(name: str) -> None:
     """Drops what this process remembers of a group: it was just changed here."""
-    _by_name.pop(name, None)
+    _by_name.forget(name)
 
 
 async def retry_topic(group_name: str) -> TopicFacts:
@@ -105,14 +101,15 @@ async def dead_letter_topic(group_name: str) -> TopicFacts:
 
 async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
     """The queue of the group's retry topic that holds one topic's messages: whoever receives a topic gets its own."""
-    known = _retry_queues.get((group_id, topic_id))
-    if known is None:
-        known = await _make_retry_queue(group_id, topic_id)
-        await topics.own(topics.RETRY_PREFIX + group_name, queues=known + 1)
-        if len(_retry_queues) >= MAX_REMEMBERED:
-            _retry_queues.clear()
-        _retry_queues[group_id, topic_id] = known
-    return known
+
+    async def make() -> int:
+        queue_id = await _make_retry_queue(group_id, topic_id)
+        await topics.own(topics.RETRY_PREFIX + group_name, queues=queue_id + 1)
+        return queue_id
+
+    queue_id = await _retry_queues.get((group_id, topic_id), make)
+    assert queue_id is not None
+    return queue_id
 
 
 async def _make_retry_queue(group_id: int, topic_id: int) -> int:

@@ -3,7 +3,6 @@
 import fnmatch
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -16,11 +15,11 @@ from rest_framework.request import Request
 from mqbroker.models import ApiKey
 from store import database
 from store.errors import NoPermission, Unauthenticated
+from store.memory import Memory
 from store.statements import Statement
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
 KEY_BELIEVED_SECONDS = 3.0
-MAX_KEYS_REMEMBERED = 10_000
 FIND_KEY = Statement(__file__, "find_key")
 
 
@@ -75,7 +74,7 @@ class KeyRing:
     """The keys that this process has seen, each believed for KEY_BELIEVED_SECONDS."""
 
     def __init__(self) -> None:
-        self._callers: dict[str, tuple[float, Caller | None]] = {}
+        self._callers: Memory[str, Caller] = Memory(KEY_BELIEVED_SECONDS)
 
     async def caller(self, authorization: str | None) -> Caller:
         """Whoever sent this Authorization header.
@@ -86,22 +85,14 @@ class KeyRing:
         key = key.strip()
         if scheme.lower() != "bearer" or not key:
             raise Unauthenticated("No API key: send the header `Authorization: Bearer <api key>`.")
-        known = self._callers.get(key)
-        if known is None or known[0] < time.monotonic():
-            known = self._remember(key, await self._look_up(key))
-        if known[1] is None:
+        caller = await self._callers.get(key, lambda: self._look_up(key))
+        if caller is None:
             raise Unauthenticated("The API key is unknown, revoked or expired: make another at /v1/api-keys.")
-        return known[1]
+        return caller
 
     async def _look_up(self, key: str) -> Caller | None:
         rows = await database.read(FIND_KEY, {"digest": digest_of(key)})
         return Caller(rows[0].name, tuple(rows[0].scopes)) if rows else None
-
-    def _remember(self, key: str, caller: Caller | None) -> tuple[float, Caller | None]:
-        if len(self._callers) >= MAX_KEYS_REMEMBERED:
-            self._callers.clear()
-        known = self._callers[key] = (time.monotonic() + KEY_BELIEVED_SECONDS, caller)
-        return known
 
 
 class ApiKeyAuthentication(BaseAuthentication):

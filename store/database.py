@@ -89,7 +89,6 @@ class Reads:
                     max_size=settings.DATABASE_CONNECTIONS,
                     open=False,
                     configure=_prepare,
-                    check=AsyncConnectionPool.check_connection,
                     kwargs={"autocommit": True, "row_factory": namedtuple_row},
                     timeout=POOL_WAIT_SECONDS,
                     reconnect_timeout=5,
@@ -114,11 +113,22 @@ async def read(statement: Statement, parameters: Mapping[str, Any] | None = None
     Raises SystemBusy when the database is away or no connection gets free within 3 s.
     """
     try:
-        pool = await reads.pool()
-        async with pool.connection() as connection:
-            return await execute(connection, statement, parameters)
-    except (psycopg.OperationalError, PoolTimeout) as problem:
+        return await _read(statement, parameters)
+    except PoolTimeout as problem:
         raise away(problem) from problem
+    except psycopg.OperationalError:
+        # Connections that were idle while the database was restarted are all dead: exchange them, and ask once more.
+        await (await reads.pool()).check()
+    try:
+        return await _read(statement, parameters)
+    except psycopg.OperationalError as problem:
+        raise away(problem) from problem
+
+
+async def _read(statement: Statement, parameters: Mapping[str, Any] | None) -> Sequence[Row]:
+    pool = await reads.pool()
+    async with pool.connection() as connection:
+        return await execute(connection, statement, parameters)
 
 
 async def execute(

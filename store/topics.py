@@ -1,12 +1,12 @@
 """Topics by name and id, remembered for a moment by each process."""
 
 import re
-import time
 from dataclasses import dataclass
 
 from django.conf import settings
 
 from store import database, errors
+from store.memory import Memory
 from store.statements import Statement
 
 FIND_TOPIC = Statement(__file__, "find_topic")
@@ -22,7 +22,6 @@ SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TR
 
 # A change of a topic by another process is seen after this at the latest.
 BELIEVED_SECONDS = 2.0
-MAX_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class TopicFacts:
     permission: str
 
 
-_by_name: dict[str, tuple[float, TopicFacts]] = {}
+_by_name: Memory[str, TopicFacts] = Memory(BELIEVED_SECONDS)
 _names: dict[int, str] = {}
 
 
@@ -102,26 +101,18 @@ async def names(ids: set[int]) -> dict[int, str]:
 
 def forget(name: str) -> None:
     """Drops what this process remembers of a topic: it was just changed here."""
-    _by_name.pop(name, None)
+    _by_name.forget(name)
 
 
 async def _find(name: str) -> TopicFacts | None:
-    known = _by_name.get(name)
-    if known is not None and known[0] > time.monotonic():
-        return known[1]
-    rows = await database.read(FIND_TOPIC, {"name": name})
-    return _remember(TopicFacts(*rows[0])) if rows else None
+    async def look_up() -> TopicFacts | None:
+        rows = await database.read(FIND_TOPIC, {"name": name})
+        return TopicFacts(*rows[0]) if rows else None
+
+    return await _by_name.get(name, look_up)
 
 
 async def _create(name: str) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
     return await own(name, settings.DEFAULT_QUEUES)
-
-
-def _remember(topic: TopicFacts) -> TopicFacts:
-    if len(_by_name) >= MAX_REMEMBERED:
-        _by_name.clear()
-    _by_name[topic.name] = (time.monotonic() + BELIEVED_SECONDS, topic)
-    _names[topic.id] = topic.name
-    return topic

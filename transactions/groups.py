@@ -1,13 +1,13 @@
 """Producer groups by name, remembered for a moment by each process."""
 
 import re
-import time
 from dataclasses import dataclass
 
 from django.conf import settings
 
 from store import database
 from store.errors import GroupNotExist, MessageIllegal
+from store.memory import Memory
 from store.statements import Statement
 from transactions.errors import RateLimited, TransactionsRejected
 
@@ -18,7 +18,7 @@ COUNT_UNDECIDED = Statement(__file__, "count_undecided")
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 BELIEVED_SECONDS = 2.0
-MAX_REMEMBERED = 20_000
+SMALL_COUNT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class GroupFacts:
     checks_paused: bool
 
 
-_by_name: dict[str, tuple[float, GroupFacts]] = {}
-_undecided: dict[int, tuple[float, int]] = {}
+_by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
+_undecided: Memory[tuple[int, int], int] = Memory(0.2)
 
 
 def judge_name(name: str) -> None:
@@ -57,18 +57,12 @@ async def for_producing(name: str) -> GroupFacts:
 
 async def find(name: str) -> GroupFacts | None:
     """The group of this name, or None."""
-    known = _by_name.get(name)
-    if known is not None and known[0] > time.monotonic():
-        return known[1]
-    # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
-    rows = await database.read(FIND_PRODUCER_GROUP, {"name": name}) if NAME.fullmatch(name) else ()
-    if not rows:
-        return None
-    if len(_by_name) >= MAX_REMEMBERED:
-        _by_name.clear()
-    group = GroupFacts(*rows[0])
-    _by_name[name] = (time.monotonic() + BELIEVED_SECONDS, group)
-    return group
+
+    async def look_up() -> GroupFacts | None:
+        rows = await database.read(FIND_PRODUCER_GROUP, {"name": name})
+        return GroupFacts(*rows[0]) if rows else None
+
+    return await _by_name.get(name, look_up)
 
 
 async def name(group_id: int) -> str:
@@ -79,7 +73,7 @@ async def name(group_id: int) -> str:
 
 def forget(name: str) -> None:
     """Drops what this process remembers of a group: it was just changed here."""
-    _by_name.pop(name, None)
+    _by_name.forget(name)
 
 
 async def _create(name: str) -> GroupFacts:
@@ -92,17 +86,18 @@ async def _create(name: str) -> GroupFacts:
 
 
 async def _judge_undecided(group: GroupFacts) -> None:
-    """Counts at most to the limit and at most each BELIEVED_SECONDS: the limit guards the store, not an account."""
+    """Counts to the limit at most, and not at each half: the limit guards the store, it is no account."""
     limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
-    known = _undecided.get(group.id)
-    if known is None or known[0] < time.monotonic():
+
+    async def count() -> int:
         rows = await database.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
-        # A large count costs the more, and changes the less in a second.
-        known = (time.monotonic() + (BELIEVED_SECONDS if rows[0].undecided > 1000 else 0.2), rows[0].undecided)
-        if len(_undecided) >= MAX_REMEMBERED:
-            _undecided.clear()
-        _undecided[group.id] = known
-    if known[1] >= limit:
+        return int(rows[0].undecided)
+
+    undecided = await _undecided.get((group.id, limit), count) or 0
+    if undecided > SMALL_COUNT:
+        # A large count costs the more, and changes the less in a moment.
+        _undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
+    if undecided >= limit:
         raise RateLimited(
             f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
         )

@@ -6,7 +6,9 @@ views.
 
 import logging
 import re
+import secrets
 from collections.abc import Awaitable, Callable
+from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +20,6 @@ from django.urls.resolvers import RegexPattern
 from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
 from store.errors import BadRequest, MessageIllegal, MessageTooLarge, Refusal
-from store.ids import new_id
 
 logger = logging.getLogger(__name__)
 
@@ -74,11 +75,15 @@ class LeanHandler:
         self._resolver = URLResolver(RegexPattern(r"^/"), routes)
         self._otherwise = otherwise
         self._keys = KeyRing()
+        # A request's id is unique by the process that took it and its number there.
+        self._process = secrets.token_hex(6).encode()
+        self._requests = count()
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"")
-        request_id = given if REQUEST_ID.fullmatch(given) else str(new_id()).encode()
+        request_id = headers.get(b"x-request-id", b"")
+        if not REQUEST_ID.fullmatch(request_id):
+            request_id = b"%s-%d" % (self._process, next(self._requests))
         view, named = self._find(scope)
         if view is None:
             await self._otherwise(scope, receive, _bearing(request_id, send))

@@ -1,0 +1,53 @@
+"""What a process remembers of configuration for a moment, so that the message path does not ask for it each time."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
+
+MAX_REMEMBERED = 20_000
+
+
+class Memory(Generic[Key, Value]):
+    """Values by key, each believed for `seconds`. However many ask for one at once, it is looked up once.
+
+    What is not found (None) is not remembered: it may be made at any moment.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._known: dict[Key, tuple[float, Value]] = {}
+        self._looking: dict[Key, asyncio.Future[Value | None]] = {}
+
+    async def get(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
+        """The value that is remembered, or else looked up now."""
+        known = self._known.get(key)
+        if known is not None and known[0] > time.monotonic():
+            return known[1]
+        looking = self._looking.get(key)
+        if looking is None:
+            looking = self._looking[key] = asyncio.ensure_future(self._look_up(key, look_up))
+        # Whoever asks may go away; the look-up goes on for the others.
+        return await asyncio.shield(looking)
+
+    async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
+        try:
+            value = await look_up()
+            if value is not None:
+                self.remember(key, value)
+            return value
+        finally:
+            del self._looking[key]
+
+    def remember(self, key: Key, value: Value, seconds: float | None = None) -> None:
+        """Believes a value from now on, for `seconds` or as long as any."""
+        if len(self._known) >= MAX_REMEMBERED:
+            self._known.clear()
+        self._known[key] = (time.monotonic() + (self._seconds if seconds is None else seconds), value)
+
+    def forget(self, key: Key) -> None:
+        """Drops a value: it was just changed here."""
+        self._known.pop(key, None)
