@@ -1,8 +1,7 @@
-"""Names of topics and groups, for rows that hold only their ids."""
+"""Names of topics and groups: for rows that hold only ids, and for filters to offer."""
 
 from collections.abc import Iterable
 
-from delivery.models import ConsumerGroup
 from store.models import Topic
 from transactions.models import ProducerGroup
 
@@ -15,11 +14,6 @@ def of_topics(ids: Iterable[int]) -> dict[int, str]:
     return dict(Topic.objects.filter(id__in=set(ids)).values_list("id", "name"))
 
 
-def of_producer_groups(ids: Iterable[int]) -> dict[int, str]:
-    """The name of each of these producer groups; one that is gone has none."""
-    return dict(ProducerGroup.objects.filter(id__in=set(ids)).values_list("id", "name"))
-
-
 def offered_topics() -> list[str]:
     """The first topics by name."""
     return list(Topic.objects.order_by("name").values_list("name", flat=True)[:OFFERED])
@@ -28,8 +22,3 @@ def offered_topics() -> list[str]:
 def offered_producer_groups() -> list[str]:
     """The first producer groups by name."""
     return list(ProducerGroup.objects.order_by("name").values_list("name", flat=True)[:OFFERED])
-
-
-def any_consumer_group() -> bool:
-    """Whether a consumer group exists at all."""
-    return ConsumerGroup.objects.exists()
