@@ -1,14 +1,19 @@
 """The few administrative calls that a program makes for itself when it starts; they need the scope `manage`."""
 
+import base64
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from mqbroker_client.connection import Broker, Document, path
 
+# Standard Webhooks asks for 24 to 64 bytes.
+SECRET_BYTES = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a producer group is asked. The secret is shown only in the answer that made it."""
+    """Where a producer group is asked, and the secret that signs the questions."""
 
     id: str
     url: str
@@ -29,10 +34,20 @@ class Admin:
     def create_consumer_group(self, group: str, **settings: Any) -> Document:
         return self.broker.call("PUT", path("consumer-groups", group), settings)
 
-    def register_endpoint(self, group: str, url: str, **settings: Any) -> Endpoint:
-        """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`, `secret`."""
-        answer = self.broker.call("POST", path("producer-groups", group, "endpoints"), {"url": url, **settings})
-        return Endpoint(str(answer["id"]), url, answer["secret"])
+    def register_endpoint(self, group: str, url: str, *, secret: str | None = None, **settings: Any) -> Endpoint:
+        """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
+
+        The secret is made here when none is given, because the broker shows one only once: a registration that is
+        repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
+        """
+        secret = secret or new_secret()
+        body = {"url": url, "secret": secret, **settings}
+        answer = self.broker.call("POST", path("producer-groups", group, "endpoints"), body)
+        return Endpoint(str(answer["id"]), url, secret)
 
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:
         self.broker.call("DELETE", path("producer-groups", group, "endpoints", endpoint_id))
+
+
+def new_secret() -> str:
+    return f"whsec_{base64.b64encode(os.urandom(SECRET_BYTES)).decode()}"

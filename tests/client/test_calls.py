@@ -1,5 +1,6 @@
 """Each function of the client makes the one request that the contract names and reads its answer."""
 
+import base64
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from tests.client.answers import (
     STILL_PREPARED,
     TRANSACTION_ID,
 )
-from tests.client.servers import Answer, Asked, ScriptedServer, scripted
+from tests.client.servers import Answer, Asked, HangUp, ScriptedServer, scripted
 
 RECEIVED = Answer(200, {"messages": [ENTRY]})
 
@@ -159,15 +160,22 @@ def test_a_queue_is_read_by_offset() -> None:
     assert (read.next_offset, read.min_offset, read.max_offset) == (8, 0, 9)
 
 
+def test_a_registration_whose_answer_was_lost_knows_its_secret() -> None:
+    with scripted(HangUp(), Answer(200, {"id": 5})) as server:
+        endpoint = Admin(Broker(server.url, "mq_key")).register_endpoint("shop", "http://shop/checks")
+
+    assert [asked.body["secret"] for asked in server.asked] == [endpoint.secret] * 2
+    assert len(base64.b64decode(endpoint.secret.removeprefix("whsec_"), validate=True)) == 32
+
+
 def test_an_endpoint_is_registered_and_taken_away() -> None:
-    made = Answer(201, {"id": 5, "url": "http://shop/checks", "secret": "whsec_c2VjcmV0"})
-    with scripted(made, Answer(204, b"")) as server:
+    with scripted(Answer(201, {"id": 5}), Answer(204, b"")) as server:
         admin = Admin(Broker(server.url, "mq_key"))
         endpoint = admin.register_endpoint("shop", "http://shop/checks", max_batch=8)
         admin.delete_endpoint("shop", endpoint.id)
 
-    assert (endpoint.id, endpoint.secret) == ("5", "whsec_c2VjcmV0")
-    assert server.asked[0].body == {"url": "http://shop/checks", "max_batch": 8}
+    assert endpoint.id == "5"
+    assert server.asked[0].body == {"url": "http://shop/checks", "secret": endpoint.secret, "max_batch": 8}
     assert [line(asked) for asked in server.asked] == [
         "POST /v1/producer-groups/shop/endpoints",
         "DELETE /v1/producer-groups/shop/endpoints/5",
