@@ -69,3 +69,16 @@ class Receipt(models.Model):
         db_table = "receipt"
         # The expiry takes what is over, the longest over first.
         indexes = (models.Index(fields=("expires_at",), name="receipt_expiry"),)
+
+
+class Redrive(models.Model):
+    """A dead letter that was sent again. Append-only; partitioned by segment, so that it goes after its letter."""
+
+    pk = models.CompositePrimaryKey("group_id", "queue_offset", "segment_id")
+    segment_id = models.IntegerField()
+    group_id = models.IntegerField()
+    queue_offset = models.BigIntegerField()
+    redriven_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "redrive"

@@ -14,7 +14,7 @@ from store.errors import GroupNotExist
 
 def page(after: str, count: int) -> Sequence[ConsumerGroup]:
     """Consumer groups by name, the first `count` behind the name `after`."""
-    return ConsumerGroup.objects.filter(name__gt=after).order_by("name")[:count]
+    return list(ConsumerGroup.objects.filter(name__gt=after).order_by("name")[:count])
 
 
 def find(name: str) -> ConsumerGroup:

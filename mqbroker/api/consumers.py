@@ -5,7 +5,10 @@ from urllib.parse import parse_qs
 import msgspec
 from django.http import HttpResponse
 
-from delivery import pulls, receipts, receives
+from delivery import deadletters, pulls, receipts, receives
+from delivery import offsets as delivery_offsets
+from delivery.deadletters import RedriveDeadLetters
+from delivery.offsets import ResetOffsets
 from delivery.receives import Receive
 from mqbroker.api.lean import DataRequest, answer, decode
 from mqbroker.errors import problem
@@ -71,14 +74,46 @@ def result_of(handle: str, refusal: Refusal | None) -> dict[str, object]:
     return {"receipt_handle": handle, **problem(refusal)}
 
 
+async def offsets(request: DataRequest, group: str) -> HttpResponse:
+    """GET /v1/consumer-groups/{group}/offsets."""
+    request.caller.require("consume", group)
+    topic = query_of(request).get("topic", [""])[-1]
+    return answer(await delivery_offsets.positions(group, topic))
+
+
+async def reset(request: DataRequest, group: str) -> HttpResponse:
+    """PUT /v1/consumer-groups/{group}/offsets."""
+    request.caller.require("consume", group)
+    return answer(await delivery_offsets.reset(group, decode(ResetOffsets, request.body)))
+
+
+async def dead_letters(request: DataRequest, group: str) -> HttpResponse:
+    """GET /v1/dead-letters/{group}."""
+    request.caller.require("consume", group)
+    query = query_of(request)
+    return answer(await deadletters.listed(group, number(query, "cursor", 0), number(query, "limit", 50)))
+
+
+async def redrive(request: DataRequest, group: str) -> HttpResponse:
+    """POST /v1/dead-letters/{group}/redrive."""
+    request.caller.require_manage()
+    results = await deadletters.redrive(group, decode(RedriveDeadLetters, request.body))
+    return answer({"results": [problem(one) if isinstance(one, Refusal) else one for one in results]})
+
+
 async def pull(request: DataRequest, topic: str, queue_id: int) -> HttpResponse:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
     request.caller.require_any("consume")
-    query = parse_qs(request.scope["query_string"].decode("latin-1"))
+    query = query_of(request)
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", pulls.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
     return answer(await pulls.pull(topic, queue_id, offset, max_messages, wait_seconds))
+
+
+def query_of(request: DataRequest) -> dict[str, list[str]]:
+    """The query string's values by name."""
+    return parse_qs(request.scope["query_string"].decode("latin-1"))
 
 
 def number(query: dict[str, list[str]], name: str, default: int) -> int:
