@@ -11,9 +11,12 @@ from store.statements import Statement
 
 
 def read(statement: Statement, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
-    """The rows of one statement that only reads; inside the caller's transaction, if it has one."""
+    """The rows of one statement that only reads; inside the caller's transaction, if it has one.
+
+    Raises Django's OperationalError when the database is away.
+    """
     connection.ensure_connection()
-    with connection.connection.cursor(row_factory=namedtuple_row) as cursor:
+    with connection.wrap_database_errors, connection.connection.cursor(row_factory=namedtuple_row) as cursor:
         cursor.execute(statement.sql(), parameters or {})
         rows: Sequence[Row] = cursor.fetchall()
     return rows

@@ -17,7 +17,7 @@ MAX_QUEUES = 1024
 
 def page(after: str, count: int) -> Sequence[Topic]:
     """Topics by name, the first `count` behind the name `after`."""
-    return Topic.objects.filter(name__gt=after).order_by("name")[:count]
+    return list(Topic.objects.filter(name__gt=after).order_by("name")[:count])
 
 
 def find(name: str) -> Topic:

@@ -3,14 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import Count
+
 from store import blocking, topics
+from store.models import CommitLog, Segment
 from store.statements import Statement
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since")
 ENTRIES_SINCE = Statement(__file__, "entries_since")
+ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic")
 
 # 1,000 queues that were all written to in the last hour take some 0.2 s.
 MAX_QUEUES = 5000
+MAX_TOPICS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +32,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """What became visible: entries of the topics, and the messages of discarded transactions in a topic of their own."""
+    """What became visible: entries of topics, and messages of discarded transactions in the topic of those."""
 
     entries: Stored
     discarded: Stored
@@ -60,3 +65,21 @@ def entries(windows: Sequence[int]) -> Visible:
         ),
         discarded=Stored(rows[0].discarded_kept, {row.seconds: row.discarded for row in rows}),
     )
+
+
+def ever_stored() -> int:
+    """The log offset that comes next: how many messages were ever stored, with the gaps that failed writes left."""
+    newest = CommitLog.objects.order_by("-log_offset").values_list("log_offset", flat=True).first()
+    return 0 if newest is None else newest + 1
+
+
+def entries_by_topic() -> dict[str, int]:
+    """All the entries that each topic ever had, for the first MAX_TOPICS topics by name."""
+    rows = blocking.read(ENTRIES_BY_TOPIC, {"max_topics": MAX_TOPICS})
+    return {row.topic: row.entries for row in rows}
+
+
+def segments() -> dict[str, int]:
+    """How many segments there are, by their state."""
+    rows = Segment.objects.order_by().values_list("state").annotate(segments=Count("*"))
+    return dict(rows)
