@@ -33,7 +33,7 @@ def allowed_networks() -> Networks:
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
     """The group's endpoints in the order they were registered, the first `count` behind the id `after`."""
-    return group.endpoints.filter(id__gt=after).order_by("id")[:count]
+    return list(group.endpoints.filter(id__gt=after).order_by("id")[:count])
 
 
 def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:

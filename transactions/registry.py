@@ -12,7 +12,7 @@ from transactions.models import ProducerGroup
 
 def page(after: str, count: int) -> Sequence[ProducerGroup]:
     """Producer groups by name, the first `count` behind the name `after`."""
-    return ProducerGroup.objects.filter(name__gt=after).order_by("name")[:count]
+    return list(ProducerGroup.objects.filter(name__gt=after).order_by("name")[:count])
 
 
 def find(name: str) -> ProducerGroup:
