@@ -1,15 +1,20 @@
 """Turns a refusal of the domain into an RFC 9457 problem document, on both planes."""
 
+import sys
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 from django.core.exceptions import PermissionDenied
+from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from store import errors
+from store.database import away
 
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -21,6 +26,7 @@ STATUS_OF_CODE = {
     "transaction_not_found": 404,
     "message_not_found": 404,
     "group_not_exist": 404,
+    "not_found": 404,
     "producer_group_wrong": 409,
     "commit_log_offset_wrong": 409,
     "transaction_ended": 409,
@@ -95,12 +101,8 @@ def refusal_of_status(status: int, detail: str) -> dict[str, object]:
 
 def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler: every error of the control plane as a problem document."""
-    if isinstance(problem_met, errors.Refusal):
-        document, headers = problem(problem_met), headers_of(problem_met)
-    elif isinstance(problem_met, exceptions.ValidationError):
-        document, headers = problem(errors.MessageIllegal(sentence(problem_met.detail))), {}
-    elif isinstance(problem_met, (exceptions.NotAuthenticated, exceptions.AuthenticationFailed)):
-        refusal = errors.Unauthenticated(str(problem_met.detail))
+    refusal = refusal_of(problem_met)
+    if refusal is not None:
         document, headers = problem(refusal), headers_of(refusal)
     elif isinstance(problem_met, exceptions.APIException):
         document, headers = refusal_of_status(problem_met.status_code, str(problem_met.detail)), {}
@@ -113,6 +115,19 @@ def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | No
     return Response(document, status=status_of(document), headers=headers, content_type=PROBLEM_TYPE)
 
 
+def refusal_of(problem_met: Exception) -> errors.Refusal | None:
+    """The refusal that an exception of Django or DRF stands for, if one says the same."""
+    if isinstance(problem_met, errors.Refusal):
+        return problem_met
+    if isinstance(problem_met, (OperationalError, InterfaceError)):
+        return away(problem_met)
+    if isinstance(problem_met, exceptions.ValidationError):
+        return errors.MessageIllegal(sentence(problem_met.detail))
+    if isinstance(problem_met, (exceptions.NotAuthenticated, exceptions.AuthenticationFailed)):
+        return errors.Unauthenticated(str(problem_met.detail))
+    return None
+
+
 def sentence(detail: Any) -> str:
     """DRF's nested validation errors as one sentence: `field: what is wrong; field: …`."""
     if isinstance(detail, dict):
@@ -122,7 +137,42 @@ def sentence(detail: Any) -> str:
     return str(detail)
 
 
-def answer_not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
+def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
+    """The HTTP answer for a status that no refusal of the domain has."""
+    document = refusal_of_status(status, detail)
+    return HttpResponse(msgspec.json.encode(document), status=status, content_type=PROBLEM_TYPE, headers=headers)
+
+
+def is_of_console(request: HttpRequest) -> bool:
+    """Whether a browser asked for a page: it is answered with one."""
+    return request.path.startswith("/console")
+
+
+def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's answer to what it will not even look at, such as a Host header that names somebody else."""
+    if is_of_console(request):
+        return defaults.bad_request(request, exception)
+    return answer_status(400, f"The request cannot be taken: {type(exception).__name__}.")
+
+
+def answer_forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's answer to what is not allowed."""
+    if is_of_console(request):
+        return defaults.permission_denied(request, exception)
+    return answer_status(403, "This is not allowed.")
+
+
+def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """The answer to a path that does not exist."""
-    document = refusal_of_status(404, f"There is no {request.path}: /docs lists the paths.")
-    return HttpResponse(msgspec.json.encode(document), status=404, content_type=PROBLEM_TYPE)
+    if is_of_console(request):
+        return defaults.page_not_found(request, exception)
+    return answer_status(404, f"There is no {request.path[:200]}: /docs lists the paths.")
+
+
+def answer_failure(request: HttpRequest) -> HttpResponse:
+    """The answer when the broker itself failed, or its database is away."""
+    if is_of_console(request):
+        return defaults.server_error(request)
+    if isinstance(failure := sys.exc_info()[1], (OperationalError, InterfaceError)):
+        return answer(away(failure))
+    return answer_status(500, "The broker failed: its log has the details.")

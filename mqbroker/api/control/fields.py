@@ -1,80 +1,80 @@
 """Fields that take what the schema says and nothing that merely looks like it: "5" is no number, 1 is no switch."""
 
-from collections.abc import Mapping
-from datetime import datetime
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from rest_framework import serializers
 from rest_framework.fields import empty
 
+from store import messages
 from store.errors import MessageIllegal
-from store.messages import Time as ZonedTime
 
 MAX_NAMED_FIELDS = 5
 
 
 class Shape(serializers.Serializer[Any]):
-    """An object of the API. As a request it refuses fields that it does not know, and names them."""
+    """An object that the API answers with."""
+
+
+class Given(Shape):
+    """What a caller gives: a body or a query. Fields that are unknown here are refused and named."""
 
     def run_validation(self, data: Any = empty) -> Any:
-        if isinstance(data, Mapping):
-            self._judge_names(data)
-        elif data is not empty:
+        if not isinstance(data, Mapping):
             raise MessageIllegal("The body is no JSON object: give one, such as {}.")
-        return super().run_validation(data)
-
-    def _judge_names(self, data: Mapping[str, Any]) -> None:
         unknown = sorted(set(data) - set(self.fields))
         if unknown:
             named = ", ".join(name[:60] for name in unknown[:MAX_NAMED_FIELDS])
-            raise MessageIllegal(f"There is no field {named} here: the fields are {', '.join(self.fields) or 'none'}.")
+            raise MessageIllegal(f"There is no field {named} here: the fields are {', '.join(self.fields)}.")
+        return super().run_validation(data)
 
 
-class Whole(serializers.IntegerField):
-    """A whole number."""
+class Strict(serializers.Field[Any, Any, Any, Any]):
+    """A field whose value already has the right type in JSON."""
 
-    default_error_messages = {  # noqa: RUF012  # Django REST framework declares it so
-        "invalid": "it is no whole number.",
-        "min_value": "it is below {min_value}.",
-        "max_value": "it is above {max_value}.",
+    types: tuple[type, ...] = ()
+    default_error_messages = {  # noqa: RUF012  # Django REST framework collects them from each class
         "null": "it cannot be null.",
         "required": "it is missing.",
+        "min_value": "it is below {min_value}.",
+        "max_value": "it is above {max_value}.",
     }
 
-    def to_internal_value(self, data: Any) -> int:
-        if type(data) is not int:
+    def to_internal_value(self, data: Any) -> Any:
+        if type(data) not in self.types:
             self.fail("invalid")
         return super().to_internal_value(data)
 
 
-class Number(serializers.FloatField):
+class Whole(Strict, serializers.IntegerField):
+    """A whole number."""
+
+    types = (int,)
+    default_error_messages = {"invalid": "it is no whole number."}  # noqa: RUF012  # as above
+
+
+class Number(Strict, serializers.FloatField):
     """A number, with or without a fraction."""
 
-    default_error_messages = {**Whole.default_error_messages, "invalid": "it is no number."}  # noqa: RUF012  # as above
-
-    def to_internal_value(self, data: Any) -> float:
-        if type(data) not in (int, float):
-            self.fail("invalid")
-        return super().to_internal_value(data)
+    types = (int, float)
+    default_error_messages = {"invalid": "it is no number."}  # noqa: RUF012  # as above
 
 
-class Switch(serializers.BooleanField):
+class Switch(Strict, serializers.BooleanField):
     """True or false."""
 
-    default_error_messages = {**Whole.default_error_messages, "invalid": "it is neither true nor false."}  # noqa: RUF012  # as above
-
-    def to_internal_value(self, data: Any) -> bool:
-        if type(data) is not bool:
-            self.fail("invalid")
-        return bool(data)
+    types = (bool,)
+    default_error_messages = {"invalid": "it is neither true nor false."}  # noqa: RUF012  # as above
 
 
-class Text(serializers.CharField):
+class Text(Strict, serializers.CharField):
     """A text, kept as it came."""
 
+    types = (str,)
     default_error_messages = {  # noqa: RUF012  # as above
-        **Whole.default_error_messages,
         "invalid": "it is no text.",
         "blank": "it is empty.",
         "max_length": "it is longer than {max_length} characters.",
@@ -83,30 +83,52 @@ class Text(serializers.CharField):
     def __init__(self, **options: Any) -> None:
         super().__init__(trim_whitespace=False, **options)
 
-    def to_internal_value(self, data: Any) -> str:
-        if type(data) is not str:
-            self.fail("invalid")
-        return data
+
+class Choice(Strict, serializers.ChoiceField):
+    """One of a few words; `component` is what the schema calls them."""
+
+    types = (str,)
+
+    def __init__(self, component: str, choices: Sequence[str], **options: Any) -> None:
+        self.component = component
+        sentence = f"it is none of {', '.join(choices)}."
+        super().__init__(choices, error_messages={"invalid": sentence, "invalid_choice": sentence}, **options)
 
 
-class Choice(serializers.ChoiceField):
-    """One of a few words."""
+class Word(Strict, serializers.RegexField):
+    """A text of a given pattern."""
 
-    default_error_messages = {**Whole.default_error_messages, "invalid_choice": "it is none of {choices}."}  # noqa: RUF012  # as above
+    types = (str,)
 
-    def to_internal_value(self, data: Any) -> str:
-        if type(data) is not str or data not in self.choices:
-            self.fail("invalid_choice", choices=", ".join(map(str, self.choices)))
-        return data
+    def __init__(self, pattern: str, rule: str, **options: Any) -> None:
+        # Django would search with `$`, which lets a newline follow.
+        whole = re.compile(pattern.removesuffix("$") + r"\Z")
+        super().__init__(
+            whole, error_messages={"invalid": f"{rule}."}, help_text=rule, trim_whitespace=False, **options
+        )
+
+
+class Words(Strict, serializers.ListField):
+    """A list of texts."""
+
+    types = (list,)
+    default_error_messages = {  # noqa: RUF012  # as above
+        "invalid": "it is no list.",
+        "min_length": "it has fewer than {min_length}.",
+        "max_length": "it has more than {max_length}.",
+    }
 
 
 class Time(serializers.DateTimeField):
     """A time in RFC 3339, with its offset."""
 
-    default_error_messages = {**Whole.default_error_messages, "invalid": "it is no RFC 3339 time with an offset."}  # noqa: RUF012  # as above
+    default_error_messages = {  # noqa: RUF012  # as above
+        **Strict.default_error_messages,
+        "invalid": "it is no RFC 3339 time with an offset, such as 2026-01-01T00:00:00Z.",
+    }
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
-            return msgspec.convert(value, ZonedTime)
-        except msgspec.ValidationError:
+            return msgspec.convert(value, messages.Time).astimezone(UTC)
+        except (msgspec.ValidationError, OverflowError):
             self.fail("invalid")

@@ -1,0 +1,67 @@
+"""API keys: made, listed and revoked."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker import keys
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+
+MAX_SCOPES = 100
+
+
+class NewApiKey(Given):
+    """A key to be made."""
+
+    name = Word(keys.NAME, keys.NAME_RULE)
+    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=MAX_SCOPES)
+    expires_at = Time(required=False, allow_null=True, help_text="null or left out: never.")
+
+
+class ApiKey(Shape):
+    """A key without the key itself, which is kept nowhere. `hint`: its last four characters."""
+
+    id = Whole()
+    name = serializers.CharField()
+    hint = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.CharField())
+    created_at = Time()
+    expires_at = Time(allow_null=True)
+
+
+class ApiKeyMade(ApiKey):
+    """A key that was just made."""
+
+    key = serializers.CharField(help_text="`mq_…`; it is not shown again.")
+
+
+class ApiKeyList(Resource):
+    @extend_schema(operation_id="list_api_keys", parameters=[PageQuery], responses=lists.page_of(ApiKey))
+    def get(self, request: Request) -> Response:
+        """API keys by name."""
+        page = self.asked(PageQuery)
+        rows = keys.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        return lists.answer(ApiKey, rows, page["limit"], lambda row: row.name)
+
+    @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
+    def post(self, request: Request) -> Response:
+        """Makes a key and shows it, once."""
+        row, key = keys.make(**self.given(NewApiKey))
+        return Response({**ApiKey(row).data, "key": key}, status=201)
+
+
+class ApiKeyDetail(Resource):
+    @extend_schema(operation_id="get_api_key", responses=ApiKey)
+    def get(self, request: Request, name_or_id: str) -> Response:
+        """A key by its name or id, without the key itself."""
+        return Response(ApiKey(keys.find(name_or_id)).data)
+
+    @extend_schema(operation_id="revoke_api_key", responses={204: None})
+    def delete(self, request: Request, name_or_id: str) -> Response:
+        """Revokes a key: within 5 s every process refuses it."""
+        keys.revoke(name_or_id)
+        return Response(status=204)

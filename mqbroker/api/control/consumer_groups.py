@@ -1,0 +1,114 @@
+"""Consumer groups: made, changed, listed and taken away, with how far each is behind."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delivery import models as delivery
+from delivery import registry
+from delivery.retries import Policy
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Choice, Given, Shape, Switch, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from mqbroker.schema.structs import inlined
+
+STARTS = ("earliest", "latest")
+MAX_RECONSUME_TIMES = 1000
+
+
+@extend_schema_field(inlined(Policy))
+class RetryPolicy(serializers.JSONField):
+    """How long a message that was not acked waits before it comes again. Judged by `delivery.retries`."""
+
+
+class ConsumerGroupSettings(Given):
+    """What is set of a consumer group. What is left out stays as it is, or gets its default when the group is made."""
+
+    start_at = Choice(
+        "StartAt", STARTS, required=False, help_text="Where it begins in queues it has not read. Default: earliest."
+    )
+    ordered = Switch(required=False, help_text="One batch of a queue at a time. Default: false.")
+    max_reconsume_times = Whole(
+        required=False,
+        allow_null=True,
+        min_value=0,
+        max_value=MAX_RECONSUME_TIMES,
+        help_text="Retries before a message is a dead letter; null: the broker's MAX_RECONSUME_TIMES.",
+    )
+    retry_policy = RetryPolicy(required=False, help_text='Default: {"kind": "table"}.')
+    paused = Switch(required=False, help_text="Nothing is handed out. Default: false.")
+
+
+class QueueLag(Shape):
+    """How far a group is behind in a queue: entries that it has not been handed yet."""
+
+    topic = serializers.CharField()
+    queue_id = Whole()
+    next_offset = Whole(help_text="The next offset that it will be handed.")
+    max_offset = Whole(help_text="The next offset to be written.")
+    lag = Whole()
+    moved_at = Time(allow_null=True, help_text="When it last came further; null: it has not read the queue yet.")
+
+
+class ConsumerGroupSummary(Shape):
+    """A consumer group as it is configured."""
+
+    name = serializers.CharField()
+    start_at = Choice("StartAt", STARTS)
+    ordered = Switch()
+    max_reconsume_times = Whole(allow_null=True)
+    retry_policy = RetryPolicy()
+    paused = Switch()
+    created_at = Time()
+
+
+class ConsumerGroup(ConsumerGroupSummary):
+    """A consumer group with its lag in each queue of the topics it reads; its retries have a topic of their own."""
+
+    lag = QueueLag(many=True)
+
+
+def told(group: delivery.ConsumerGroup) -> dict[str, Any]:
+    """A group as `ConsumerGroup` shows it."""
+    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(registry.lag(group), many=True).data}
+
+
+class ConsumerGroupList(Resource):
+    @extend_schema(
+        operation_id="list_consumer_groups", parameters=[PageQuery], responses=lists.page_of(ConsumerGroupSummary)
+    )
+    def get(self, request: Request) -> Response:
+        """Consumer groups by name."""
+        page = self.asked(PageQuery)
+        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        return lists.answer(ConsumerGroupSummary, rows, page["limit"], lambda group: group.name)
+
+
+class ConsumerGroupDetail(Resource):
+    @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)
+    def get(self, request: Request, group: str) -> Response:
+        """A consumer group with its lag."""
+        return Response(told(registry.find(group)))
+
+    @extend_schema(
+        operation_id="put_consumer_group",
+        request=ConsumerGroupSettings,
+        responses={200: ConsumerGroup, 201: ConsumerGroup},
+    )
+    def put(self, request: Request, group: str) -> Response:
+        """Makes a consumer group, or changes what is given of it. Other processes see a change within 2 s."""
+        row, made = registry.put(group, self.given(ConsumerGroupSettings))
+        return Response(told(row), status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_consumer_group", responses={204: None})
+    def delete(self, request: Request, group: str) -> Response:
+        """Takes a consumer group away with its progress, its deliveries in flight and its retries.
+
+        Its dead letters stay readable in their topic. A group that is made later under the same name begins anew.
+        """
+        registry.remove(group)
+        return Response(status=204)

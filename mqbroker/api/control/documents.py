@@ -1,0 +1,46 @@
+"""The API's own documents: the schema, and the page that shows it."""
+
+from functools import cache
+
+import msgspec
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from drf_spectacular.views import SpectacularSwaggerView
+from rest_framework.request import Request
+
+from mqbroker.access import MayLook, is_signed_in
+from mqbroker.api.control.resource import Resource
+
+
+@cache
+def document() -> bytes:
+    """The OpenAPI document. It changes only with the code, and takes half a second to make."""
+    generator = SchemaGenerator()  # type: ignore[no-untyped-call]  # drf-spectacular's has no types
+    return msgspec.json.encode(generator.get_schema(request=None, public=True))  # type: ignore[no-untyped-call]  # as above
+
+
+class Schema(Resource):
+    permission_classes = (MayLook,)
+
+    @extend_schema(operation_id="schema", tags=["schema"], responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> HttpResponse:
+        """The OpenAPI 3.1 document of both planes."""
+        return HttpResponse(document(), content_type="application/json")
+
+
+class Docs(SpectacularSwaggerView):
+    """Swagger UI from the installed package. A browser that is not signed in is sent to the console's login first."""
+
+    permission_classes = (MayLook,)
+    http_method_names = ("get", "head")
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        wants_page = "text/html" in request.headers.get("Accept", "")
+        if wants_page and "Authorization" not in request.headers and not is_signed_in(request):
+            return redirect(f"/console/login/?next={request.path}")
+        response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
+        return response

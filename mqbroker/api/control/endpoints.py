@@ -1,0 +1,173 @@
+"""Endpoints: where the producers of a group are asked about their half messages."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Choice, Given, Number, Shape, Switch, Text, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from transactions import endpoint_registry, registry, trials
+from transactions import models as transactions
+from webhooks.addresses import MAX_URL_CHARACTERS
+
+MAX_BATCH = 1000
+MAX_TIMEOUT_SECONDS = 60
+MAX_CONCURRENCY = 1000
+STATES = ("healthy", "open", "half_open", "disabled")
+
+
+class SecretGiven(Given):
+    """A new secret for an endpoint."""
+
+    secret = Text(
+        required=False,
+        allow_null=True,
+        min_length=1,
+        max_length=200,
+        help_text="`whsec_` and the base64 of 24 to 64 bytes. Made by the broker when it is left out.",
+    )
+
+
+class EndpointSettings(SecretGiven):
+    """What is set of an endpoint. What is left out stays as it is."""
+
+    url = Text(
+        required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
+    )
+    max_batch = Whole(
+        required=False, min_value=1, max_value=MAX_BATCH, help_text="Transactions asked about in one call. Default: 1."
+    )
+    timeout_seconds = Number(
+        required=False, min_value=0.1, max_value=MAX_TIMEOUT_SECONDS, help_text="For the whole call. Default: 5."
+    )
+    concurrency = Whole(
+        required=False, min_value=1, max_value=MAX_CONCURRENCY, help_text="Calls at a time. Default: 16."
+    )
+
+
+class NewEndpoint(EndpointSettings):
+    """An endpoint to be registered. What is left out gets its default."""
+
+    url = Text(min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host.")
+
+
+class Endpoint(Shape):
+    """An endpoint, and how calling it has gone lately."""
+
+    id = Whole()
+    producer_group = serializers.CharField(source="group.name")
+    url = serializers.CharField()
+    max_batch = Whole()
+    timeout_seconds = Number()
+    concurrency = Whole()
+    state = Choice(
+        "EndpointState",
+        STATES,
+        help_text="open: not called before `open_until`; disabled: not called until it is changed.",
+    )
+    failures = Whole(help_text="Failures in a row.")
+    open_until = Time(allow_null=True)
+    last_failure = serializers.CharField(allow_null=True)
+    last_failure_at = Time(allow_null=True)
+    last_success_at = Time(allow_null=True)
+    rotated_at = Time(allow_null=True, help_text="When its secret was last changed.")
+    created_at = Time()
+
+
+class EndpointSet(Endpoint):
+    """An endpoint that was just made or changed."""
+
+    secret = serializers.CharField(
+        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
+    )
+
+
+class Trial(Shape):
+    """What came of asking an endpoint about nothing. `ok`: a check's answer like this one would be understood."""
+
+    ok = Switch()
+    outcome = Choice(
+        "CallOutcome", ("answered", "timeout", "refused", "forbidden_address", "too_large", "tls", "protocol")
+    )
+    status = Whole(allow_null=True)
+    latency_ms = Number()
+    reason = serializers.CharField()
+
+
+def told(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, Any]:
+    """An endpoint, with its secret only for whoever just set it."""
+    fields: dict[str, Any] = (EndpointSet if with_secret else Endpoint)(endpoint).data
+    return fields
+
+
+class EndpointList(Resource):
+    @extend_schema(operation_id="list_endpoints", parameters=[PageQuery], responses=lists.page_of(Endpoint))
+    def get(self, request: Request, group: str) -> Response:
+        """A group's endpoints in the order they were registered."""
+        page = self.asked(PageQuery)
+        after = lists.place(page["cursor"], int) or 0
+        rows = endpoint_registry.page(registry.find(group), after, page["limit"] + 1)
+        return lists.answer(Endpoint, rows, page["limit"], lambda endpoint: endpoint.id)
+
+    @extend_schema(
+        operation_id="register_endpoint", request=NewEndpoint, responses={200: EndpointSet, 201: EndpointSet}
+    )
+    def post(self, request: Request, group: str) -> Response:
+        """Registers an endpoint and shows its secret, once.
+
+        At a URL where the group has one already it changes that one, as PUT does, so that a producer may register at
+        each of its starts. The answer is 200 then; it shows a secret only if the request brought one.
+        """
+        given = self.given(NewEndpoint)
+        endpoint, made = endpoint_registry.register(registry.find(group), given)
+        return Response(
+            told(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
+        )
+
+
+class EndpointDetail(Resource):
+    @extend_schema(operation_id="get_endpoint", responses=Endpoint)
+    def get(self, request: Request, group: str, endpoint_id: int) -> Response:
+        """An endpoint, without its secret."""
+        return Response(told(endpoint_registry.find(registry.find(group), endpoint_id), with_secret=False))
+
+    @extend_schema(operation_id="put_endpoint", request=EndpointSettings, responses=EndpointSet)
+    def put(self, request: Request, group: str, endpoint_id: int) -> Response:
+        """Changes what is given of an endpoint, and makes it healthy again: the way out of `disabled`.
+
+        A secret that is given replaces the one before as `rotate-secret` does; only then the answer shows it.
+        """
+        given = self.given(EndpointSettings)
+        endpoint = endpoint_registry.change(endpoint_registry.find(registry.find(group), endpoint_id), given)
+        return Response(told(endpoint, with_secret=given.get("secret") is not None))
+
+    @extend_schema(operation_id="delete_endpoint", responses={204: None})
+    def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
+        """Takes an endpoint away; half messages that named it are asked about at the group's others."""
+        endpoint_registry.remove(endpoint_registry.find(registry.find(group), endpoint_id))
+        return Response(status=204)
+
+
+class EndpointSecret(Resource):
+    @extend_schema(operation_id="rotate_secret", request=SecretGiven, responses=EndpointSet)
+    def post(self, request: Request, group: str, endpoint_id: int) -> Response:
+        """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
+        given = self.given(SecretGiven)
+        found = endpoint_registry.find(registry.find(group), endpoint_id)
+        endpoint = endpoint_registry.rotate_secret(found, given.get("secret"))
+        return Response(told(endpoint, with_secret=True))
+
+
+class EndpointTrial(Resource):
+    @extend_schema(operation_id="test_endpoint", request=None, responses=Trial)
+    def post(self, request: Request, group: str, endpoint_id: int) -> Response:
+        """Sends a signed check about no transaction and tells what came back. Changes nothing.
+
+        The endpoint gets `{"type": "transaction.check", "producer_group": …, "transactions": []}`.
+        """
+        return Response(Trial(trials.ask(endpoint_registry.find(registry.find(group), endpoint_id))).data)

@@ -1,0 +1,60 @@
+"""What asks after the broker itself: whether it lives, whether it is ready, and its figures for Prometheus."""
+
+from django.http import HttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from prometheus_client import CONTENT_TYPE_LATEST
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker import health, metrics
+from mqbroker.access import MayLook
+from mqbroker.api.control.fields import Shape
+from mqbroker.api.control.resource import Resource
+from store.errors import SystemBusy
+
+
+class Alive(Shape):
+    """The process answers."""
+
+    status = serializers.CharField()
+
+
+class Ready(Alive):
+    """The process can do its work; what the warnings name makes it slower, not wrong."""
+
+    warnings = serializers.ListField(child=serializers.CharField())
+
+
+class Health(Resource):
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(operation_id="healthz", tags=["health"], responses=Alive)
+    def get(self, request: Request) -> Response:
+        """Whether the process is alive. Asks nobody else."""
+        return Response({"status": "alive"})
+
+
+class Readiness(Resource):
+    authentication_classes = ()
+    permission_classes = ()
+
+    @extend_schema(operation_id="readyz", tags=["health"], responses=Ready)
+    def get(self, request: Request) -> Response:
+        """Whether it can do its work: the database answers and has every migration. Else 503 with `reasons`."""
+        reasons = health.reasons_not_ready()
+        if reasons:
+            raise SystemBusy(f"Not ready: {'; '.join(reasons)}.", reasons=reasons)
+        warning = health.redis_warning()
+        return Response({"status": "ready", "warnings": [] if warning is None else [warning]})
+
+
+class Metrics(Resource):
+    permission_classes = (MayLook,)
+
+    @extend_schema(operation_id="metrics", tags=["health"], responses={(200, "text/plain"): OpenApiTypes.STR})
+    def get(self, request: Request) -> HttpResponse:
+        """The broker's figures in Prometheus' text format. Any web process answers for all of them."""
+        return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)

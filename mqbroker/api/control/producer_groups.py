@@ -1,0 +1,96 @@
+"""Producer groups: made, changed, listed and taken away, with what waits in each for its decision."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from transactions import models as transactions
+from transactions import registry, undecided
+
+MAX_UNDECIDED = 1_000_000_000
+
+
+class ProducerGroupSettings(Given):
+    """What is set of a producer group. What is left out stays as it is, or gets its default when the group is made."""
+
+    reject_transaction_message = Switch(required=False, help_text="Refuse its half messages. Default: false.")
+    max_undecided = Whole(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_UNDECIDED,
+        help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
+    )
+    checks_paused = Switch(required=False, help_text="Nobody is asked about its half messages. Default: false.")
+
+
+class ProducerGroupSummary(Shape):
+    """A producer group as it is configured."""
+
+    name = serializers.CharField()
+    reject_transaction_message = Switch()
+    max_undecided = Whole(allow_null=True)
+    checks_paused = Switch()
+    created_at = Time()
+
+
+class ProducerGroup(ProducerGroupSummary):
+    """A producer group with what waits for its decision."""
+
+    pending = Whole(
+        help_text=f"Undecided transactions, counted to {undecided.MAX_COUNTED}; discarded ones are not in it."
+    )
+    oldest_pending_at = Time(allow_null=True)
+
+
+class Pending(Shape):
+    """What `ProducerGroup` adds to its summary."""
+
+    pending = Whole()
+    oldest_pending_at = Time(allow_null=True)
+
+
+def told(group: transactions.ProducerGroup) -> dict[str, Any]:
+    """A group as `ProducerGroup` shows it."""
+    return {**ProducerGroupSummary(group).data, **Pending(undecided.of_group(group.id)).data}
+
+
+class ProducerGroupList(Resource):
+    @extend_schema(
+        operation_id="list_producer_groups", parameters=[PageQuery], responses=lists.page_of(ProducerGroupSummary)
+    )
+    def get(self, request: Request) -> Response:
+        """Producer groups by name."""
+        page = self.asked(PageQuery)
+        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        return lists.answer(ProducerGroupSummary, rows, page["limit"], lambda group: group.name)
+
+
+class ProducerGroupDetail(Resource):
+    @extend_schema(operation_id="get_producer_group", responses=ProducerGroup)
+    def get(self, request: Request, group: str) -> Response:
+        """A producer group with what waits for its decision."""
+        return Response(told(registry.find(group)))
+
+    @extend_schema(
+        operation_id="put_producer_group",
+        request=ProducerGroupSettings,
+        responses={200: ProducerGroup, 201: ProducerGroup},
+    )
+    def put(self, request: Request, group: str) -> Response:
+        """Makes a producer group, or changes what is given of it. Other processes see a change within 2 s."""
+        row, made = registry.put(group, self.given(ProducerGroupSettings))
+        return Response(told(row), status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_producer_group", responses={204: None})
+    def delete(self, request: Request, group: str) -> Response:
+        """Takes a producer group away with its endpoints; refused while it has undecided transactions."""
+        registry.remove(group)
+        return Response(status=204)

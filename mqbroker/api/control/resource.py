@@ -1,0 +1,89 @@
+"""What the views of the control plane share: how a body and a query are read, and which methods there are."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import msgspec
+from django.http import HttpRequest
+from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from mqbroker.api.control.fields import Given
+from mqbroker.schema.control import ControlSchema
+from store.errors import BadRequest, MessageTooLarge
+
+# Configuration is small; only messages are large, and those go to the data plane.
+MAX_BODY_BYTES = 256 * 1024
+
+
+class JsonAlways(BaseContentNegotiation):
+    """Answers in the one form there is, whatever the caller would like to accept, as the data plane does."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        return next(iter(parsers))
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        only = next(iter(renderers))
+        return only, only.media_type
+
+
+class Resource(APIView):
+    """A path of the control plane. `data_plane_methods` are those of the same path that the data plane serves."""
+
+    http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # Django declares it so
+    content_negotiation_class = JsonAlways
+    metadata_class = None
+    schema = ControlSchema()
+    data_plane_methods: Sequence[str] = ()
+
+    @property
+    def allowed_methods(self) -> list[str]:
+        return sorted({*super().allowed_methods, *self.data_plane_methods})
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> NoReturn:
+        raise MethodNotAllowed(
+            str(request.method),
+            f"{request.path} has no method {request.method}: it has {', '.join(self.allowed_methods)}.",
+        )
+
+    def given(self, shape: type[Given]) -> dict[str, Any]:
+        """The request's body as the fields of a shape; no body is an empty object.
+
+        Raises MessageTooLarge, BadRequest when it is no JSON, or what names a field that breaks a rule.
+        """
+        body = self._read()
+        try:
+            data = msgspec.json.decode(body) if body else {}
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+            raise BadRequest(f"The body is no JSON: {problem}.") from problem
+        return judged(shape(data=data))
+
+    def _read(self) -> bytes:
+        announced = self.request.headers.get("Content-Length", "")
+        if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
+            raise MessageTooLarge(f"The request has {int(announced)} bytes, the limit is {MAX_BODY_BYTES}.")
+        # Not `request.data`: that takes a body that came in chunks, without a length, for none.
+        body: bytes = self.request.read(MAX_BODY_BYTES + 1)
+        if len(body) > MAX_BODY_BYTES:
+            raise MessageTooLarge(f"The request has more than {MAX_BODY_BYTES} bytes, the limit.")
+        return body
+
+    def asked(self, shape: type[Given]) -> dict[str, Any]:
+        """The query as the fields of a shape, the last of several of one name.
+
+        Raises what names a parameter that is unknown or breaks a rule.
+        """
+        return judged(shape(data=self.request.query_params.dict()))
+
+
+def judged(shape: Given) -> dict[str, Any]:
+    """What a shape holds, once it obeys every rule."""
+    shape.is_valid(raise_exception=True)
+    fields: dict[str, Any] = shape.validated_data
+    return fields

@@ -1,0 +1,69 @@
+"""Statistics: how much was stored, became visible and was decided, in all and lately."""
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker import statistics
+from mqbroker.access import MayLook
+from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
+from mqbroker.api.control.resource import Resource
+
+
+class Count(Shape):
+    """A number within a stretch of time, and per second of it."""
+
+    count = Whole()
+    per_second = Number()
+
+
+class Totals(Shape):
+    """What the kept segments hold; older ones were dropped by retention."""
+
+    messages = Whole(help_text="Stored, half messages among them.")
+    entries = Whole(help_text="Messages that became visible in a queue; those that wait at a delay level are not yet.")
+    halves = Whole(help_text="Transactions begun.")
+    commits = Whole()
+    rollbacks = Whole()
+    discarded = Whole(help_text="Messages of transactions that were given up by their checks.")
+    checks = Whole(help_text="Checks that were asked.")
+    estimated = Switch(
+        help_text="There were too many decisions to count: halves, commits and rollbacks are told from a sample."
+    )
+
+
+class Window(Shape):
+    """The same of the last so many seconds."""
+
+    seconds = Whole()
+    messages = Count()
+    entries = Count()
+    halves = Count()
+    commits = Count()
+    rollbacks = Count()
+    discarded = Count()
+    checks = Count()
+    estimated = Switch()
+
+
+class Stats(Shape):
+    """What the broker did. Figures are told from offsets and keys, not counted row by row: see the description."""
+
+    at = Time()
+    totals = Totals()
+    last_minute = Window()
+    last_hour = Window()
+
+
+class StatsDetail(Resource):
+    permission_classes = (MayLook,)
+
+    @extend_schema(operation_id="get_stats", responses=Stats)
+    def get(self, request: Request) -> Response:
+        """Totals of what is kept, and the rates of the last minute and hour, at most a second old.
+
+        Messages, entries and discarded ones are differences of offsets at the edges of the time; a write that failed
+        left a gap that counts as a message. Decisions are counted up to 100,000 in a stretch of time, and estimated
+        from 2,000 of them beyond that.
+        """
+        return Response(Stats(statistics.now()).data)

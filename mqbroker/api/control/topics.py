@@ -1,0 +1,111 @@
+"""Topics: made, grown, changed, listed and taken away."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from store import catalog, topics
+from store import models as store
+from transactions import undecided
+
+MAX_RESERVED_HOURS = 10 * 366 * 24
+PERMISSIONS = ("rw", "r", "w")
+
+
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": catalog.MAX_QUEUES})
+class QueueCount(Whole):
+    """A number of queues. The catalog judges it: one that is out of range is as illegal as one that shrinks."""
+
+
+class TopicSettings(Given):
+    """What is set of a topic. What is left out stays as it is, or gets its default when the topic is made."""
+
+    queues = QueueCount(required=False, help_text="Only grows. Default: the broker's DEFAULT_QUEUES.")
+    reserved_hours = Whole(
+        required=False,
+        allow_null=True,
+        min_value=1,
+        max_value=MAX_RESERVED_HOURS,
+        help_text="How long its messages are kept; null: the broker's RESERVED_HOURS.",
+    )
+    permission = Choice(
+        "Permission",
+        PERMISSIONS,
+        required=False,
+        help_text="r: it is read only; w: it takes messages only; rw: both, the default.",
+    )
+
+
+class QueueBounds(Shape):
+    """How far a queue reaches."""
+
+    queue_id = Whole()
+    min_offset = Whole(help_text="The lowest offset that is kept.")
+    max_offset = Whole(help_text="The next offset to be written.")
+    last_stored_at = Time(allow_null=True)
+
+
+class TopicSummary(Shape):
+    """A topic as it is configured. `system`: it is the broker's own, and can be read but not changed."""
+
+    name = serializers.CharField()
+    queues = Whole()
+    reserved_hours = Whole(allow_null=True)
+    permission = Choice("Permission", PERMISSIONS)
+    system = serializers.SerializerMethodField()
+    created_at = Time()
+
+    def get_system(self, topic: store.Topic) -> bool:
+        return topics.is_system(topic.name)
+
+
+class Topic(TopicSummary):
+    """A topic with the bounds of its queues, in the order of their ids."""
+
+    offsets = QueueBounds(many=True)
+
+
+def told(topic: store.Topic) -> dict[str, Any]:
+    """A topic as `Topic` shows it."""
+    return {**TopicSummary(topic).data, "offsets": QueueBounds(catalog.bounds(topic), many=True).data}
+
+
+class TopicList(Resource):
+    @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
+    def get(self, request: Request) -> Response:
+        """Topics by name, the broker's own among them."""
+        page = self.asked(PageQuery)
+        rows = catalog.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        return lists.answer(TopicSummary, rows, page["limit"], lambda topic: topic.name)
+
+
+class TopicDetail(Resource):
+    @extend_schema(operation_id="get_topic", responses=Topic)
+    def get(self, request: Request, topic: str) -> Response:
+        """A topic with the bounds of its queues."""
+        return Response(told(catalog.find(topic)))
+
+    @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
+    def put(self, request: Request, topic: str) -> Response:
+        """Makes a topic, or changes what is given of it. Other processes see a change within 2 s."""
+        row, made = catalog.put(topic, self.given(TopicSettings))
+        return Response(told(row), status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_topic", responses={204: None})
+    def delete(self, request: Request, topic: str) -> Response:
+        """Takes a topic away with all its messages; refused while undecided transactions hold messages of it.
+
+        A topic that is made later under the same name begins at offset 0. What a producer sends in the moment of the
+        deletion, until every process knows of it (2 s), is gone with the topic.
+        """
+        row = catalog.find(topic)
+        undecided.judge_topic(row)
+        catalog.remove(row)
+        return Response(status=204)

@@ -1,0 +1,82 @@
+"""Transactions: listed by state, group, topic and age."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker.api.control import lists
+from mqbroker.api.control.fields import Choice, Shape, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from transactions import listing
+from transactions.listing import Place, Wanted
+
+MAX_AGE_SECONDS = 10 * 366 * 86400
+
+
+class TransactionQuery(PageQuery):
+    """Which transactions are asked for."""
+
+    state = serializers.ChoiceField(
+        listing.STATES, default=None, error_messages={"invalid_choice": f"it is none of {', '.join(listing.STATES)}."}
+    )
+    producer_group = serializers.CharField(default=None, trim_whitespace=False)
+    topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
+    older_than_seconds = serializers.FloatField(
+        default=0, min_value=0, max_value=MAX_AGE_SECONDS, help_text="It was begun at least so long ago."
+    )
+
+
+class TransactionMessage(Shape):
+    """A message of a transaction; its offset is null until it is visible."""
+
+    message_id = serializers.UUIDField()
+    topic = serializers.CharField()
+    queue_id = Whole()
+    queue_offset = Whole(allow_null=True)
+
+
+class TransactionSummary(Shape):
+    """A transaction as it stands; GET /v1/transactions/{transaction_id} tells its history."""
+
+    transaction_id = serializers.UUIDField()
+    producer_group = serializers.CharField()
+    state = Choice("TransactionState", listing.STATES)
+    check_times = Whole()
+    next_check_at = Time(allow_null=True)
+    last_failure = serializers.CharField(allow_null=True)
+    stored_at = Time()
+    decided_at = Time(allow_null=True)
+    decided_by = serializers.CharField(allow_null=True)
+    commit_log_offset = Whole()
+    messages = TransactionMessage(many=True)
+
+
+class TransactionList(Resource):
+    @extend_schema(
+        operation_id="list_transactions",
+        parameters=[TransactionQuery],
+        responses=lists.page_of(TransactionSummary),
+    )
+    def get(self, request: Request) -> Response:
+        """Transactions: first the undecided ones, those begun last first, then the decided ones, the latest first.
+
+        A page may hold fewer than `limit`, even none, while `next` is not null: a filter looks at a bounded number of
+        decisions at a time. Follow `next` until it is null.
+        """
+        asked = self.asked(TransactionQuery)
+        limit = asked.pop("limit")
+        after = lists.place(asked.pop("cursor"), Place)
+        page = listing.page(Wanted(**asked), after, limit)
+        return Response(told(page))
+
+
+def told(page: listing.Page) -> dict[str, Any]:
+    """A page as the schema tells it."""
+    return {
+        "results": TransactionSummary(page.transactions, many=True).data,
+        "next": None if page.after is None else lists.cursor(page.after),
+    }

@@ -1,0 +1,46 @@
+"""Whether this process is alive, and whether it can do its work."""
+
+from functools import cache
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+
+REDIS_PATIENCE_SECONDS = 0.5
+MAX_NAMED = 5
+
+
+def reasons_not_ready() -> list[str]:
+    """Why this process cannot serve now; empty when it can.
+
+    One small query: it asks the database for the migrations it has had, and so whether it answers at all.
+    """
+    try:
+        applied = set(MigrationRecorder.Migration.objects.using("default").values_list("app", "name"))
+    except DatabaseError as problem:
+        return [f"the database does not answer as it should ({type(problem).__name__})"]
+    missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
+    if not missing:
+        return []
+    more = f" and {len(missing) - MAX_NAMED} more" if len(missing) > MAX_NAMED else ""
+    return [f"migrations are not applied: {', '.join(missing[:MAX_NAMED])}{more}; run `manage.py prepare`"]
+
+
+@cache
+def known_migrations() -> frozenset[tuple[str, str]]:
+    """The migrations of this program; they change only with its code."""
+    return frozenset(MigrationLoader(connection=None).disk_migrations or ())
+
+
+def redis_warning() -> str | None:
+    """What is wrong with Redis, or None. Without it checks and delays are late by seconds, and nothing else is."""
+    with redis.Redis.from_url(
+        settings.REDIS_URL, socket_timeout=REDIS_PATIENCE_SECONDS, socket_connect_timeout=REDIS_PATIENCE_SECONDS
+    ) as client:
+        try:
+            client.ping()
+        except redis.RedisError as problem:
+            return f"Redis does not answer ({type(problem).__name__}): checks and delays are late by seconds"
+    return None

@@ -1,0 +1,70 @@
+"""API keys as an operator keeps them: made, listed, found and revoked."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+from django.db.models.functions import Now
+
+from mqbroker.access import digest_of, make_key
+from mqbroker.models import ApiKey
+from store.errors import MessageIllegal, Refusal
+
+# A name stands in a path, and must not be taken for an id.
+NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"
+NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -"
+SCOPE = r"^(manage|(produce|consume):[%|a-zA-Z0-9_*-]{1,127})$"
+SCOPE_RULE = "a scope is manage, produce:<topic pattern> or consume:<group pattern>, where * stands for any text"
+
+
+class KeyNotExist(Refusal):
+    """No API key has this name or id."""
+
+    code = "not_found"
+
+
+def page(after: str, count: int) -> Sequence[ApiKey]:
+    """Keys by name, the first `count` behind the name `after`."""
+    return list(ApiKey.objects.filter(name__gt=after).order_by("name")[:count])
+
+
+def find(name_or_id: str) -> ApiKey:
+    """The key of this name, or of this id.
+
+    Raises KeyNotExist.
+    """
+    found = None
+    if re.fullmatch(NAME, name_or_id):
+        found = ApiKey.objects.filter(name=name_or_id).first()
+    elif re.fullmatch(r"[0-9]{1,18}", name_or_id):
+        found = ApiKey.objects.filter(id=int(name_or_id)).first()
+    if found is None:
+        raise KeyNotExist(f"There is no API key {name_or_id[:100]!r}: GET /v1/api-keys lists them.")
+    return found
+
+
+def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -> tuple[ApiKey, str]:
+    """Makes a key; gives its row, and the key itself, which is kept nowhere.
+
+    Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
+    """
+    key = make_key()
+    try:
+        with transaction.atomic():
+            row = ApiKey.objects.create(
+                name=name, digest=digest_of(key), hint=key[-4:], scopes=list(scopes), expires_at=expires_at
+            )
+            if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
+                raise MessageIllegal("expires_at: it is over already.")
+    except IntegrityError as problem:
+        raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
+    return row, key
+
+
+def revoke(name_or_id: str) -> None:
+    """Takes a key away: every process refuses it within KEY_BELIEVED_SECONDS.
+
+    Raises KeyNotExist.
+    """
+    find(name_or_id).delete()

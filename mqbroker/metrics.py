@@ -1,0 +1,138 @@
+"""The broker's metrics for Prometheus: every name once, with what it means and where it is read.
+
+All of them are read from the database when they are asked for. Counters of a process would have to be summed over the
+web processes behind one port, of which each request reaches one; rows and offsets are the same for all of them, and
+outlive a restart.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from delivery import figures as delivered
+from mqbroker import statistics
+from scheduling import overview
+from store import figures as stored
+from transactions import figures as decided
+
+# The values of the labels, in their order, and the number.
+Sample = tuple[tuple[str, ...], float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric: what Prometheus calls it, what it means, its labels, and what gives its samples now."""
+
+    name: str
+    meaning: str
+    read: Callable[[], Iterable[Sample]]
+    labels: tuple[str, ...] = ()
+    counter: bool = False
+
+    def family(self) -> CounterMetricFamily | GaugeMetricFamily:
+        """The metric with its samples."""
+        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
+        family = kind(self.name, self.meaning, labels=self.labels)
+        for labels, number in self.read():
+            family.add_metric(labels, number)
+        return family
+
+
+def _last_minute() -> Iterator[Sample]:
+    for figure, numbers in statistics.now().last_minute.items():
+        if isinstance(numbers, dict):
+            yield (figure,), numbers["per_second"]
+
+
+METRICS = (
+    Metric(
+        "mqbroker_messages_stored_total",
+        "Messages that the commit log ever took, half messages among them.",
+        lambda: [((), stored.ever_stored())],
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_entries_total",
+        "Entries that ever became visible in a topic; in the schedule topic: that ever waited at a delay level.",
+        lambda: [((topic,), entries) for topic, entries in stored.entries_by_topic().items()],
+        labels=("topic",),
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_operations_total",
+        "What was ever said of transactions: commits, rollbacks, unknowns, discards and resumes.",
+        lambda: [((), decided.ever_decided())],
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_per_second",
+        "Rates of the last minute, as /v1/stats tells them: messages, entries, halves, commits, rollbacks, discarded, "
+        "checks.",
+        _last_minute,
+        labels=("figure",),
+    ),
+    Metric(
+        "mqbroker_half_messages",
+        "Undecided transactions of a producer group; DISCARDED ones wait for an operator.",
+        lambda: [((row.producer_group, row.state), row.halves) for row in decided.waiting()],
+        labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_oldest_half_message_seconds",
+        "Age of the oldest undecided transaction of a producer group. It grows while the producer answers no checks.",
+        lambda: [((row.producer_group, row.state), row.oldest_seconds) for row in decided.waiting()],
+        labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_endpoints",
+        "Endpoints of a producer group; open and disabled ones are not called.",
+        lambda: [((group, state), count) for group, state, count in decided.endpoints()],
+        labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_consumer_lag",
+        "Entries of a topic that a consumer group was not handed yet.",
+        lambda: [((group, topic), lag) for group, topic, lag in delivered.lags()],
+        labels=("consumer_group", "topic"),
+    ),
+    Metric(
+        "mqbroker_deliveries_in_flight",
+        "Deliveries of a consumer group that are neither acked nor over.",
+        lambda: [((group,), count) for group, count in delivered.in_flight().items()],
+        labels=("consumer_group",),
+    ),
+    Metric(
+        "mqbroker_delay_backlog",
+        "Messages that wait at a delay level.",
+        lambda: [((str(row.level),), row.backlog) for row in overview.backlogs()],
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_timers",
+        "Messages that wait for a time of their own, counted to a million.",
+        lambda: [((), overview.timers())],
+    ),
+    Metric(
+        "mqbroker_segments",
+        "Segments of the log; the ready one is what the next roll opens.",
+        lambda: [((state,), count) for state, count in stored.segments().items()],
+        labels=("state",),
+    ),
+)
+
+
+class Reading(Collector):
+    """Reads every metric when it is asked."""
+
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        return (metric.family() for metric in METRICS)
+
+
+def exposition() -> bytes:
+    """All metrics now, in Prometheus' text format."""
+    registry = CollectorRegistry()
+    registry.register(Reading())
+    return generate_latest(registry)

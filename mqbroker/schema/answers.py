@@ -1,0 +1,201 @@
+"""What the data plane answers, for the schema only: its views give plain dictionaries, which cost less."""
+
+import uuid
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from store.messages import Time
+
+Code = Annotated[str, Meta(description="A stable word for what happened.")]
+
+
+class Problem(msgspec.Struct):
+    """An error (RFC 9457). `detail` names the thing, its state and the way out."""
+
+    type: str
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    detail: str
+    code: Code
+
+
+class Sent(msgspec.Struct):
+    """A stored message and where it became visible. `queue_offset` is null while it is delayed."""
+
+    message_id: uuid.UUID
+    topic: str
+    queue_id: int
+    queue_offset: int | None
+    commit_log_offset: int
+    send_status: Literal["SEND_OK"]
+    stored_at: Time
+    deliver_at: Time | UnsetType = UNSET
+    recall_handle: str | UnsetType = UNSET
+    duplicate: bool | UnsetType = UNSET
+
+
+class SentBatch(msgspec.Struct):
+    """One result per message, in order."""
+
+    results: list[Sent]
+
+
+class Recalled(msgspec.Struct):
+    """A delayed message that will not become visible any more."""
+
+    message_id: uuid.UUID
+
+
+class Begun(msgspec.Struct):
+    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands."""
+
+    transaction_id: uuid.UUID
+    message_id: uuid.UUID
+    message_ids: list[uuid.UUID]
+    commit_log_offset: int
+    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
+    next_check_at: Time | None
+    duplicate: bool | UnsetType = UNSET
+
+
+class EndedMessage(msgspec.Struct):
+    """A message of an ended transaction; its offset is null when it was rolled back, or is still delayed."""
+
+    message_id: uuid.UUID
+    queue_id: int
+    queue_offset: int | None
+
+
+class Ended(msgspec.Struct):
+    """How a transaction stands after an end."""
+
+    transaction_id: uuid.UUID
+    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK"]
+    messages: list[EndedMessage]
+
+
+class TransactionEvent(msgspec.Struct):
+    """prepared, check, end, discard or resume; which other fields are there depends on it."""
+
+    event: str
+    at: Time
+
+
+class TransactionPart(EndedMessage):
+    """A message of a transaction, with its topic."""
+
+    topic: str
+
+
+class TransactionHistory(msgspec.Struct):
+    """A transaction with everything that happened to it, in the order of time."""
+
+    transaction_id: uuid.UUID
+    producer_group: str
+    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
+    check_times: int
+    next_check_at: Time | None
+    last_failure: str | None
+    commit_log_offset: int
+    messages: list[TransactionPart]
+    history: list[TransactionEvent]
+
+
+class Awaited(msgspec.Struct):
+    """A pending transaction whose next check was set anew."""
+
+    transaction_id: uuid.UUID
+    state: Literal["PREPARED"]
+    check_times: int
+    next_check_at: Time
+
+
+class StoredMessage(msgspec.Struct):
+    """A message as it is given out: the fields that were set, the body in the form it was sent in."""
+
+    message_id: uuid.UUID
+    topic: str
+    born_at: Time
+    stored_at: Time
+    commit_log_offset: int
+    body: str | UnsetType = UNSET
+    body_base64: str | UnsetType = UNSET
+    tags: str | UnsetType = UNSET
+    keys: list[str] | UnsetType = UNSET
+    properties: dict[str, str] | UnsetType = UNSET
+    sharding_key: str | UnsetType = UNSET
+    transaction_id: uuid.UUID | UnsetType = UNSET
+    traceparent: str | UnsetType = UNSET
+    reconsume_times: int | UnsetType = UNSET
+
+
+class Entry(msgspec.Struct):
+    """A message at its place in a queue."""
+
+    message: StoredMessage
+    queue_id: int
+    queue_offset: int
+
+
+class Delivery(Entry):
+    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over."""
+
+    delivery_attempt: int
+    receipt_handle: str
+
+
+class Received(msgspec.Struct):
+    """What a consumer was handed."""
+
+    messages: list[Delivery]
+
+
+class Pulled(msgspec.Struct):
+    """A stretch of a queue with the queue's bounds; `max_offset` is the next to be written."""
+
+    messages: list[Entry]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+
+class ReceiptResult(msgspec.Struct):
+    """What became of one receipt: status 200, or the problem that met it."""
+
+    receipt_handle: str
+    status: int
+    code: Code | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+
+
+class ReceiptResults(msgspec.Struct):
+    """One result per receipt handle, in order."""
+
+    results: list[ReceiptResult]
+
+
+class AskedTransaction(StoredMessage, kw_only=True):
+    """A half message that its producer is asked about; `messages` when its transaction has several."""
+
+    check_times: int
+    messages: list[StoredMessage] | UnsetType = UNSET
+
+
+class AskedTransactions(msgspec.Struct):
+    """The transactions whose check is due. Answer each with its end and `from_transaction_check: true`."""
+
+    transactions: list[AskedTransaction]
+
+
+class BulkResult(msgspec.Struct):
+    """That call's status, with that call's answer or problem."""
+
+    status: int
+
+
+class BulkResults(msgspec.Struct):
+    """One result per operation, in order."""
+
+    results: list[BulkResult]

@@ -1,0 +1,143 @@
+"""The calls of the data plane: what each does, what it takes and what it answers. The routes say where each one is."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from delivery.pulls import DEFAULT_MESSAGES, MAX_MESSAGES
+from delivery.receives import Receive
+from mqbroker.api import consumers, operators, producers
+from mqbroker.api.lean import View
+from mqbroker.schema import answers
+from scheduling.batches import SendBatch
+from store.messages import Message
+from transactions.ends import EndTransaction
+from transactions.halves import BeginTransaction
+from transactions.polls import ReceiveChecks
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the data plane: its answers by status, and the statuses of refusals that not every call has."""
+
+    summary: str
+    answers: dict[int, Any]
+    given: Any = None
+    may_be_empty: bool = False
+    problems: tuple[int, ...] = ()
+    query: dict[str, dict[str, Any]] = field(default_factory=dict)
+    description: str = ""
+
+
+class Operations:
+    """Stands for the body of a bulk: its operations are read one by one, each judged on its own."""
+
+
+CALLS: dict[View, Call] = {
+    producers.send: Call(
+        "Send a message",
+        given=Message,
+        answers={201: answers.Sent, 200: answers.Sent},
+        problems=(404, 409, 413),
+        description="201 when it was stored now; 200 and `duplicate` when the same `message_id` was stored before.",
+    ),
+    producers.send_batch: Call(
+        "Send a batch",
+        given=SendBatch,
+        answers={201: answers.SentBatch, 200: answers.SentBatch},
+        problems=(404, 409, 413),
+        description="One topic, one queue, consecutive offsets, all or nothing.",
+    ),
+    producers.recall: Call(
+        "Recall a delayed message",
+        given=producers.RecallMessage,
+        answers={200: answers.Recalled},
+        problems=(409,),
+        description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`.",
+    ),
+    producers.begin: Call(
+        "Begin a transaction",
+        given=BeginTransaction,
+        answers={201: answers.Begun, 200: answers.Begun},
+        problems=(404, 409, 413, 429),
+        description="Stores half messages: durable, and seen by nobody until the transaction is committed. One message "
+        "at the top, or several in `messages` that are decided together.",
+    ),
+    producers.end: Call(
+        "End a transaction",
+        given=EndTransaction,
+        answers={200: answers.Ended, 202: answers.Ended},
+        problems=(404, 409),
+        description="The first decision wins; the same again is answered the same, the opposite is 409. UNKNOWN: 202, "
+        "it changes nothing but the history.",
+    ),
+    producers.transaction: Call(
+        "Get a transaction with its history", answers={200: answers.TransactionHistory}, problems=(404,)
+    ),
+    producers.receive_checks: Call(
+        "Receive the checks that are due",
+        given=ReceiveChecks,
+        may_be_empty=True,
+        answers={200: answers.AskedTransactions},
+        problems=(404,),
+        description="For producers that cannot be called. Handing a transaction out is a check asked.",
+    ),
+    producers.bulk: Call(
+        "Make many calls at once",
+        given=Operations,
+        answers={200: answers.BulkResults},
+        problems=(413,),
+        description="Each operation has the fields of its call. They are judged one by one and answered in order.",
+    ),
+    operators.check_now: Call(
+        "Ask about a transaction now", answers={202: answers.Awaited}, problems=(404,), may_be_empty=True
+    ),
+    operators.resume: Call(
+        "Resume a discarded transaction",
+        given=operators.Resume,
+        may_be_empty=True,
+        answers={200: answers.Awaited},
+        problems=(404,),
+        description="Its checks start again at 0.",
+    ),
+    operators.resolve: Call(
+        "Resolve a discarded transaction",
+        given=operators.Resolve,
+        answers={200: answers.Ended},
+        problems=(404, 409),
+    ),
+    consumers.receive: Call(
+        "Receive messages",
+        given=Receive,
+        answers={200: answers.Received},
+        problems=(404,),
+        description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
+        "acked by then.",
+    ),
+    consumers.ack: Call(
+        "Ack deliveries", given=consumers.AckDeliveries, answers={200: answers.ReceiptResults}, problems=(404,)
+    ),
+    consumers.nack: Call(
+        "Give deliveries back",
+        given=consumers.NackDeliveries,
+        answers={200: answers.ReceiptResults},
+        problems=(404,),
+        description="The next attempt comes after the group's retry delay, or after `delay_seconds`.",
+    ),
+    consumers.extend: Call(
+        "Extend the time of deliveries",
+        given=consumers.ExtendDeliveries,
+        answers={200: answers.ReceiptResults},
+        problems=(404,),
+    ),
+    consumers.pull: Call(
+        "Read a queue by offset",
+        answers={200: answers.Pulled},
+        problems=(404, 416),
+        query={
+            "offset": {"type": "integer", "minimum": 0, "default": 0},
+            "max": {"type": "integer", "minimum": 1, "maximum": MAX_MESSAGES, "default": DEFAULT_MESSAGES},
+            "wait_seconds": {"type": "integer", "minimum": 0, "default": 0},
+        },
+        description="Keeps nothing about the reader: for replay, broadcast and streams.",
+    ),
+}

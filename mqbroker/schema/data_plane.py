@@ -1,0 +1,110 @@
+"""Adds the data plane to drf-spectacular's document: its paths from the routes, its schemas from msgspec."""
+
+import re
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.urls import URLPattern
+
+from mqbroker.api.bulks import MAX_OPERATIONS, Operation
+from mqbroker.api.lean import View
+from mqbroker.api.routes import routes
+from mqbroker.schema.answers import Problem
+from mqbroker.schema.calls import CALLS, Call, Operations
+from mqbroker.schema.rules import narrow
+
+REF = "#/components/schemas/{name}"
+PROBLEM = {"$ref": "#/components/responses/Problem"}
+# What every call may be refused with, beside its own.
+COMMON_PROBLEMS = (400, 401, 403, 422, 503)
+PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+Document = dict[str, Any]
+
+SECURITY: list[Document] = [{"bearer": []}]
+
+
+def add_data_plane(result: Document, generator: Any, request: Any, public: bool) -> Document:
+    """A postprocessing hook of drf-spectacular: the whole document, with both planes' errors as Problem."""
+    structs = [type_ for call in CALLS.values() for type_ in (call.given, *call.answers.values()) if type_ is not None]
+    types = [Operation if type_ is Operations else type_ for type_ in (*structs, Problem)]
+    refs, schemas = msgspec.json.schema_components(types, ref_template=REF)
+    ref_of = dict(zip(types, refs, strict=True))
+    components = result.setdefault("components", {})
+    components.setdefault("schemas", {}).update(narrow(schemas, settings))
+    components["responses"] = {"Problem": _problem(ref_of[Problem])}
+    for route in routes:
+        for method, view in route.callback.views.items():  # type: ignore[attr-defined]  # ours: see `by_method`
+            path = "/" + PARAMETER.sub(r"{\2}", str(route.pattern))
+            result["paths"].setdefault(path, {})[method.lower()] = _operation(route, view, ref_of)
+    for path in result["paths"].values():
+        for operation in path.values():
+            _add_problems(operation)
+    result["paths"] = dict(sorted(result["paths"].items()))
+    return result
+
+
+def _operation(route: URLPattern, view: View, ref_of: dict[Any, Document]) -> Document:
+    call = CALLS.get(view) or Call(summary=str(view.__doc__), answers={200: None})
+    operation: Document = {
+        "operationId": view.__name__,
+        "summary": call.summary,
+        "description": call.description,
+        "tags": [str(route.pattern).split("/")[1]],
+        "security": SECURITY,
+        "parameters": [*_path_parameters(route), *_query_parameters(call)],
+        "responses": {str(status): _answer(ref_of.get(shape)) for status, shape in call.answers.items()},
+    }
+    if call.given is not None:
+        operation["requestBody"] = _json(_given(call, ref_of)) | {"required": not call.may_be_empty}
+    for status in call.problems:
+        operation["responses"][str(status)] = PROBLEM
+    return operation
+
+
+def _given(call: Call, ref_of: dict[Any, Document]) -> Document:
+    if call.given is not Operations:
+        return ref_of[call.given]
+    operations = {"type": "array", "items": ref_of[Operation], "minItems": 1, "maxItems": MAX_OPERATIONS}
+    return {
+        "type": "object",
+        "properties": {"operations": operations},
+        "required": ["operations"],
+        "additionalProperties": False,
+    }
+
+
+def _path_parameters(route: URLPattern) -> list[Document]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "integer", "minimum": 0} if converter == "int" else {"type": "string"},
+        }
+        for converter, name in PARAMETER.findall(str(route.pattern))
+    ]
+
+
+def _query_parameters(call: Call) -> list[Document]:
+    return [{"name": name, "in": "query", "schema": schema} for name, schema in call.query.items()]
+
+
+def _answer(ref: Document | None) -> Document:
+    return {"description": "Done."} if ref is None else {"description": "Done.", **_json(ref)}
+
+
+def _json(schema: Document) -> Document:
+    return {"content": {"application/json": {"schema": schema}}}
+
+
+def _problem(ref: Document) -> Document:
+    return {"description": "Refused: `detail` says why.", "content": {"application/problem+json": {"schema": ref}}}
+
+
+def _add_problems(operation: Document) -> None:
+    """Errors look the same everywhere; `default` stands for those that no call expects."""
+    for status in COMMON_PROBLEMS if operation.get("security") else ():
+        operation["responses"].setdefault(str(status), PROBLEM)
+    operation["responses"]["default"] = PROBLEM
+    operation["responses"] = dict(sorted(operation["responses"].items()))

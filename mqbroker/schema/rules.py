@@ -1,0 +1,71 @@
+"""The rules that the data plane's structs do not hold themselves, because judging a message by hand is faster."""
+
+from typing import Any
+
+from delivery.receipts import MAX_HANDLES
+from store.messages import MAX_PROPERTIES, MAX_SHARDING_KEY
+from transactions.polls import MAX_TRANSACTIONS
+
+NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}
+
+
+def rules(settings: Any) -> dict[str, dict[str, Any]]:
+    """By the name of a field: what is true of its value wherever a request has it."""
+    return {
+        "topic": NAME,
+        "producer_group": NAME,
+        "group": NAME,
+        "tags": {"type": "string", "minLength": 1},
+        "keys": {"type": "array", "items": {"type": "string", "minLength": 1}},
+        "properties": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "maxProperties": MAX_PROPERTIES,
+        },
+        "sharding_key": {"type": "string", "minLength": 1, "maxLength": MAX_SHARDING_KEY},
+        "body": {"type": "string", "minLength": 1},
+        "body_base64": {"type": "string", "minLength": 1, "contentEncoding": "base64"},
+        "queue_id": {"type": "integer", "minimum": 0},
+        "delay_level": {"type": "integer", "minimum": 0},
+        "delay_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_TIMER_DELAY_SECONDS},
+        "check_immunity_seconds": {"type": "number", "maximum": settings.RESERVED_HOURS * 3600},
+        "max_messages": {"type": "integer", "minimum": 1, "maximum": settings.MAX_RECEIVE_MESSAGES},
+        "max_transactions": {"type": "integer", "minimum": 1, "maximum": MAX_TRANSACTIONS},
+        "invisible_seconds": {
+            "type": "number",
+            "minimum": settings.MIN_INVISIBLE_SECONDS,
+            "maximum": settings.MAX_INVISIBLE_SECONDS,
+        },
+        "wait_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_WAIT_SECONDS},
+        "receipt_handles": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_HANDLES},
+        "messages": {"minItems": 1},
+    }
+
+
+# A message is refused without these, although its struct has defaults for them.
+REQUIRED = {"Message": ["topic"], "SendOperation": ["topic"]}
+ONE_BODY = {"oneOf": [{"required": ["body"]}, {"required": ["body_base64"]}]}
+
+
+def narrow(schemas: dict[str, Any], settings: Any) -> dict[str, Any]:
+    """The components of msgspec, requests among them narrowed by the rules."""
+    known = rules(settings)
+    return {name: _narrowed(name, schema, known) for name, schema in schemas.items()}
+
+
+def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    # Only requests forbid what they do not know.
+    if schema.get("additionalProperties") is not False:
+        return schema
+    properties = {field: _field(inner, known.get(field, {})) for field, inner in schema["properties"].items()}
+    required = [*schema.get("required", []), *REQUIRED.get(name, [])]
+    narrowed = {**schema, "properties": properties, **({"required": required} if required else {})}
+    return narrowed | ONE_BODY if name in REQUIRED else narrowed
+
+
+def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
+    """The rule goes to the branch that is no null."""
+    if "anyOf" not in schema:
+        return {**schema, **rule}
+    branches = [branch if branch == {"type": "null"} else {**branch, **rule} for branch in schema["anyOf"]]
+    return {**schema, "anyOf": branches}
