@@ -6,8 +6,9 @@ import sys
 
 from mqbroker.cli import options
 from mqbroker.cli.settings import refuse_bad_settings
-from mqbroker.embedded.broker import Access, Broker
+from mqbroker.embedded.broker import Broker
 from mqbroker.embedded.interrupts import Interrupted, Interrupts
+from mqbroker.embedded.preparation import Access
 
 
 def main(words: list[str]) -> int:

@@ -1,18 +1,16 @@
 """The whole broker on one data folder: servers, web, worker, beat, and the demonstration beside them."""
 
 import http.client
-import json
 import os
-import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from mqbroker.embedded import commands, environment, launch
+from mqbroker.embedded import commands, environment, preparation
 from mqbroker.embedded.child import Child
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.errors import PortTaken, ServerFailed
 from mqbroker.embedded.folder import DataFolder, why_taken
 from mqbroker.embedded.interrupts import Interrupts
+from mqbroker.embedded.preparation import Access, Memory
 from mqbroker.embedded.servers import Servers
 from mqbroker.embedded.supervisor import Supervisor
 
@@ -21,15 +19,6 @@ DEATHS_AT_START = 3
 # Callers go first, then who serves and works for them, then what those need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
 APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "scheduling", "webhooks", "store")
-
-
-@dataclass(frozen=True)
-class Access:
-    """How to get in. What an earlier start made or was given is None: it was shown or known then."""
-
-    api_key: str | None
-    console_user: str | None
-    console_password: str | None
 
 
 class Broker:
@@ -59,18 +48,32 @@ class Broker:
         self._servers.start()
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
-        access = self._prepare(api_key)
+        access = self._prepare_and_serve(api_key, reload)
+        # Only now: on few cores they would make everybody wait for the first request.
+        self._work(reload)
+        self.folder.keep_port("web", self.port)
+        return access
+
+    def _prepare_and_serve(self, api_key: str | None, reload: bool) -> Access:
         web = self._child("web", commands.web(self.port, self.processes, reload))
+        access = Access()
+        memory = self._memory()
+        is_prepared = memory is not None and memory.is_up_to_date()
+        if not is_prepared:
+            access = self._prepare(api_key)
+        self.supervisor.watch(web, WEB)
+        if is_prepared and api_key:
+            access = self._prepare(api_key)
+        self.interrupts.hold()
+        self._wait_until_ready(web)
+        return access
+
+    def _work(self, reload: bool) -> None:
         worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
         if reload:
             worker, beat = (commands.watched(command, [ROOT / app for app in APPS]) for command in (worker, beat))
-        self.supervisor.watch(web, WEB)
         self.supervisor.watch(self._child("worker", worker), WORKERS)
         self.supervisor.watch(self._child("beat", beat), WORKERS)
-        self.interrupts.hold()
-        self._wait_until_ready(web)
-        self.folder.keep_port("web", self.port)
-        return access
 
     def demonstrate(self) -> None:
         """Lets the order and the coupon service of the examples run beside the broker for ever."""
@@ -100,26 +103,18 @@ class Broker:
         return Child(name, command, self.environment(), self.folder.log(name), ROOT)
 
     def _prepare(self, api_key: str | None) -> Access:
-        """Migrates, makes what is missing of key and console user, and keeps the key for the demonstration."""
-        words = commands.manage("prepare", *(["--api-key", api_key] if api_key else []))
-        log = self.folder.log("prepare")
-        with log.open("w") as opened:
-            done = subprocess.run(
-                launch.command("stay", 9, *words),
-                env=self.environment(),
-                cwd=ROOT,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=opened,
-                text=True,
-            )
-        if done.returncode != 0:
-            reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
-            raise ServerFailed("The database's preparation", reason, log)
-        access = Access(**json.loads(done.stdout.splitlines()[-1]))
+        """Keeps the key for the demonstration and for whoever tries the broker."""
+        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key)
         if access.api_key:
             self.folder.keep_secret("api-key", access.api_key)
+        if memory := self._memory():
+            memory.keep()
         return access
+
+    def _memory(self) -> Memory | None:
+        """None for an external database, which others may change."""
+        private = self._servers and self._servers.postgres
+        return Memory(private.data) if private else None
 
     def _wait_until_ready(self, web: Child) -> None:
         def settled() -> bool:
@@ -128,6 +123,8 @@ class Broker:
         self.supervisor.run(settled, pause_seconds=0.05, at_most_seconds=READY_SECONDS)
         if not self.interrupts.count and not self.is_ready():
             self.say(f"The last lines of the web process:\n{web.last_lines()}")
+            if memory := self._memory():
+                memory.forget()  # the next start looks at the database itself
             raise ServerFailed("The web process", f"/readyz does not answer 200, {web.exit_status}", web.log)
 
     def is_ready(self) -> bool:

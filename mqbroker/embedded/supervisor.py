@@ -15,6 +15,8 @@ FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
 # A child that has lived so long was well: its next death is a new story.
 WELL_AFTER_SECONDS = 30
+# After a second Ctrl-C: still time for PostgreSQL to flush what it usually has.
+IMPATIENT_SECONDS = 0.5
 # Nothing else needs a look without an event.
 LOG_PAUSE_SECONDS = 60
 
@@ -68,7 +70,7 @@ class Supervisor:
         return next(watched.deaths for watched in self._watched if watched.child is child)
 
     def stop(self) -> None:
-        """Ends all children, stage by stage; a signal more than the first one shortens their time to none."""
+        """Ends all children, stage by stage; a signal more than the first one shortens their time."""
         for stage in sorted({watched.stage for watched in self._watched}):
             children = [watched.child for watched in self._watched if watched.stage == stage]
             for child in children:
@@ -80,7 +82,8 @@ class Supervisor:
         began = time.monotonic()
         while running := [child for child in children if child.is_running()]:
             for child in running:
-                if time.monotonic() - began > child.stop_seconds or self.interrupts.count > 1:
+                limit = IMPATIENT_SECONDS if self.interrupts.count > 1 else child.stop_seconds
+                if time.monotonic() - began > limit:
                     child.kill()
             self.interrupts.wait(0.1)
 
