@@ -78,7 +78,8 @@ async def find(name: str) -> GroupFacts | None:
     """The group of this name, or None."""
 
     async def look_up() -> GroupFacts | None:
-        rows = await database.read(FIND_CONSUMER_GROUP, {"name": name})
+        # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
+        rows = await database.read(FIND_CONSUMER_GROUP, {"name": name}) if NAME.fullmatch(name) else ()
         return GroupFacts(*rows[0]) if rows else None
 
     return await _by_name.get(name, look_up)

@@ -47,6 +47,8 @@ class Receipt(models.Model):
     received ──ack──▶ done (deleted)
         └──nack, or its time over──▶ a retry in %RETRY%<group> after its delay, or a dead letter (deleted likewise)
 
+    In an ordered group a message that fails is held in its place instead, and what follows it with the same sharding
+    key is parked behind it; `expires_at` is then when it may be delivered again.
     The handle a consumer holds names the row and its nonce: whoever holds an older one is refused.
     """
 
@@ -64,11 +66,18 @@ class Receipt(models.Model):
     reconsume_times = models.SmallIntegerField()
     # The topic the consumer asked for: a retried message lies in the retry topic, and goes back there.
     origin_topic_id = models.IntegerField()
+    state = models.TextField()
+    sharding_key = models.TextField(null=True)
 
     class Meta:
         db_table = "receipt"
-        # The expiry takes what is over, the longest over first.
-        indexes = (models.Index(fields=("expires_at",), name="receipt_expiry"),)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=("flight", "held", "parked")), name="receipt_state_known"
+            ),
+        )
+        # The expiry takes what is over, the longest over first; what is held or parked waits for its consumers.
+        indexes = (models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),)
 
 
 class Redrive(models.Model):

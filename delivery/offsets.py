@@ -1,5 +1,6 @@
 """Offsets: where a consumer group stands in a topic, and its reset to another place."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ import msgspec
 
 from delivery import groups, pulls
 from delivery.groups import GroupFacts
-from delivery.receives import Position
+from delivery.takes import Position
 from store import groupcommit, readers, topics, wakeups
 from store.database import Row
 from store.errors import MessageIllegal, QueueIllegal, Refusal
@@ -66,7 +67,7 @@ async def reset(group_name: str, request: ResetOffsets) -> dict[str, Any]:
     look = Look(group, topic, queue_ids, _target(request.to), request.dry_run)
     moves: list[dict[str, int]] = await groupcommit.submit(LOOKS, look)
     if not request.dry_run:
-        wakeups.wakeups.wake(topic.id, len(moves))
+        wakeups.tell(Counter({topic.id: len(moves)}))
     return {
         "group": group.name,
         "topic": topic.name,

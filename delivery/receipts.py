@@ -2,16 +2,17 @@
 
 import base64
 import struct
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from delivery import groups, redeliveries
+from delivery import groups, ordered, redeliveries
 from delivery.errors import ReceiptExpired
 from scheduling.publish import publish
-from store import groupcommit
+from store import groupcommit, wakeups
 from store.database import Row
 from store.errors import MessageIllegal, Refusal
 from store.groupcommit import Batch, Kind, Pending
@@ -19,6 +20,7 @@ from store.statements import Statement
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts")
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts")
+LOCK_RECEIPTS = Statement(__file__, "lock_receipts")
 TAKE_RECEIPTS = Statement(__file__, "take_receipts")
 MAX_HANDLES = 1000
 PACKED = struct.Struct(">IIIqq")
@@ -102,7 +104,12 @@ async def _settle(kind: Kind[Held], group_name: str, given: list[str], **wishes:
         raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
     unpacked = [held if (held := unpack(one)) and held.group_id == group.id else None for one in given]
     handles = [held for held in unpacked if held is not None]
+    if kind is NACKS and group.ordered:
+        kind = HOLDS
     settled: set[Handle] = await groupcommit.submit(kind, Held(handles, **wishes), urgent=True) if handles else set()
+    if group.ordered:
+        # Its queue is free for the next batch.
+        wakeups.tell(Counter(held.topic_id for held in settled))
     return [None if held in settled else expired(one) for one, held in zip(given, unpacked, strict=True)]
 
 
@@ -145,6 +152,18 @@ class Nacks(Kind[Held]):
             one.outcome = rows.keys() & set(one.request.handles)
 
 
+class Holds(Kind[Held]):
+    """Nacks of ordered groups: each message stays in its place until its retry, or becomes a dead letter."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
+        wishes = {held: one.request.delay_seconds for one in pending for held in one.request.handles}
+        rows = {_handle_of(row): row for row in await batch.read(LOCK_RECEIPTS, _columns(wishes))}
+        for held, row in rows.items():
+            await ordered.hold(batch, row, wishes[held])
+        for one in pending:
+            one.outcome = rows.keys() & set(one.request.handles)
+
+
 class Extensions(Kind[Held]):
     """Each extension is one update: they are rare."""
 
@@ -156,4 +175,5 @@ class Extensions(Kind[Held]):
 
 ACKS = Acks()
 NACKS = Nacks()
+HOLDS = Holds()
 EXTENSIONS = Extensions()

@@ -9,7 +9,7 @@ from delivery import groups, retries
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from store import catalog, lags, topics
 from store.database import Row
-from store.errors import GroupNotExist
+from store.errors import GroupNotExist, MessageIllegal
 
 
 def page(after: str, count: int) -> Sequence[ConsumerGroup]:
@@ -42,12 +42,20 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ConsumerGroup, bool]:
     with transaction.atomic():
         new = {"retry_policy": retries.parse({"kind": "table"}), **changes}
         group, made = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
+        if not made and changes.get("ordered", group.ordered) != group.ordered:
+            _judge_settled(group)
         if not made:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
     groups.forget(name)
     return group, made
+
+
+def _judge_settled(group: ConsumerGroup) -> None:
+    """Raises MessageIllegal while messages are held in their order: the other way of delivery would not find them."""
+    if Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
+        raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
 
 
 def lag(group: ConsumerGroup) -> Sequence[Row]:

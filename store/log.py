@@ -15,6 +15,7 @@ APPENDERS_LOCK = 0x6D71_6C6F_6700
 APPEND_MESSAGES = Statement(__file__, "append_messages")
 FIND_MESSAGES = Statement(__file__, "find_messages")
 JOIN_WRITERS = Statement(__file__, "join_writers")
+READ_MESSAGES = Statement(__file__, "read_messages")
 OPEN_SEGMENT = Statement(__file__, "open_segment")
 
 
@@ -81,3 +82,8 @@ async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict
     """The stored messages among these ids, each with its first entry."""
     rows = await database.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
     return {row.message_id: row for row in rows}
+
+
+def places(pairs: Sequence[tuple[int, int]]) -> dict[str, object]:
+    """The parameters of READ_MESSAGES for (segment, log offset) pairs."""
+    return {"segment_id": [segment for segment, _ in pairs], "log_offset": [offset for _, offset in pairs]}

@@ -74,7 +74,10 @@ class Wakeups:
 
     def visible(self, entries: Iterable[Entry]) -> None:
         """Tells of entries that were just committed."""
-        topics = Counter(entry.topic_id for entry in entries)
+        self.tell(Counter(entry.topic_id for entry in entries))
+
+    def tell(self, topics: Counter[int]) -> None:
+        """Tells of so many messages per topic that may be received now."""
         for topic_id, messages in topics.items():
             self.wake(topic_id, messages)
         self._unsent.update(topics)
@@ -124,5 +127,6 @@ class Wakeups:
 
 wakeups = Wakeups()
 visible = wakeups.visible
+tell = wakeups.tell
 wait = wakeups.wait
 listen = wakeups.listen

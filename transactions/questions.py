@@ -6,11 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from store import database, messages, topics
+from store import database, log, messages, topics
 from store.database import Row
-from store.statements import Statement
-
-READ_MESSAGES_OF_HALVES = Statement(__file__, "read_messages_of_halves")
 
 MAX_KEPT_ANSWER = 200
 
@@ -31,13 +28,8 @@ class Results(msgspec.Struct):
 
 async def transactions(halves: Sequence[Row]) -> dict[uuid.UUID, dict[str, Any]]:
     """What a producer is told of each transaction: its first message, and all of them when it has several."""
-    rows = await database.read(
-        READ_MESSAGES_OF_HALVES,
-        {
-            "segment_id": [half.log_segment for half in halves for _ in half.log_offsets],
-            "log_offset": [offset for half in halves for offset in half.log_offsets],
-        },
-    )
+    places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
+    rows = await database.read(log.READ_MESSAGES, log.places(places))
     names = await topics.names({row.topic_id for row in rows})
     told = {row.log_offset: messages.given_out(row, names[row.topic_id]) for row in rows}
     return {half.transaction_id: _transaction(half, told) for half in halves if half.log_offsets[0] in told}

@@ -2,6 +2,7 @@ import django.db.models.functions.datetime
 from django.db import migrations, models
 
 import store.fields
+from store.partitions import CreatePartitionedModel
 
 
 class Migration(migrations.Migration):
@@ -10,6 +11,30 @@ class Migration(migrations.Migration):
     dependencies = [("store", "0001_initial")]
 
     operations = [
+        CreatePartitionedModel(
+            name="Redrive",
+            fields=[
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "group_id",
+                        "queue_offset",
+                        "segment_id",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("segment_id", models.IntegerField()),
+                ("group_id", models.IntegerField()),
+                ("queue_offset", models.BigIntegerField()),
+                ("redriven_at", models.DateTimeField()),
+            ],
+            options={
+                "db_table": "redrive",
+            },
+        ),
         migrations.CreateModel(
             name="ConsumerGroup",
             fields=[
@@ -59,10 +84,19 @@ class Migration(migrations.Migration):
                 ("tags_code", models.BigIntegerField()),
                 ("reconsume_times", models.SmallIntegerField()),
                 ("origin_topic_id", models.IntegerField()),
+                ("state", models.TextField()),
+                ("sharding_key", models.TextField(null=True)),
             ],
             options={
                 "db_table": "receipt",
-                "indexes": [models.Index(fields=["expires_at"], name="receipt_expiry")],
+                "indexes": [
+                    models.Index(condition=models.Q(("state", "flight")), fields=["expires_at"], name="receipt_expiry")
+                ],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(("state__in", ("flight", "held", "parked"))), name="receipt_state_known"
+                    )
+                ],
             },
         ),
         migrations.CreateModel(

@@ -3,10 +3,11 @@
 WITH gone AS (
     SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset
     FROM receipt AS r
-    WHERE r.expires_at <= now()
+    INNER JOIN consumer_group AS g ON r.group_id = g.id
+    WHERE r.state = 'flight' AND r.expires_at <= now() AND NOT g.ordered
     ORDER BY r.expires_at
     LIMIT %(max_receipts)s
-    FOR UPDATE SKIP LOCKED
+    FOR UPDATE OF r SKIP LOCKED
 )
 
 DELETE FROM receipt AS r

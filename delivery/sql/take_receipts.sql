@@ -10,7 +10,7 @@ WITH locked AS (
         ON
             r.group_id = a.group_id AND r.topic_id = a.topic_id AND r.queue_id = a.queue_id
             AND r.queue_offset = a.queue_offset AND r.nonce = a.nonce
-    WHERE r.expires_at > now()
+    WHERE r.state = 'flight' AND r.expires_at > now()
     ORDER BY r.group_id, r.topic_id, r.queue_id, r.queue_offset
     FOR UPDATE OF r
 )

@@ -1,4 +1,4 @@
--- Read the messages that a check tells the producer of.
+-- Read messages by their places in the commit log.
 SELECT
     m.log_offset, m.segment_id, m.stored_at, m.born_at, m.topic_id, m.queue_id, m.message_id, m.transaction_id, m.tags,
     m.keys, m.sharding_key, m.traceparent, m.properties, m.body, m.body_form

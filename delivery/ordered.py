@@ -1,0 +1,125 @@
+"""Ordered groups: one batch of a queue in flight, and a message that fails holds up only what must not overtake it.
+
+A failed message stays in its place. With sharding keys only its key waits: later messages of the key are parked behind
+it, those of other keys go on. A message without a key holds up its whole queue.
+"""
+
+import secrets
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from delivery import redeliveries
+from delivery.redeliveries import Failed
+from scheduling.publish import publish
+from store import log, readers
+from store.database import Row
+from store.groupcommit import Batch
+from store.statements import Statement
+
+GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")
+HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
+HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
+READ_PLACES = Statement(__file__, "read_places")
+
+# Places that a queue keeps behind failing keys; then the queue waits, instead of reading on for ever.
+MAX_PARKED = 1000
+# Entries that are looked at beyond those asked for, when some of the keys have to wait.
+LOOK_BEYOND = 64
+MAX_PLACES = 20_000
+
+Queue = tuple[int, int]
+
+
+@dataclass(slots=True)
+class Lane:
+    """A queue of an ordered group while a batch is chosen from it."""
+
+    places: list[Row] = field(default_factory=list)
+    blocked: set[str] = field(default_factory=set)
+    all_blocked: bool = False
+    again: list[Row] = field(default_factory=list)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a batch of the queue is in flight."""
+        return any(place.state == "flight" and place.waits for place in self.places)
+
+    def is_blocked(self, key: str | None) -> bool:
+        return self.all_blocked or key in self.blocked
+
+    def choose_again(self, wanted: int) -> None:
+        """Takes what is due or no longer behind anything, in order; the rest blocks its key."""
+        for place in self.places:
+            if self.is_blocked(place.sharding_key):
+                continue
+            due = place.state == "parked" or (place.state == "held" and not place.waits)
+            if due and len(self.again) < wanted:
+                self.again.append(place)
+            elif place.sharding_key is None:
+                self.all_blocked = True
+            else:
+                self.blocked.add(place.sharding_key)
+
+
+async def lanes(batch: Batch, group_id: int, queues: Sequence[Queue]) -> dict[Queue, Lane]:
+    """The queues with what the group has in each; the caller holds the lock of the group's positions."""
+    asked = {
+        "group_id": group_id,
+        "topic_id": [topic_id for topic_id, _ in queues],
+        "queue_id": [queue_id for _, queue_id in queues],
+        "max_places": MAX_PLACES,
+    }
+    found: dict[Queue, Lane] = defaultdict(Lane)
+    for place in await batch.read(READ_PLACES, asked):
+        found[place.topic_id, place.queue_id].places.append(place)
+    return found
+
+
+async def new_entries(batch: Batch, queue: Queue, lane: Lane, next_offset: int, room: int) -> Sequence[Row]:
+    """Entries that nobody of the group has seen; none when the whole queue has to wait."""
+    parked = sum(place.state == "parked" for place in lane.places)
+    if lane.all_blocked or room <= 0 or parked >= MAX_PARKED:
+        return ()
+    return await readers.read(batch, [queue], [next_offset], [room + (LOOK_BEYOND if lane.blocked else 0)])
+
+
+async def messages_of(batch: Batch, places: Sequence[Row]) -> dict[tuple[int, int], Row]:
+    """The messages of places that are handed out again, by segment and log offset."""
+    if not places:
+        return {}
+    pairs = [(place.log_segment, place.log_offset) for place in places]
+    rows = await batch.read(log.READ_MESSAGES, log.places(pairs))
+    return {(row.segment_id, row.log_offset): row for row in rows}
+
+
+def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: float) -> int:
+    """Has a place handed out again, and gives the nonce of the new delivery."""
+    nonce = secrets.randbits(62)
+    batch.insert(
+        HAND_OUT_AGAIN,
+        {
+            "group_id": group_id,
+            "topic_id": place.topic_id,
+            "queue_id": place.queue_id,
+            "queue_offset": place.queue_offset,
+            "nonce": nonce,
+            "invisible_seconds": invisible_seconds,
+        },
+    )
+    return nonce
+
+
+async def hold(batch: Batch, receipt: Row, delay_seconds: float | None = None) -> None:
+    """Keeps a failed message in its place until its retry is due, or sends it to the dead letters."""
+    failed = Failed(receipt)
+    place: dict[str, Any] = {
+        name: getattr(receipt, name) for name in ("group_id", "topic_id", "queue_id", "queue_offset")
+    }
+    if failed.delay is None:
+        batch.insert(GIVE_UP_RECEIPTS, place)
+        await publish(batch, await redeliveries.dead_letter(receipt))
+    else:
+        wait = failed.delay_seconds if delay_seconds is None else delay_seconds
+        batch.insert(HOLD_RECEIPTS, {**place, "wait_seconds": wait})

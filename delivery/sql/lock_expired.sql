@@ -1,0 +1,11 @@
+-- Lock the deliveries of ordered groups whose time is over: each is held in its place, or given up. Rows that another
+-- process is just settling are skipped.
+SELECT
+    r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
+    g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times
+FROM receipt AS r
+INNER JOIN consumer_group AS g ON r.group_id = g.id
+WHERE r.state = 'flight' AND r.expires_at <= now() AND g.ordered
+ORDER BY r.expires_at
+LIMIT %(max_receipts)s
+FOR UPDATE OF r SKIP LOCKED

@@ -1,0 +1,24 @@
+-- Append stored messages again to the open segment, in their order, as many as fit into so many bytes and one at least.
+-- The caller has joined the writers, so the segment stays open. A message that the open segment holds already, because
+-- somebody else needs it too, is left as it is: every id is there once.
+INSERT INTO commit_log (
+    segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
+    tags, keys, sharding_key, traceparent, properties, body, body_form
+)
+SELECT
+    %(segment_id)s, nextval('commit_log_offset'), m.stored_at, m.born_at, m.topic_id, m.queue_id, m.message_id,
+    m.transaction_id, m.producer_group_id, m.tags, m.keys, m.sharding_key, m.traceparent, m.properties, m.body,
+    m.body_form
+FROM (
+    SELECT
+        old.*,
+        sum(octet_length(old.body)) OVER (ORDER BY old.log_offset) - octet_length(old.body) AS bytes_before
+    FROM (
+        SELECT DISTINCT a.log_segment, a.log_offset
+        FROM unnest(%(log_segment)b::integer [], %(log_offset)b::bigint []) AS a (log_segment, log_offset)
+    ) AS asked
+    INNER JOIN commit_log AS old ON asked.log_segment = old.segment_id AND asked.log_offset = old.log_offset
+    ORDER BY old.log_offset
+) AS m
+WHERE m.bytes_before < %(max_bytes)s
+ON CONFLICT (message_id, segment_id) DO NOTHING

@@ -1,0 +1,23 @@
+-- Look at the open segment: how long it has been open by the database's clock, how many messages it holds at most (by the
+-- first and last offset of its log, two index probes) and which next one is ready.
+SELECT
+    s.id,
+    extract(EPOCH FROM clock_timestamp() - s.opened_at)::double precision / 3600 AS open_hours,
+    coalesce(newest.log_offset - oldest.log_offset + 1, 0) AS messages,
+    (SELECT min(r.id) FROM segment AS r WHERE r.state = 'ready') AS ready_id
+FROM segment AS s
+LEFT JOIN LATERAL (
+    SELECT c.log_offset
+    FROM commit_log AS c
+    WHERE c.segment_id = s.id
+    ORDER BY c.log_offset
+    LIMIT 1
+) AS oldest ON true
+LEFT JOIN LATERAL (
+    SELECT c.log_offset
+    FROM commit_log AS c
+    WHERE c.segment_id = s.id
+    ORDER BY c.log_offset DESC
+    LIMIT 1
+) AS newest ON true
+WHERE s.state = 'open'
