@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -11,6 +10,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from mqbroker.embedded.folder import free_port
+from tests.broker.background import BackgroundLoop
 from tests.broker.wire import Document
 
 
@@ -42,7 +42,7 @@ class ProducerEndpoint:
     port: int = field(default_factory=free_port)
     asked: list[Asked] = field(default_factory=list)
     _script: list[Reply] = field(default_factory=list)
-    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+    _loop: BackgroundLoop = field(default_factory=lambda: BackgroundLoop("producer endpoint"))
     _runner: web.AppRunner | None = None
 
     @property
@@ -66,7 +66,7 @@ class ProducerEndpoint:
 
     def open(self) -> None:
         """Begins to listen."""
-        asyncio.run_coroutine_threadsafe(self._open(), self._loop).result()
+        self._loop.run(self._open())
 
     async def _open(self) -> None:
         app = web.Application(client_max_size=32 * 1024 * 1024)
@@ -78,11 +78,10 @@ class ProducerEndpoint:
     def close(self) -> None:
         """Stops to listen; `open` brings it back at the same place."""
         if self._runner is not None:
-            asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result()
+            self._loop.run(self._runner.cleanup())
             self._runner = None
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._loop.run_forever, name="producer endpoint", daemon=True).start()
         self.open()
         return self
 
@@ -90,7 +89,7 @@ class ProducerEndpoint:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._loop.close()
 
 
 def states(state: str | Callable[[Document], str]) -> Reply:

@@ -1,0 +1,339 @@
+"""Check-back: the broker asks a producer about a half message that nobody ended, and goes by what it says."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from uuid import UUID
+
+import pytest
+from aiohttp import web
+from mqbroker_client import Consumer, Message, Producer
+from standardwebhooks import Webhook
+
+from tests.broker import characters
+from tests.broker.characters import bodies, register
+from tests.broker.endpoints import Asked, ProducerEndpoint, Reply, says, silence, states
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Document, Wire
+
+
+@pytest.fixture
+def other_endpoint() -> Iterator[ProducerEndpoint]:
+    """Another server that nobody was told of; it commits."""
+    with ProducerEndpoint() as endpoint:
+        endpoint.replies(states("COMMIT"))
+        yield endpoint
+
+
+@pytest.mark.parametrize(("answer", "state"), [("COMMIT", "COMMITTED"), ("ROLLBACK", "ROLLED_BACK")])
+def test_a_transaction_that_nobody_ended_is_decided_by_its_producers_answer(
+    wire: Wire,
+    producer: Producer,
+    consumer: Consumer,
+    producer_endpoint: ProducerEndpoint,
+    orders: str,
+    answer: str,
+    state: str,
+) -> None:
+    producer_endpoint.replies(states(answer))
+    transaction = producer.begin(orders, b"order 1")
+
+    told = eventually(partial(ended, wire, transaction.transaction_id))
+
+    check, end = told["history"][1:]
+    assert (told["state"], told["check_times"]) == (state, 1)
+    assert check == {
+        "event": "check",
+        "at": check["at"],
+        "endpoint": producer_endpoint.url,
+        "status": 200,
+        "latency_ms": check["latency_ms"],
+        "answer": answer,
+        "counted": True,
+        "reason": None,
+    }
+    assert end == {"event": "end", "at": end["at"], "state": answer, "by": "check", "remark": None}
+    assert bodies(consumer.receive(orders)) == ([b"order 1"] if answer == "COMMIT" else [])
+
+
+def test_a_check_tells_the_whole_message_and_is_signed(
+    broker: RunningBroker, wire: Wire, producer: Producer, endpoint: ProducerEndpoint, orders: str
+) -> None:
+    secret = register(broker, producer.group, endpoint.url)
+    message = Message(
+        orders,
+        b"order \xff",
+        tags="paid",
+        keys=["order-1", "customer-7"],
+        properties={"region": "eu"},
+        sharding_key="customer-7",
+    )
+    transaction = producer.begin_messages([message])
+
+    eventually(partial(ended, wire, transaction.transaction_id))
+
+    [asked] = endpoint.asked
+    assert Webhook(secret).verify(asked.body, dict(asked.headers)) == asked.document
+    [entry] = asked.document.pop("transactions")
+    prepared_at = told(wire, transaction.transaction_id)["history"][0]["at"]
+    assert {**asked.document, "transactions": None} == {
+        "type": "transaction.check",
+        "producer_group": producer.group,
+        "transactions": None,
+    }
+    assert entry == {
+        "transaction_id": str(transaction.transaction_id),
+        "topic": orders,
+        "message_id": str(message.message_id),
+        "body_base64": "b3JkZXIg/w==",
+        "tags": "paid",
+        "keys": ["order-1", "customer-7"],
+        "sharding_key": "customer-7",
+        "properties": {"region": "eu", "TRANSACTION_CHECK_TIMES": "1"},
+        "born_at": prepared_at,
+        "stored_at": prepared_at,
+        "commit_log_offset": transaction.commit_log_offset,
+        "check_times": 1,
+        "last_failure": None,
+    }
+
+
+def test_a_check_of_several_messages_tells_them_all(
+    wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str, coupons: str
+) -> None:
+    transaction = producer.begin_messages([Message(orders, b"order 1"), Message(coupons, b"coupon 1")])
+
+    eventually(partial(ended, wire, transaction.transaction_id))
+
+    [entry] = producer_endpoint.about(transaction.transaction_id)
+    assert (entry["topic"], entry["body"]) == (orders, "order 1")
+    assert [(message["topic"], message["body"]) for message in entry["messages"]] == [
+        (orders, "order 1"),
+        (coupons, "coupon 1"),
+    ]
+
+
+def commits_another() -> Reply:
+    return says(200, {"results": [{"transaction_id": str(UUID(int=1)), "state": "COMMIT"}]})
+
+
+def contradicts_itself() -> Reply:
+    async def reply(asked: Asked) -> web.StreamResponse:
+        named = [{"transaction_id": entry["transaction_id"]} for entry in asked.transactions]
+        results = [{**entry, "state": state} for entry in named for state in ("COMMIT", "ROLLBACK")]
+        return web.json_response({"results": results})
+
+    return reply
+
+
+def states_with_status(status: int) -> Reply:
+    async def reply(asked: Asked) -> web.StreamResponse:
+        results = [{"transaction_id": entry["transaction_id"], "state": "COMMIT"} for entry in asked.transactions]
+        return web.json_response({"results": results}, status=status)
+
+    return reply
+
+
+# What an endpoint says instead of a state, with the status and the beginning of the reason that the history gives.
+NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
+    "a bare 200": (says(200), 200, "The endpoint answered 200."),
+    "other JSON": (says(200, {"state": "COMMIT"}), 200, 'The endpoint answered 200. {"state": "COMMIT"}'),
+    "no object": (says(200, ["COMMIT"]), 200, 'The endpoint answered 200. ["COMMIT"]'),
+    "a missing entry": (
+        commits_another(),
+        200,
+        'The endpoint answered 200. {"results": [{"transaction_id": "00000000-0000-0000-0000-000000000001", '
+        '"state": "COMMIT"}]}',
+    ),
+    "a redirect": (says(307, Location="http://127.0.0.1:1/"), 307, "The endpoint answered 307."),
+    "another status": (states_with_status(201), 201, "The endpoint answered 201. "),
+    "a failure": (says(500), 500, "The endpoint answered 500."),
+    "silence": (silence(3), None, "The deadline of 1 s passed before its whole answer came."),
+    "two states": (contradicts_itself(), 200, "two different states"),
+    "UNKNOWN": (states("UNKNOWN"), 200, None),
+}
+
+
+def test_whatever_is_no_clear_state_is_unknown_and_asked_again(
+    broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str
+) -> None:
+    with ExitStack() as servers:
+        transactions = {}
+        for case, (bad, _, _) in NO_DECISION.items():
+            server = servers.enter_context(ProducerEndpoint())
+            server.replies(bad, states("COMMIT"))
+            producer = Producer(broker.client(), characters.name("order-service"))
+            register(broker, producer.group, server.url)
+            transactions[case] = producer.begin(orders, case.encode())
+
+        tellings = {
+            case: eventually(partial(ended, wire, transaction.transaction_id))
+            for case, transaction in transactions.items()
+        }
+
+    first_checks = {case: telling["history"][1] for case, telling in tellings.items()}
+    assert {case: check["status"] for case, check in first_checks.items()} == {
+        case: status for case, (_, status, _) in NO_DECISION.items()
+    }
+    assert [case for case, check in first_checks.items() if not says_why(check, NO_DECISION[case][2])] == []
+    assert {(check["answer"], check["counted"]) for check in first_checks.values()} == {("UNKNOWN", True)}
+    assert {(telling["state"], telling["check_times"]) for telling in tellings.values()} == {("COMMITTED", 2)}
+    assert sorted(bodies(consumer.receive(orders))) == sorted(case.encode() for case in NO_DECISION)
+
+
+def test_a_later_check_tells_how_often_it_was_asked_and_why_again(
+    wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    producer_endpoint.replies(says(500), states("COMMIT"))
+    transaction = producer.begin(orders, b"order 1")
+
+    eventually(partial(ended, wire, transaction.transaction_id))
+
+    first, second = producer_endpoint.about(transaction.transaction_id)
+    assert (first["check_times"], first["last_failure"]) == (1, None)
+    assert (second["check_times"], second["last_failure"]) == (2, "The endpoint answered 500.")
+    assert second["properties"]["TRANSACTION_CHECK_TIMES"] == "2"
+
+
+def test_the_senders_own_endpoint_is_asked_first_and_then_the_others_in_turn(
+    broker: RunningBroker,
+    wire: Wire,
+    producer: Producer,
+    endpoint: ProducerEndpoint,
+    other_endpoint: ProducerEndpoint,
+    orders: str,
+) -> None:
+    register(broker, producer.group, endpoint.url)
+    register(broker, producer.group, other_endpoint.url)
+    other_endpoint.replies(states("UNKNOWN"))
+    transaction = producer.begin(orders, b"order 1", check_url=other_endpoint.url)
+
+    decided = eventually(partial(ended, wire, transaction.transaction_id))
+
+    asked = [event["endpoint"] for event in decided["history"] if event["event"] == "check"]
+    assert asked == [other_endpoint.url, endpoint.url]
+
+
+def test_another_endpoint_of_the_group_answers_for_one_that_is_away(
+    broker: RunningBroker,
+    wire: Wire,
+    producer: Producer,
+    endpoint: ProducerEndpoint,
+    other_endpoint: ProducerEndpoint,
+    orders: str,
+) -> None:
+    register(broker, producer.group, endpoint.url)
+    register(broker, producer.group, other_endpoint.url)
+    other_endpoint.close()
+    transaction = producer.begin(orders, b"order 1", check_url=other_endpoint.url)
+
+    decided = eventually(partial(ended, wire, transaction.transaction_id))
+
+    assert (decided["state"], decided["check_times"]) == ("COMMITTED", 1)
+    assert decided["history"][1]["endpoint"] == endpoint.url
+
+
+def test_a_check_that_reaches_nobody_is_not_counted(
+    wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    producer_endpoint.close()
+    transaction = producer.begin(orders, b"order 1")
+    in_vain = eventually(partial(after_a_check, wire, transaction.transaction_id))["history"][1]
+    producer_endpoint.open()
+
+    decided = eventually(partial(ended, wire, transaction.transaction_id))
+
+    assert (in_vain["counted"], in_vain["answer"], in_vain["status"]) == (False, None, None)
+    assert in_vain["reason"].startswith("No connection: ")
+    assert (decided["state"], decided["check_times"]) == ("COMMITTED", 1)
+
+
+def test_a_half_message_of_a_group_without_an_endpoint_waits_for_one(
+    broker: RunningBroker, wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    lonely = Producer(broker.client(), characters.name("lonely-service"))
+    waiting = lonely.begin(orders, b"order 1")
+    for body in (b"order 2", b"order 3"):
+        # When one that was begun later has been asked about, this one has been due, too.
+        eventually(partial(ended, wire, producer.begin(orders, body).transaction_id))
+
+    before = told(wire, waiting.transaction_id)
+    register(broker, lonely.group, producer_endpoint.url)
+    decided = eventually(partial(ended, wire, waiting.transaction_id))
+
+    assert (before["state"], before["check_times"], len(before["history"])) == ("PREPARED", 0, 1)
+    assert (decided["state"], decided["check_times"]) == ("COMMITTED", 1)
+
+
+def test_halves_that_are_due_together_go_into_few_calls(
+    broker: RunningBroker, wire: Wire, producer: Producer, endpoint: ProducerEndpoint, orders: str
+) -> None:
+    register(broker, producer.group, endpoint.url, max_batch=10)
+    half = {"op": "half", "topic": orders, "body": "order", "producer_group": producer.group}
+
+    begun = wire.bulk(*[half] * 20)
+
+    decided = [eventually(partial(ended, wire, result["transaction_id"])) for result in begun]
+    assert {telling["state"] for telling in decided} == {"COMMITTED"}
+    assert [len(asked.transactions) for asked in endpoint.asked] == [10, 10]
+
+
+def test_an_end_that_arrives_during_a_check_wins_over_its_answer(
+    wire: Wire, producer: Producer, consumer: Consumer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    async def ends_and_answers_otherwise(asked: Asked) -> web.StreamResponse:
+        transaction_id = asked.transactions[0]["transaction_id"]
+        await asyncio.to_thread(
+            wire.post,
+            f"/v1/transactions/{transaction_id}/end",
+            {"producer_group": producer.group, "state": "COMMIT"},
+        )
+        return await states("ROLLBACK")(asked)
+
+    producer_endpoint.replies(ends_and_answers_otherwise)
+    transaction = producer.begin(orders, b"order 1")
+
+    check, end = eventually(partial(after_a_check, wire, transaction.transaction_id))["history"][1:]
+
+    assert (check["event"], check["answer"], check["counted"]) == ("check", "ROLLBACK", True)
+    assert (end["event"], end["state"], end["by"]) == ("end", "COMMIT", "producer")
+    assert bodies(consumer.receive(orders)) == [b"order 1"]
+
+
+def test_nobody_is_asked_about_a_transaction_that_was_ended(
+    wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    done = producer.begin(orders, b"order 1")
+    done.commit()
+    lost = producer.begin(orders, b"order 2")
+
+    eventually(partial(ended, wire, lost.transaction_id))
+
+    assert len(producer_endpoint.about(lost.transaction_id)) == 1
+    assert producer_endpoint.about(done.transaction_id) == []
+
+
+def told(wire: Wire, transaction_id: object) -> Document:
+    """What the broker tells of a transaction."""
+    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
+    return document
+
+
+def ended(wire: Wire, transaction_id: object) -> Document | None:
+    """What the broker tells of a transaction once it is decided, else None."""
+    document = told(wire, transaction_id)
+    return document if document["state"] in ("COMMITTED", "ROLLED_BACK") else None
+
+
+def says_why(check: Document, reason: str | None) -> bool:
+    """Whether a check gives a reason that begins so, or none where none is expected."""
+    given: str | None = check["reason"]
+    return given is None if reason is None else given is not None and given.startswith(reason)
+
+
+def after_a_check(wire: Wire, transaction_id: object) -> Document | None:
+    """What the broker tells of a transaction once a check of it has come back, else None."""
+    document = told(wire, transaction_id)
+    return document if any(event["event"] == "check" for event in document["history"]) else None

@@ -1,0 +1,127 @@
+"""Discards: a half message that was asked about in vain is set aside, and only an operator decides it."""
+
+from dataclasses import dataclass
+
+import pytest
+from mqbroker_client import Consumer, Entry, Producer
+
+from tests.broker import characters
+from tests.broker.characters import bodies, register
+from tests.broker.endpoints import ProducerEndpoint, says
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Document, Wire, problem
+
+SET_ASIDE = "TRANS_CHECK_MAX_TIME_TOPIC"
+
+
+@dataclass(frozen=True)
+class Discarded:
+    """Three transactions of one group that were asked about in vain."""
+
+    topic: str
+    group: str
+    ids: list[str]
+    endpoint: ProducerEndpoint
+
+
+@pytest.fixture(scope="module")
+def discarded(broker: RunningBroker) -> Discarded:
+    """It takes all the checks there are to get there, so the tests of this module share it."""
+    topic, group = characters.name("orders"), characters.name("order-service")
+    half = {"op": "half", "topic": topic, "producer_group": group, "tags": "paid", "properties": {"region": "eu"}}
+    with ProducerEndpoint() as endpoint:
+        endpoint.replies(says(500))
+        register(broker, group, endpoint.url, max_batch=10)
+        begun = broker.wire().bulk(
+            *({**half, "body": f"order {number}", "keys": [f"o-{number}"]} for number in range(3))
+        )
+        ids = [result["transaction_id"] for result in begun]
+        eventually(lambda: {told(broker.wire(), transaction_id)["state"] for transaction_id in ids} == {"DISCARDED"})
+    return Discarded(topic, group, ids, endpoint)
+
+
+def test_a_half_message_is_discarded_after_the_last_check_that_is_allowed(wire: Wire, discarded: Discarded) -> None:
+    document = told(wire, discarded.ids[0])
+
+    prepared, *checks, discard = document["history"]
+    assert (document["check_times"], document["next_check_at"]) == (3, None)
+    assert [check["answer"] for check in checks] == ["UNKNOWN"] * 3
+    assert discard == {
+        "event": "discard",
+        "at": discard["at"],
+        "state": "DISCARD",
+        "by": "limit",
+        "remark": "no decision after 3 checks; The endpoint answered 500.",
+    }
+    assert len(discarded.endpoint.about(discarded.ids[0])) == 3
+    assert prepared["at"] < checks[0]["at"] < discard["at"]
+
+
+def test_a_discarded_message_is_not_delivered_but_kept_with_all_its_properties(
+    consumer: Consumer, discarded: Discarded
+) -> None:
+    found = [entry.message for entry in everything(consumer, SET_ASIDE) if entry.message.topic == discarded.topic]
+    kept = {str(message.transaction_id): message for message in found}
+
+    assert b"order 0" not in bodies(consumer.receive(discarded.topic))
+    assert [(kept[id_].body, kept[id_].tags, list(kept[id_].keys)) for id_ in discarded.ids] == [
+        (b"order 0", "paid", ["o-0"]),
+        (b"order 1", "paid", ["o-1"]),
+        (b"order 2", "paid", ["o-2"]),
+    ]
+    assert {message.properties["region"] for message in found} == {"eu"}
+    assert len(found) == len(kept) == 3
+
+
+@pytest.mark.parametrize("state", ["COMMIT", "ROLLBACK", "UNKNOWN"])
+def test_a_producer_does_not_end_a_discarded_transaction(wire: Wire, discarded: Discarded, state: str) -> None:
+    transaction_id = discarded.ids[0]
+
+    answer = wire.post(f"/v1/transactions/{transaction_id}/end", {"producer_group": discarded.group, "state": state})
+
+    assert answer.problem == problem(
+        409,
+        "transaction_discarded",
+        f"Transaction {transaction_id} was discarded after 3 checks: "
+        "an operator can resume or resolve it at /v1/discarded.",
+    )
+
+
+def test_an_operator_decides_a_discarded_transaction_once(wire: Wire, consumer: Consumer, discarded: Discarded) -> None:
+    path = f"/v1/discarded/{discarded.ids[1]}/resolve"
+
+    committed = wire.post(path, {"state": "COMMIT", "reason": "the order is paid"})
+    opposite = wire.post(path, {"state": "ROLLBACK", "reason": "a mistake"})
+
+    assert (committed.status, committed.document["state"]) == (200, "COMMITTED")
+    assert (opposite.status, opposite.problem["code"]) == (409, "transaction_ended")
+    end = told(wire, discarded.ids[1])["history"][-1]
+    assert (end["state"], end["by"], end["remark"]) == ("COMMIT", "operator", "the order is paid")
+    assert bodies(consumer.receive(discarded.topic)) == [b"order 1"]
+
+
+def test_a_resumed_transaction_is_checked_again_from_the_first_time(
+    wire: Wire, producer: Producer, discarded: Discarded
+) -> None:
+    transaction_id = discarded.ids[2]
+
+    resumed = wire.post(f"/v1/discarded/{transaction_id}/resume", {"reason": "the order service is back"})
+    document = told(wire, transaction_id)
+    end = wire.post(f"/v1/transactions/{transaction_id}/end", {"producer_group": discarded.group, "state": "ROLLBACK"})
+
+    assert resumed.status == 200
+    assert (document["state"], document["check_times"]) == ("PREPARED", 0)
+    assert document["history"][-1]["event"] == "resume"
+    assert (end.status, end.document["state"]) == (200, "ROLLED_BACK")
+
+
+def told(wire: Wire, transaction_id: str) -> Document:
+    """What the broker tells of a transaction."""
+    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
+    return document
+
+
+def everything(consumer: Consumer, topic: str) -> list[Entry]:
+    """The first queue of a topic from its beginning."""
+    return list(consumer.pull(topic, 0, 0, max=1000).messages)
