@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 
 from delivery import expiries
 from scheduling import release
@@ -22,6 +23,7 @@ class Fallback:
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
+        self._oldest_due: datetime | None = None
 
     def start(self) -> None:
         """Begins to look; in the running event loop."""
@@ -30,10 +32,15 @@ class Fallback:
     async def _look_forever(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            await self._try(lambda: release.run(ahead_seconds=LOOK_SECONDS, late_seconds=LATE_SECONDS))
+            await self._try(self._release)
             await self._try(lambda: checks.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: expiries.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
+
+    async def _release(self) -> None:
+        stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
+        if stalled:
+            await release.run()
 
     async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling import delays
+from scheduling import delays, soon
 from scheduling.delays import Delay
 from store import topics
 from store.groupcommit import Batch
@@ -46,12 +46,13 @@ async def publish(batch: Batch, publication: Publication) -> None:
     if due <= batch.now:
         publication.entry = _visible_now(publication)
         batch.enqueue(publication.entry)
-    elif publication.delay is not None and publication.delay.level is not None:
-        publication.deliver_at = due
+        return
+    publication.deliver_at = due
+    soon.expect(batch, (due - batch.now).total_seconds())
+    if publication.delay is not None and publication.delay.level is not None:
         publication.entry = await _at_level(publication, publication.delay.level, due)
         batch.enqueue(publication.entry)
     else:
-        publication.deliver_at = due
         publication.timer_id = new_id()
         batch.insert(INSERT_TIMERS, _timer(publication, due))
 

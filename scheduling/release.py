@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from scheduling import delays
+from scheduling import delays, soon
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, readers, topics
 from store.database import Row
@@ -38,15 +38,12 @@ class Due:
     next_at: datetime | None
 
 
-async def run(ahead_seconds: float, late_seconds: float = 0) -> int:
+async def run(ahead_seconds: float = 0) -> int:
     """Releases what is due by now and what becomes due within `ahead_seconds`; gives the number released.
 
-    Beat ticks are a second apart: looking ahead makes lateness milliseconds all the same. With `late_seconds` only what
-    should have been released that long ago makes it begin: for whoever only stands in for the beat.
+    Beat ticks are a second apart: looking ahead makes lateness milliseconds all the same.
     """
     due = await look()
-    if late_seconds and (due.next_at is None or due.next_at > due.now - timedelta(seconds=late_seconds)):
-        return 0
     end = asyncio.get_running_loop().time() + ahead_seconds
     released = 0
     while True:
@@ -59,6 +56,16 @@ async def run(ahead_seconds: float, late_seconds: float = 0) -> int:
             return released
         await asyncio.sleep(max(wait, LOOK_SECONDS))
         due = await look()
+
+
+async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool, datetime | None]:
+    """Whether nobody releases: the oldest thing is due for `late_seconds`, and was the oldest at the last look.
+
+    Gives the oldest thing's due time too, for the next look. While others work off a backlog, it moves.
+    """
+    due = await look()
+    late = due.next_at is not None and due.next_at < due.now - timedelta(seconds=late_seconds)
+    return late and due.next_at == last_seen, due.next_at
 
 
 async def look() -> Due:
@@ -173,3 +180,6 @@ def _publication(entry: Row) -> Publication:
         tags_code=entry.real_tags_code,
         reconsume_times=entry.reconsume_times,
     )
+
+
+soon.release_by(run)

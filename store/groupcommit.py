@@ -7,7 +7,7 @@ goes at once, and while it is written the next batch gathers.
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
@@ -67,6 +67,7 @@ class Batch:
         self.again = again
         self.records: list[log.Record] = []
         self.entries: list[queues.Entry] = []
+        self.afterwards: list[Callable[[], None]] = []
         self._rows: dict[Statement, list[dict[str, object]]] = {}
 
     def append(self, records: Iterable[log.Record]) -> None:
@@ -80,6 +81,10 @@ class Batch:
     def insert(self, statement: Statement, row: dict[str, object]) -> None:
         """Has a row written by a statement that takes its columns as arrays."""
         self._rows.setdefault(statement, []).append(row)
+
+    def after_commit(self, call: Callable[[], None]) -> None:
+        """Has something done in this process once the batch is durable; it may be lost, and must not fail."""
+        self.afterwards.append(call)
 
     async def read(self, statement: Statement, parameters: dict[str, Any]) -> Sequence[Row]:
         """The rows of a statement within the batch's transaction."""
@@ -248,6 +253,8 @@ class GroupCommit:
         batch = await self._before_commit([(kind, by_kind[kind]) for kind in kinds], again=again)
         await self._commit(batch.connection)
         wakeups.visible(batch.entries)
+        for call in batch.afterwards:
+            call()
 
     async def _before_commit(self, work: list[tuple[Kind[Any], list[Pending[Any]]]], *, again: bool) -> Batch:
         try:

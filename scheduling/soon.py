@@ -1,0 +1,57 @@
+"""Soon: what a process itself has delayed by less than a beat's tick, it releases itself, to the millisecond.
+
+The tick that is under way may have looked before the message was there. Nothing depends on this: what is missed here, a
+tick releases.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from store.errors import Refusal
+from store.groupcommit import Batch
+
+logger = logging.getLogger(__name__)
+
+HORIZON_SECONDS = 2.5
+# Releases that are nearer to each other are one.
+BUCKET_SECONDS = 0.005
+
+_buckets: set[int] = set()
+_tasks: set[asyncio.Task[None]] = set()
+_release: Callable[[], Awaitable[object]] | None = None
+
+
+def release_by(release: Callable[[], Awaitable[object]]) -> None:
+    """Names the function that releases what is due; until then nothing is expected here."""
+    global _release
+    _release = release
+
+
+def expect(batch: Batch, seconds: float) -> None:
+    """Expects something to be due so many seconds from the batch's commit on, when that is soon."""
+    if _release is not None and seconds <= HORIZON_SECONDS:
+        batch.after_commit(lambda: _schedule(seconds))
+
+
+def _schedule(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    bucket = int((loop.time() + seconds) / BUCKET_SECONDS) + 1
+    if bucket not in _buckets:
+        _buckets.add(bucket)
+        loop.call_at(bucket * BUCKET_SECONDS, _start, bucket)
+
+
+def _start(bucket: int) -> None:
+    _buckets.discard(bucket)
+    task = asyncio.get_running_loop().create_task(_run(), name="release soon")
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+async def _run() -> None:
+    assert _release is not None
+    try:
+        await _release()
+    except Refusal as refusal:
+        logger.info("left to the next tick: %s", refusal.detail)
