@@ -10,7 +10,9 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from uuid import UUID
 
 from mqbroker_client import Broker, BrokerError, Producer
 from mqbroker_client.ids import uuid7
@@ -52,27 +54,34 @@ def _open(options: argparse.Namespace, stop: threading.Event) -> int:
 def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
     """All orders, then the reconciliation; 0 only when everything was decided and the books agree."""
     began = time.monotonic()
-    give_up_at = began + options.seconds
     order_ids = [uuid7() for _ in range(options.orders)]
     print(f"{options.orders} orders go to {shop.url}, their messages to the topic {shop.names.topic}", flush=True)
     told = Customers(shop.url, stop).order_all(enumerate(order_ids), options.concurrency)
     words = ", ".join(f"{count} {word}" for word, count in told.most_common())
     print(f"customers, after {time.monotonic() - began:.1f} s: {words}", flush=True)
 
+    decided = _settle(shop, order_ids, began + options.seconds, stop)
+    if stop.is_set():
+        print("shop: stopped before the end, so there is nothing to reconcile", file=sys.stderr)
+        return 1
+    print(f"decided and delivered after {time.monotonic() - began:.1f} s", flush=True)
+    result = reconcile(shop.paid(), shop.deliveries(), list(decided.values()).count(decisions.CHECK))
+    print(result, flush=True)
+    undecided = options.orders - len(decided)
+    if undecided:
+        print(f"shop: {undecided} orders are undecided after {options.seconds:g} s", file=sys.stderr)
+    return 0 if result.holds and not undecided else 1
+
+
+def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: threading.Event) -> dict[UUID, str]:
+    """Wait until every order is decided and every paid one has its coupon, or until it is late; who decided."""
     producer = Producer(shop.broker, shop.names.producer_group)
     decided = decisions.wait_for_all(producer, order_ids, give_up_at, stop)
     while shop.paid() - shop.deliveries().keys() and time.monotonic() < give_up_at and not stop.wait(POLL_SECONDS):
         shop.require_services()
     # It ends when a receive comes back empty: whatever is twice, or should not be there, has arrived by then.
     shop.coupons.stop()
-    print(f"decided and delivered after {time.monotonic() - began:.1f} s", flush=True)
-
-    result = reconcile(shop.paid(), shop.deliveries(), list(decided.values()).count(decisions.CHECK))
-    print(result, flush=True)
-    undecided = options.orders - len(decided)
-    if undecided:
-        print(f"shop: {undecided} orders are undecided; --seconds {options.seconds:g} were given", file=sys.stderr)
-    return 0 if result.holds and not undecided else 1
+    return decided
 
 
 def _trade(shop: Shop, stop: threading.Event) -> int:
