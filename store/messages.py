@@ -3,7 +3,7 @@
 import base64
 import re
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -141,6 +141,8 @@ def judge(message: Message) -> None:
         )
     if message.sharding_key is not None:
         _judge_sharding_key(message.sharding_key)
+    if message.born_at is not None:
+        _judge_born_at(message.born_at)
     _judge_delay(message)
 
 
@@ -172,6 +174,16 @@ def _judge_sharding_key(key: str) -> None:
         raise errors.MessageIllegal(
             f"sharding_key {key[:80]!r} cannot be used: 1 to {MAX_SHARDING_KEY} characters, not blank, none of control."
         )
+
+
+def _judge_born_at(born_at: datetime) -> None:
+    """A time that its zone moves out of Python's years could be stored, and never be read again."""
+    try:
+        born_at.astimezone(UTC)
+    except OverflowError as problem:
+        raise errors.MessageIllegal(
+            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC."
+        ) from problem
 
 
 def _judge_delay(message: Message) -> None:

@@ -1,0 +1,119 @@
+"""Ids: what is sent again under its id is stored once, however many send it at the same time."""
+
+from collections import Counter
+from uuid import uuid4
+
+from mqbroker_client import Admin, Consumer, Message, Producer
+
+from tests.broker.load import Crowd, at_once
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Document, Wire, problem
+
+IDS = 60
+COPIES = 6
+
+
+def test_a_message_that_is_sent_again_is_answered_alike_and_stored_once(
+    producer: Producer, consumer: Consumer, wire: Wire, orders: str
+) -> None:
+    document = {"topic": orders, "body": "order 1", "message_id": str(uuid4())}
+
+    first = wire.post("/v1/messages", document)
+    again = wire.post("/v1/messages", document)
+
+    assert (first.status, again.status) == (201, 200)
+    assert again.document == {**first.document, "duplicate": True}
+    assert len(consumer.receive(orders)) == 1
+
+
+def test_the_id_of_a_message_is_not_taken_for_another_one(wire: Wire, orders: str, coupons: str) -> None:
+    message_id = str(uuid4())
+    document = {"topic": orders, "body": "order 1", "message_id": message_id}
+    wire.post("/v1/messages", document)
+
+    refusal = problem(
+        409,
+        "message_id_reused",
+        f"The message_id {message_id} was used for another message: use a new id for a new message.",
+    )
+    assert wire.post("/v1/messages", {**document, "body": "order 2"}).problem == refusal
+    assert wire.post("/v1/messages", {**document, "topic": coupons}).problem == refusal
+
+
+async def test_of_many_copies_sent_at_once_to_two_web_processes_one_is_stored(
+    broker: RunningBroker, orders: str
+) -> None:
+    Admin(broker.client()).create_topic(orders, queues=1)
+    ids = [str(uuid4()) for _ in range(IDS)]
+
+    async def send(message_id: str) -> tuple[str, int, Document]:
+        message = {"topic": orders, "body": f"order {message_id}", "message_id": message_id}
+        return message_id, *await crowd.post("/v1/messages", message)
+
+    async with Crowd(broker.urls) as crowd:
+        answers = await at_once(send, ids * COPIES)
+        _, page = await crowd.get(f"/v1/topics/{orders}/queues/0/messages?offset=0&max=1000")
+
+    statuses = Counter((message_id, status) for message_id, status, _ in answers)
+    assert {statuses[message_id, 201] for message_id in ids} == {1}
+    assert {statuses[message_id, 200] for message_id in ids} == {COPIES - 1}
+    places = {(message_id, document["queue_offset"]) for message_id, _, document in answers}
+    assert len(places) == IDS
+    assert sorted(entry["message"]["message_id"] for entry in page["messages"]) == sorted(ids)
+
+
+async def test_of_two_messages_that_race_for_one_id_one_is_stored_and_the_other_refused(
+    broker: RunningBroker, orders: str
+) -> None:
+    ids = [str(uuid4()) for _ in range(IDS)]
+
+    async def send(numbered: tuple[str, int]) -> tuple[str, int]:
+        message_id, number = numbered
+        message = {"topic": orders, "body": f"order {number}", "message_id": message_id}
+        return message_id, (await crowd.post("/v1/messages", message))[0]
+
+    async with Crowd(broker.urls) as crowd:
+        answers = await at_once(send, [(message_id, number) for message_id in ids for number in (1, 2)])
+
+    statuses = {message_id: sorted(status for id_, status in answers if id_ == message_id) for message_id in ids}
+    assert list(statuses.values()) == [[201, 409]] * IDS
+
+
+async def test_of_many_copies_of_a_begin_one_transaction_is_begun(
+    broker: RunningBroker, producer: Producer, orders: str
+) -> None:
+    ids = [str(uuid4()) for _ in range(IDS)]
+    group = {"producer_group": producer.group}
+
+    async def begin(transaction_id: str) -> int:
+        half = {"topic": orders, "body": "order", "transaction_id": transaction_id, **group}
+        return (await crowd.post("/v1/transactions", half))[0]
+
+    async with Crowd(broker.urls) as crowd:
+        statuses = Counter(await at_once(begin, ids * COPIES))
+        ends = await crowd.bulk({"op": "end", "transaction_id": id_, "state": "COMMIT", **group} for id_ in ids)
+
+    assert statuses == {201: IDS, 200: IDS * (COPIES - 1)}
+    assert len({(end["messages"][0]["queue_id"], end["messages"][0]["queue_offset"]) for end in ends}) == IDS
+
+
+def test_an_id_within_one_bulk_is_stored_once_and_spoils_no_other(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    message_id = str(Message(orders, b"").message_id)
+    taken = {"topic": orders, "body": "order 1", "message_id": message_id}
+    half = {"op": "half", **taken, "producer_group": producer.group}
+
+    results = wire.bulk(
+        *({"op": "send", "topic": orders, "body": f"before {number}"} for number in range(5)),
+        {**half, "transaction_id": str(uuid4())},
+        {**half, "transaction_id": str(uuid4())},
+        {"op": "send", **taken},
+        *({"op": "send", "topic": orders, "body": f"after {number}"} for number in range(5)),
+    )
+
+    statuses = [result["status"] for result in results]
+    assert statuses[:5] + statuses[-5:] == [201] * 10
+    contenders = sorted(statuses[5:8])
+    assert contenders in ([201, 409, 409], [200, 201, 409])
+    assert len(consumer.receive(orders)) == 10 + (statuses[7] == 201)
