@@ -11,6 +11,7 @@ CROSS JOIN LATERAL (
     ORDER BY c.queue_offset DESC
     LIMIT 1
 ) AS newest
+ORDER BY t.id, q.queue_id
 ON CONFLICT (topic_id, queue_id) DO UPDATE
 SET min_offset = excluded.min_offset
 WHERE queue_floor.min_offset < excluded.min_offset
