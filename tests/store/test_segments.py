@@ -1,0 +1,194 @@
+"""Segments: the next one is made ready and opened while messages come in, and nobody who sends notices."""
+
+import asyncio
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from store import database, segments
+from store.log import APPENDERS_LOCK
+from tests.store.keeper import Keeper, maintained, rolled, sent
+
+PARTITIONED = {"check_attempt", "commit_log", "consume_queue", "operation", "progress"}
+ROLLS = 6
+
+
+def test_a_fresh_broker_makes_its_next_segment_ready(keeper: Keeper) -> None:
+    keeper.do(segments.run())
+
+    assert keeper.states() == {1: "open", 2: "ready"}
+    assert set(keeper.partitions(2)) >= PARTITIONED
+    assert set(keeper.partitions(2).values()) == {"attached"}
+
+
+def test_a_partition_made_for_a_segment_is_like_the_first_one(keeper: Keeper) -> None:
+    keeper.do(segments.run())
+
+    indexes = """
+        SELECT replace(indexdef, tablename, 'it') AS made FROM pg_indexes
+        WHERE tablename = 'commit_log_' || %s ORDER BY 1
+    """
+    made = [[row.made.partition(" USING ")[2] for row in keeper.sql(indexes, number)] for number in (1, 2)]
+    assert made[0] == made[1] != []
+
+
+def test_making_the_next_segment_ready_stops_no_writer_and_waits_for_none(keeper: Keeper, orders: str) -> None:
+    keeper.send(orders, "before")
+    with keeper.session() as slow_writer:
+        slow_writer.execute("UPDATE commit_log SET born_at = now()")
+        keeper.do(segments.run())
+        keeper.send(orders, "meanwhile")
+
+    assert keeper.states() == {1: "open", 2: "ready"}
+
+
+def test_a_segment_is_rolled_at_its_age_by_the_clock_of_the_database(keeper: Keeper) -> None:
+    keeper.do(segments.run())
+    keeper.sql("UPDATE segment SET opened_at = now() - interval '59 minutes' WHERE state = 'open'")
+    assert keeper.do(roll(max_hours=1, max_messages=10)) is None
+
+    keeper.sql("UPDATE segment SET opened_at = now() - interval '61 minutes' WHERE state = 'open'")
+
+    assert keeper.do(roll(max_hours=1, max_messages=10)) == 2
+    assert keeper.states() == {1: "closed", 2: "open"}
+
+
+def test_a_segment_is_rolled_when_it_holds_too_many_messages(keeper: Keeper, orders: str) -> None:
+    keeper.do(segments.run())
+    for number in range(3):
+        keeper.send(orders, f"order {number}")
+    assert keeper.do(roll(max_hours=1, max_messages=3)) is None
+
+    keeper.send(orders, "one too many")
+
+    assert keeper.do(roll(max_hours=1, max_messages=3)) == 2
+
+
+def test_sends_go_on_in_the_open_segment_while_no_next_one_is_ready(keeper: Keeper, orders: str) -> None:
+    assert keeper.do(roll(max_hours=0, max_messages=0)) is None
+
+    answer = keeper.send(orders, "order 1")
+
+    assert answer["send_status"] == "SEND_OK"
+    assert keeper.states() == {1: "open"}
+
+
+def test_a_segment_that_lacks_a_partition_is_not_opened(keeper: Keeper, orders: str) -> None:
+    """A migration may bring a table while a worker of the old code makes a segment ready."""
+    keeper.do(segments.run())
+    keeper.sql("DROP TABLE operation_2")
+
+    assert keeper.do(roll(max_hours=0, max_messages=0)) is None
+
+    assert keeper.send(orders, "order 1")["send_status"] == "SEND_OK"
+    assert keeper.roll() == 1
+
+
+def test_writers_in_several_processes_lose_nothing_while_segments_roll(keeper: Keeper, orders: str) -> None:
+    keeper.send(orders, "first")
+    writers = [keeper.start("tests.store.writer", orders, f"writer {number}", "1500") for number in range(2)]
+    while any(writer.poll() is None for writer in writers):
+        keeper.roll()
+    answers = [answer for writer in writers for answer in json.loads(writer.communicate()[0])]
+
+    assert len(answers) == 3000
+    assert len({row.segment_id for row in keeper.sql("SELECT DISTINCT segment_id FROM commit_log")}) > 2
+    for queue_id in range(4):
+        stored = keeper.sql(
+            "SELECT c.queue_offset, convert_from(m.body, 'UTF8') AS body, c.segment_id = m.segment_id AS beside"
+            " FROM consume_queue c JOIN commit_log m ON m.segment_id = c.log_segment AND m.log_offset = c.log_offset"
+            " WHERE c.queue_id = %s ORDER BY 1",
+            queue_id,
+        )
+        told = {offset: body for body, queue, offset in answers if queue == queue_id}
+        assert [row.queue_offset for row in stored] == list(range(len(stored)))
+        assert {row.queue_offset: row.body for row in stored if row.body != "first"} == told
+        assert all(row.beside for row in stored)
+
+
+def test_sends_wait_for_the_moment_of_a_roll_only(keeper: Keeper, orders: str) -> None:
+    async def longest_wait() -> float:
+        waits: list[float] = []
+        rolling = asyncio.ensure_future(roll_often())
+        while not rolling.done():
+            before = time.perf_counter()
+            await sent(orders, "order")
+            waits.append(time.perf_counter() - before)
+        await rolling
+        return max(waits)
+
+    async def roll_often() -> None:
+        for _ in range(ROLLS):
+            await rolled()
+
+    assert keeper.do(longest_wait()) < 0.5
+    assert list(keeper.states().values()) == ["closed"] * ROLLS + ["open"]
+
+
+def test_a_roll_gives_up_soon_when_a_writer_does_not_finish(keeper: Keeper, orders: str) -> None:
+    keeper.do(segments.run())
+    with keeper.session() as stuck_writer:
+        stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            keeper.do(roll(max_hours=0, max_messages=0))
+        assert keeper.send(orders, "order 1")["send_status"] == "SEND_OK"
+
+    assert keeper.states() == {1: "open", 2: "ready"}
+    assert keeper.roll() == 1
+
+
+def test_a_tick_goes_on_with_its_other_steps_when_one_must_wait(
+    keeper: Keeper, orders: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper.send(orders, "order 1")
+    keeper.roll()
+    keeper.sql("UPDATE segment SET opened_at = now() - interval '13 hours', closed_at = now() - interval '73 hours'")
+    with keeper.session() as stuck_writer:
+        stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
+        keeper.do(segments.run())
+
+    assert "roll waits for the next tick: canceling statement due to lock timeout" in caplog.text
+    assert keeper.states() == {1: "closed", 2: "open", 3: "ready"}
+    assert keeper.partitions(1)["consume_queue"] == "missing"
+    keeper.do(segments.run())
+    assert keeper.states() == {1: "closed", 2: "closed", 3: "open"}
+
+
+def test_of_two_workers_that_maintain_at_once_one_has_nothing_to_do(keeper: Keeper) -> None:
+    async def second_of_two() -> object:
+        async with await maintained():
+            return await segments.maintain()
+
+    assert keeper.do(second_of_two()) is None
+
+
+def test_two_rolls_at_once_close_one_segment(keeper: Keeper, orders: str) -> None:
+    """Whoever comes second sees an empty new segment, and leaves it alone."""
+    keeper.do(segments.run())
+    keeper.send(orders, "order 1")
+    with ThreadPoolExecutor() as workers:
+        tasks = [workers.submit(keeper.do, roll(max_hours=1, max_messages=0)) for _ in range(4)]
+        opened = [task.result() for task in tasks]
+
+    assert sorted(opened, key=str) == [2, None, None, None]
+    assert keeper.states() == {1: "closed", 2: "open"}
+
+
+def test_the_planner_knows_what_the_whole_tables_hold_once_per_segment(keeper: Keeper) -> None:
+    analyzed = "SELECT pg_stat_get_last_analyze_time('commit_log'::regclass) AS at"
+    keeper.do(segments.run())
+    [first] = keeper.sql(analyzed)
+    keeper.roll()
+    keeper.do(segments.run())
+    [second] = keeper.sql(analyzed)
+
+    assert second.at > first.at
+
+
+async def roll(max_hours: float, max_messages: int) -> int | None:
+    """What a roll with these limits opened, on a connection of its own and without anybody's leave."""
+    async with await database.connect("test") as connection:
+        return await segments.roll(connection, max_hours, max_messages)
