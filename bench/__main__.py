@@ -2,10 +2,10 @@
 
 import sys
 
-from bench import throughput
+from bench import checks, throughput
 from bench.report import Report
 
-BENCHMARKS = {"throughput": throughput.main}
+BENCHMARKS = {"throughput": throughput.main, "checks": checks.main}
 
 
 def main(names: list[str]) -> int:

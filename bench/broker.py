@@ -81,7 +81,7 @@ def running(web_processes: int = 1, worker: bool = True, **settings: object) -> 
             "MQBROKER_SECRET_KEY": "bench",
             **{f"MQBROKER_{name}": str(value) for name, value in settings.items()},
         }
-        broker = Broker(_free_port(), database_url, environment, Path(folder))
+        broker = Broker(free_port(), database_url, environment, Path(folder))
         subprocess.run(
             commands.manage("prepare", "--api-key", KEY), env=environment, cwd=commands.ROOT, check=True,
             stdout=subprocess.DEVNULL,
@@ -111,7 +111,7 @@ def _database() -> Iterator[str]:
             connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """A port below the range from which connections take theirs."""
     for port in range(20000, 32000):
         with socket.socket() as candidate, contextlib.suppress(OSError):

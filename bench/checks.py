@@ -1,0 +1,110 @@
+"""Check-back: halves due all at once, asked by a real worker over HTTP, beside the same writes without asking."""
+
+import asyncio
+import subprocess
+import time
+import uuid
+
+import msgspec
+import psycopg
+
+from bench import broker, load
+from bench.broker import Broker
+from bench.load import Connection
+from bench.report import Report
+from mqbroker.embedded import commands
+
+HALVES = {100: 100_000, 1: 20_000}
+PER_BULK = 500
+GIVE_UP_SECONDS = 180
+
+
+def store_halves(running: Broker, group: str, halves: int) -> None:
+    """Stores half messages of a group that has no endpoint yet: they become due, and nobody is asked."""
+
+    async def one_bulk(connection: Connection, number: int) -> bool:
+        operations = [
+            {
+                "op": "half",
+                "topic": "checked",
+                "body": "x" * 200,
+                "producer_group": group,
+                "transaction_id": str(uuid.uuid4()),
+            }
+            for _ in range(PER_BULK)
+        ]
+        status, _ = await connection.post("/v1/bulk", {"operations": operations})
+        return status == 200
+
+    measured = asyncio.run(load.closed_loop(running.port, 4, halves // PER_BULK, one_bulk))
+    if measured.refused:
+        raise RuntimeError(f"{measured.refused} bulk requests were refused")
+
+
+def decided(running: Broker, group: str) -> int:
+    """Transactions of the group that were committed."""
+    with psycopg.connect(running.database_url) as connection:
+        row = connection.execute(
+            "SELECT count(*) FROM operation o JOIN producer_group g ON g.id = o.producer_group_id"
+            " WHERE g.name = %s AND o.decision = 'COMMIT'",
+            (group,),
+        ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def seconds_to_decide(running: Broker, group: str, halves: int, max_batch: int, endpoint_port: int) -> float:
+    """From the registration of the endpoint until every transaction is decided."""
+
+    async def register() -> None:
+        connection = await Connection.open(running.port)
+        endpoint = {"url": f"http://127.0.0.1:{endpoint_port}/", "max_batch": max_batch, "concurrency": 32}
+        status, answer = await connection.post(f"/v1/producer-groups/{group}/endpoints", endpoint)
+        if status != 201:
+            raise RuntimeError(f"the endpoint was not registered: {answer}")
+
+    asyncio.run(register())
+    began = time.monotonic()
+    while decided(running, group) < halves:
+        if time.monotonic() - began > GIVE_UP_SECONDS:
+            raise RuntimeError(f"only {decided(running, group)} of {halves} are decided")
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+def without_asking(running: Broker, group: str) -> float:
+    """Decisions per second when every claimed half is answered in the process itself."""
+    done = subprocess.run(
+        commands.python("-m", "bench.unasked", group),
+        env=running.environment,
+        cwd=commands.ROOT,
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    return msgspec.json.decode(done.stdout, type=float)
+
+
+def main(report: Report) -> None:
+    """Prints checks per second for an endpoint that takes 100 at a time and one that takes them one by one."""
+    with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
+        port = broker.free_port()
+        running.start("endpoint", commands.python("-m", "bench.answering", str(port)))
+        store_halves(running, "alone", HALVES[1])
+        alone = without_asking(running, "alone")
+        for max_batch, halves in HALVES.items():
+            group = f"batch{max_batch}"
+            store_halves(running, group, halves)
+            before = running.cpu_seconds()
+            seconds = seconds_to_decide(running, group, halves, max_batch, port)
+            used = running.cpu_seconds()
+            report.line(
+                f"{halves} halves due at once, max_batch {max_batch}",
+                {
+                    "seconds": seconds,
+                    "per_second": halves / seconds,
+                    "statements_alone_per_second": alone,
+                    "ratio_to_statements": halves / seconds / alone,
+                    "worker_cpu_us": (used["worker"] - before["worker"]) * 1e6 / halves,
+                    "web_cpu_us": (used["web"] - before["web"]) * 1e6 / halves,
+                },
+            )

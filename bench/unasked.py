@@ -1,0 +1,40 @@
+"""Check-back without HTTP: claims a group's halves and writes a COMMIT for each, as if it had been answered."""
+
+import asyncio
+import os
+import sys
+import time
+
+import django
+import msgspec
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+django.setup()
+
+from store import database, groupcommit  # noqa: E402  # after Django is set up
+from transactions import groups, outcomes, questions  # noqa: E402
+from transactions.checks import CLAIM_HALVES  # noqa: E402
+from transactions.outcomes import Attempt  # noqa: E402
+
+PER_CLAIM = 1000
+
+
+async def main(name: str) -> None:
+    """Prints decisions per second as JSON."""
+    group = await groups.find(name)
+    assert group is not None
+    claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM}
+    done, began = 0, time.perf_counter()
+    while halves := await database.read(CLAIM_HALVES, claim):
+        await questions.transactions(halves)
+        attempts = [Attempt(half.transaction_id, None, None, "COMMIT", 200, 0, None, 30.0) for half in halves]
+        await asyncio.gather(*map(outcomes.apply, attempts))
+        done += len(halves)
+    seconds = time.perf_counter() - began
+    await groupcommit.writer.close()
+    await database.reads.close()
+    sys.stdout.write(msgspec.json.encode(done / seconds).decode())
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
