@@ -44,10 +44,19 @@ app.conf.update(
             "transactions.discard": 5.0,
             "scheduling.release": 1.0,
             "delivery.expire": 1.0,
+            "store.segments": 20.0,
         }.items()
     },
 )
 app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery"])
+
+
+@signals.worker_ready.connect
+def settle(**_: Any) -> None:
+    """Spares the garbage collector what the worker has loaded."""
+    from mqbroker import background  # noqa: PLC0415  # as below
+
+    background.spare_collector()
 
 
 @signals.worker_shutting_down.connect

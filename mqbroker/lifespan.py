@@ -11,6 +11,7 @@ async def run(receive: Receive, send: Send) -> None:
     while True:
         event = await receive()
         if event["type"] == "lifespan.startup":
+            background.spare_collector()
             wakeups.listen()
             fallback.start()
             await send({"type": "lifespan.startup.complete"})
