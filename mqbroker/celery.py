@@ -54,7 +54,7 @@ app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery"])
 @signals.worker_ready.connect
 def settle(**_: Any) -> None:
     """Spares the garbage collector what the worker has loaded."""
-    from mqbroker import background  # noqa: PLC0415  # as below
+    from mqbroker import background  # as below
 
     background.spare_collector()
 

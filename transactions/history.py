@@ -42,6 +42,12 @@ async def of(transaction_id: uuid.UUID) -> dict[str, Any]:
     }
 
 
+async def topics_of(transaction_id: uuid.UUID) -> set[str]:
+    """The names of the topics that a transaction writes to; none when it is not known."""
+    transaction = await halves.find(transaction_id)
+    return set() if transaction is None else set((await topics.names(set(transaction.topic_ids))).values())
+
+
 def _messages(transaction: Row, names: dict[int, str]) -> list[dict[str, Any]]:
     offsets = transaction.queue_offsets or [None] * len(transaction.message_ids)
     return [

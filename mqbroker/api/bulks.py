@@ -61,7 +61,7 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
     transaction_id: uuid.UUID
 
     async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
-        caller.require_any("produce")
+        await producers.require_topics(caller, self.transaction_id)
         result = await ends.end(self.transaction_id, self)
         return {"status": 202 if self.state == "UNKNOWN" else 200, **result}
 

@@ -5,6 +5,7 @@ import uuid
 import msgspec
 from django.http import HttpResponse
 
+from mqbroker.access import Caller
 from mqbroker.api import bulks
 from mqbroker.api.lean import DataRequest, answer, decode
 from scheduling import batches, recalls, sends
@@ -62,15 +63,19 @@ async def begin(request: DataRequest) -> HttpResponse:
 
 async def end(request: DataRequest, transaction_id: str) -> HttpResponse:
     """POST /v1/transactions/{transaction_id}/end."""
-    request.caller.require_any("produce")
     given = decode(EndTransaction, request.body)
-    result = await ends.end(transaction_of(transaction_id), given)
+    found = transaction_of(transaction_id)
+    await require_topics(request.caller, found)
+    result = await ends.end(found, given)
     return answer(result, 202 if given.state == "UNKNOWN" else 200)
 
 
 async def transaction(request: DataRequest, transaction_id: str) -> HttpResponse:
     """GET /v1/transactions/{transaction_id}."""
-    return answer(await history.of(transaction_of(transaction_id)))
+    found = transaction_of(transaction_id)
+    if "manage" not in request.caller.scopes:
+        await require_topics(request.caller, found)
+    return answer(await history.of(found))
 
 
 async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
@@ -82,6 +87,17 @@ async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
 async def bulk(request: DataRequest) -> HttpResponse:
     """POST /v1/bulk."""
     return answer({"results": await bulks.run(request)})
+
+
+async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
+    """Raises NoPermission unless the key may produce to every topic of the transaction.
+
+    A key for all topics, as most are, costs no look-up.
+    """
+    caller.require_any("produce")
+    if "produce:*" not in caller.scopes:
+        for topic in await history.topics_of(transaction_id):
+            caller.require("produce", topic)
 
 
 def transaction_of(given: str) -> uuid.UUID:
