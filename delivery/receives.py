@@ -1,5 +1,6 @@
 """Receive: hands a group's next messages to one of its consumers and hides them from the others for a while."""
 
+import asyncio
 import secrets
 import time
 from typing import Any
@@ -30,15 +31,16 @@ class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: float = 0
 
 
-async def receive(group_name: str, request: Receive) -> list[dict[str, Any]]:
+async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] | None = None) -> list[dict[str, Any]]:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
-    Waits up to `wait_seconds` for the first one; a waiting consumer costs no connection. Raises a Refusal when a rule
+    Waits up to `wait_seconds` for the first one, and not for a consumer that is `gone`: what it got would be hidden for
+    nothing. A waiting consumer costs no connection. Raises a Refusal when a rule
     is broken or the database is away.
     """
     take = await _judge(group_name, request)
     deadline = time.monotonic() + request.wait_seconds
-    while True:
+    while gone is None or not gone.done():
         entries: list[dict[str, Any]] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
         left = deadline - time.monotonic()
         if entries or left <= 0:
@@ -47,7 +49,8 @@ async def receive(group_name: str, request: Receive) -> list[dict[str, Any]]:
             continue
         topic_ids = {topic_id for topic_id, _ in take.queues}
         pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
-        await wakeups.wait(topic_ids, take.group.id, min(left, pause))
+        await wakeups.wait(topic_ids, take.group.id, min(left, pause), gone)
+    return []
 
 
 async def _judge(group_name: str, request: Receive) -> Take:

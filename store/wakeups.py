@@ -37,9 +37,13 @@ class Wakeups:
         self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
 
-    async def wait(self, topic_ids: Iterable[int], reader: Any, seconds: float) -> None:
-        """Waits until a message of one of the topics becomes visible, or the time is over."""
+    async def wait(
+        self, topic_ids: Iterable[int], reader: Any, seconds: float, gone: asyncio.Future[Any] | None = None
+    ) -> None:
+        """Waits until a message of one of the topics becomes visible, the time is over, or the waiter is `gone`."""
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if gone is not None:
+            gone.add_done_callback(lambda _: _wake(waiter))
         lanes = [self._waiters.setdefault(topic, {}).setdefault(reader, deque()) for topic in topic_ids]
         for lane in lanes:
             lane.append(waiter)
@@ -68,9 +72,7 @@ class Wakeups:
             woken = 0
             while lane and woken < messages:
                 waiter = lane.popleft()
-                if not waiter.done():
-                    waiter.set_result(None)
-                    woken += 1
+                woken += _wake(waiter)
 
     def visible(self, entries: Iterable[Entry]) -> None:
         """Tells of entries that were just committed."""
@@ -123,6 +125,14 @@ class Wakeups:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         self._listener = self._sender = None
+
+
+def _wake(waiter: asyncio.Future[None]) -> bool:
+    """Wakes a waiter; False when it was awake."""
+    if waiter.done():
+        return False
+    waiter.set_result(None)
+    return True
 
 
 wakeups = Wakeups()

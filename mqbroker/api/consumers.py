@@ -36,7 +36,8 @@ class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
 async def receive(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
-    return answer({"messages": await receives.receive(group, decode(Receive, request.body))})
+    with request.watched() as gone:
+        return answer({"messages": await receives.receive(group, decode(Receive, request.body), gone)})
 
 
 async def ack(request: DataRequest, group: str) -> HttpResponse:

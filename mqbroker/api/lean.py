@@ -4,10 +4,12 @@ Django's stock async path costs some 0.9 ms of CPU per request, this one 0.06 ms
 views.
 """
 
+import asyncio
+import contextlib
 import logging
 import re
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from itertools import count
 from typing import Any, TypeVar
 
@@ -36,13 +38,23 @@ class DataRequest(HttpRequest):
 
     caller: Caller
 
-    def __init__(self, scope: dict[str, Any], headers: dict[bytes, bytes], body: bytes) -> None:
+    def __init__(self, scope: dict[str, Any], headers: dict[bytes, bytes], body: bytes, receive: Receive) -> None:
         # Django's own __init__ builds four dictionaries per request that no view here reads.
         self.method = scope["method"]
         self.path = self.path_info = scope["path"]
         self.scope = scope
         self.raw_headers = headers
         self._body = body
+        self._receive = receive
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[asyncio.Future[Any]]:
+        """A future that is done as soon as the caller has gone away."""
+        gone = asyncio.ensure_future(self._receive())
+        try:
+            yield gone
+        finally:
+            gone.cancel()
 
     def header(self, name: bytes) -> str | None:
         """A header's value, by its lower-case name."""
@@ -104,7 +116,7 @@ class LeanHandler:
         try:
             authorization = headers.get(b"authorization")
             caller = await self._keys.caller(authorization.decode("latin-1") if authorization else None)
-            request = DataRequest(scope, headers, await _body(receive, headers))
+            request = DataRequest(scope, headers, await _body(receive, headers), receive)
             request.caller = caller
             return await view(request, **named)
         except Refusal as refusal:
