@@ -38,6 +38,8 @@ class GroupFacts:
 
 
 _by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
+# Of thousands that use a new group at once, one makes it, and the others wait for that.
+_making: Memory[str, GroupFacts] = Memory(0)
 _retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
 
 
@@ -53,14 +55,7 @@ async def for_consuming(name: str) -> GroupFacts:
     Raises MessageIllegal or GroupNotExist.
     """
     judge_name(name)
-    group = await find(name)
-    if group is None:
-        if not settings.AUTO_CREATE_TOPICS:
-            raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
-        await database.read(CREATE_CONSUMER_GROUP, {"name": name})
-        group = await find(name)
-        assert group is not None
-    return group
+    return await find(name) or await _create(name)
 
 
 async def existing(name: str) -> GroupFacts:
@@ -88,6 +83,19 @@ async def find(name: str) -> GroupFacts | None:
 def forget(name: str) -> None:
     """Drops what this process remembers of a group: it was just changed here."""
     _by_name.forget(name)
+
+
+async def _create(name: str) -> GroupFacts:
+    if not settings.AUTO_CREATE_TOPICS:
+        raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
+
+    async def make() -> GroupFacts | None:
+        await database.read(CREATE_CONSUMER_GROUP, {"name": name})
+        return await find(name)
+
+    group = await _making.get(name, make)
+    assert group is not None
+    return group
 
 
 async def retry_topic(group_name: str) -> TopicFacts:

@@ -35,6 +35,8 @@ class TopicFacts:
 
 
 _by_name: Memory[str, TopicFacts] = Memory(BELIEVED_SECONDS)
+# Of thousands that use a new topic at once, one makes it, and the others wait for that.
+_making: Memory[str, TopicFacts] = Memory(0)
 _names: dict[int, str] = {}
 
 
@@ -115,4 +117,6 @@ async def _find(name: str) -> TopicFacts | None:
 async def _create(name: str) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
-    return await own(name, settings.DEFAULT_QUEUES)
+    topic = await _making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
+    assert topic is not None
+    return topic

@@ -33,6 +33,8 @@ class GroupFacts:
 
 
 _by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
+# Of thousands that use a new group at once, one makes it, and the others wait for that.
+_making: Memory[str, GroupFacts] = Memory(0)
 _undecided: Memory[tuple[int, int], int] = Memory(0.2)
 
 
@@ -80,8 +82,12 @@ def forget(name: str) -> None:
 async def _create(name: str) -> GroupFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise GroupNotExist(f"There is no producer group {name}: PUT /v1/producer-groups/{name} makes it.")
-    await database.read(CREATE_PRODUCER_GROUP, {"name": name})
-    group = await find(name)
+
+    async def make() -> GroupFacts | None:
+        await database.read(CREATE_PRODUCER_GROUP, {"name": name})
+        return await find(name)
+
+    group = await _making.get(name, make)
     assert group is not None
     return group
 

@@ -117,3 +117,15 @@ def test_an_id_within_one_bulk_is_stored_once_and_spoils_no_other(
     contenders = sorted(statuses[5:8])
     assert contenders in ([201, 409, 409], [200, 201, 409])
     assert len(consumer.receive(orders)) == 10 + (statuses[7] == 201)
+
+
+async def test_a_topic_and_groups_that_thousands_use_first_at_once_are_made_once(
+    broker: RunningBroker, orders: str
+) -> None:
+    group = {"producer_group": f"{orders}-service"}
+    half = {"op": "half", "topic": orders, "body": "order", **group}
+
+    async with Crowd(broker.urls) as crowd:
+        results = await at_once(crowd.bulk, [[half] * 500] * 4)
+
+    assert Counter(result["status"] for some in results for result in some) == {201: 2000}
