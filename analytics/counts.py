@@ -1,35 +1,39 @@
-"""Counts in the broker what an export must hold, by SQL and without Spark."""
+"""Counts in the broker what an export must hold, by SQL and without Spark.
 
-from collections.abc import Iterable, Sequence
+Retention may drop a segment while it is exported. Its tables then are empty on both sides, so that counts alone would
+agree: but a range that was found holds its first and its last row at least.
+"""
+
+from collections.abc import Iterable
 
 from analytics.closed import ClosedRange, Connection, Span
+from analytics.errors import SegmentDropped
 from store.statements import Statement
 
 COUNT_MESSAGES = Statement(__file__, "count_messages")
 COUNT_ENTRIES = Statement(__file__, "count_entries")
 COUNT_ENDS = Statement(__file__, "count_ends")
 COUNT_UNDECIDED = Statement(__file__, "count_undecided")
-FIND_KEPT_SEGMENTS = Statement(__file__, "find_kept_segments")
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:
-    """The messages of a closed range."""
+    """The messages of a closed range. Raises SegmentDropped."""
     return _in_spans(broker, COUNT_MESSAGES, ((segment.id, segment.messages) for segment in closed.segments))
 
 
 def ends(broker: Connection, closed: ClosedRange) -> int:
-    """The transactions that were decided in a closed range."""
+    """The transactions that were decided in a closed range. Raises SegmentDropped."""
     return _in_spans(broker, COUNT_ENDS, ((segment.id, segment.operations) for segment in closed.segments))
 
 
 def entries(broker: Connection, closed: ClosedRange) -> int:
-    """The entries of a closed range."""
+    """The entries of a closed range. Raises SegmentDropped."""
     return sum(
         _count(
             broker,
             COUNT_ENTRIES,
+            segment.id,
             {
-                "segment_id": segment.id,
                 "topic_ids": [queue.topic_id for queue in segment.entries],
                 "queue_ids": [queue.queue_id for queue in segment.entries],
                 "firsts": [queue.span.first for queue in segment.entries],
@@ -37,6 +41,7 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
             },
         )
         for segment in closed.segments
+        if segment.entries
     )
 
 
@@ -46,21 +51,18 @@ def undecided(quiet: Connection) -> tuple[int, int]:
     return halves, checks
 
 
-def dropped(broker: Connection, closed: ClosedRange) -> Sequence[int]:
-    """The segments of a closed range that retention has dropped since."""
-    ids = [segment.id for segment in closed.segments]
-    kept = {segment_id for (segment_id,) in broker.execute(FIND_KEPT_SEGMENTS.sql(), {"segment_ids": ids}).fetchall()}
-    return [segment_id for segment_id in ids if segment_id not in kept]
-
-
 def _in_spans(broker: Connection, statement: Statement, spans: Iterable[tuple[int, Span | None]]) -> int:
     return sum(
-        _count(broker, statement, {"segment_id": segment_id, "first": span.first, "last": span.last})
+        _count(broker, statement, segment_id, {"first": span.first, "last": span.last})
         for segment_id, span in spans
         if span is not None
     )
 
 
-def _count(broker: Connection, statement: Statement, asked: dict[str, object]) -> int:
-    [(rows,)] = broker.execute(statement.sql(), asked).fetchall()
-    return int(rows)
+def _count(broker: Connection, statement: Statement, segment_id: int, bounds: dict[str, object]) -> int:
+    [(there, counted)] = broker.execute(statement.sql(), {"segment_id": segment_id, **bounds}).fetchall()
+    if not there:
+        raise SegmentDropped(
+            f"Retention dropped segment {segment_id} while it was exported; the folder is as it was: export again."
+        )
+    return int(counted)

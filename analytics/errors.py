@@ -51,6 +51,12 @@ class LogBusy(ExportFailed):
     code = "log_busy"
 
 
+class SegmentDropped(ExportFailed):
+    """Retention dropped a segment while it was read."""
+
+    code = "segment_dropped"
+
+
 class CountsDiffer(ExportFailed):
     """The files do not hold as many rows as the broker."""
 

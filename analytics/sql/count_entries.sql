@@ -1,5 +1,5 @@
--- The entries of closed ranges of a segment's queues.
-SELECT count(*)
+-- The rows of closed ranges of a segment's queues, and how many of them are exported: all.
+SELECT count(*) AS there, count(*) AS counted
 FROM consume_queue AS c
 INNER JOIN unnest(
     %(topic_ids)s::integer [], %(queue_ids)s::integer [], %(firsts)s::bigint [], %(lasts)s::bigint []

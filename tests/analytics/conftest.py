@@ -1,0 +1,162 @@
+"""The characters of the export's tests: databases of their own, the past of a broker, Spark, and what was exported."""
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import django
+import psycopg
+import pytest
+from psycopg import sql
+from pyspark.sql import SparkSession
+
+from analytics import driver, folder, java, session
+from tests.analytics.history import live
+from tests.analytics.past import Past
+from tests.analytics.writers import Connection
+from tests.broker import databases
+
+ROOT = Path(__file__).resolve().parents[2]
+# All that a URL, a conninfo string, a Java property or a shell might take amiss.
+PASSWORD = "p@ss:w/o?rd #1% '\"\\$&ü"
+HEAVIEST = 4 * 1024 * 1024
+
+
+@pytest.fixture(scope="session")
+def template() -> Iterator[str]:
+    """A database with the broker's empty tables, which others are copied from."""
+    with databases.fresh() as url:
+        environ = {**os.environ, "DATABASE_URL": url}
+        migrate = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
+        subprocess.run(migrate, cwd=ROOT, env=environ, check=True)
+        yield url
+
+
+@contextmanager
+def copied(template: str) -> Iterator[str]:
+    """The URL of a copy of a database that nobody is connected to; dropped afterwards."""
+    name, copy = urlsplit(template).path[1:], f"test_{secrets.token_hex(6)}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(create)
+        yield urlsplit(template)._replace(path=f"/{copy}").geturl()
+        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(copy)))
+
+
+@pytest.fixture(scope="session")
+def database(template: str) -> Iterator[str]:
+    """A database with the past of a broker, which nobody changes any more."""
+    with copied(template) as url:
+        yield url
+
+
+@pytest.fixture
+def busy_database(template: str) -> Iterator[str]:
+    """A database to write to while others read."""
+    with copied(template) as url:
+        yield url
+
+
+@pytest.fixture
+def writer(busy_database: str) -> Iterator[Connection]:
+    """A producer whose commits the test decides."""
+    with psycopg.connect(busy_database) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def reader(database: str) -> Iterator[str]:
+    """The same database, for a role that only reads and has a password as bad as they come."""
+    parts = urlsplit(database)
+    role = f"reader_of_{parts.path[1:]}"
+    name, password = sql.Identifier(role), sql.Literal(PASSWORD)
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE pg_read_all_data").format(name, password))
+        netloc = f"{role}:{quote(PASSWORD, safe='')}@{parts.netloc.rpartition('@')[2]}"
+        yield parts._replace(netloc=netloc).geturl()
+        connection.execute(sql.SQL("DROP ROLE {}").format(name))
+
+
+@pytest.fixture(scope="session")
+def past(database: str) -> Past:
+    """What happened in the database before it was exported."""
+    # Its rows take what they do not name from the models.
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+    django.setup()
+    with psycopg.connect(database) as connection:
+        told = Past(connection)
+        live(told)
+    return told
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session as an export opens it."""
+    runtime = java.find(java.candidates(os.environ))
+    with session.opened(runtime, driver.find(os.environ), tmp_path_factory.mktemp("spark")) as opened:
+        yield opened
+
+
+@dataclass(frozen=True)
+class Killed:
+    """An export that was killed in its middle, and what was in its target before and after."""
+
+    target: Path
+    before: dict[str, bytes]
+    after: dict[str, bytes]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A finished export: where it is, what it said, and how it ended."""
+
+    folder: Path
+    out: str
+    err: str
+    status: int
+
+
+def start(database: str, target: Path, **environ: str) -> subprocess.Popen[str]:
+    """An export in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "manage.py", "export", "--to", str(target)],
+        cwd=ROOT,
+        env={**os.environ, "DATABASE_URL": database, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def content(of: Path) -> dict[str, bytes]:
+    """Every file of a folder."""
+    return {str(path.relative_to(of)): path.read_bytes() for path in of.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="session")
+def killed(reader: str, past: Past, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    """An export to a folder that holds an earlier one, killed when the first of its tables was written."""
+    target = tmp_path_factory.mktemp("reports") / "export"
+    (target / "messages").mkdir(parents=True)
+    (target / "messages" / "earlier.parquet").write_bytes(b"of an earlier export")
+    folder.sign(target, {})
+    before = content(target)
+    with start(reader, target) as export:
+        assert export.stdout is not None
+        assert any(line.startswith("messages") for line in export.stdout)
+        export.kill()
+    return Killed(target, before, content(target))
+
+
+@pytest.fixture(scope="session")
+def exported(reader: str, killed: Killed) -> Exported:
+    """The past, exported once, to where the killed export left off."""
+    with start(reader, killed.target) as export:
+        out, err = export.communicate()
+    return Exported(killed.target, out, err, export.returncode)

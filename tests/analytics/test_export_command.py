@@ -1,0 +1,66 @@
+"""`manage.py export`: what it prints, how it ends, and what it leaves when it is killed."""
+
+from pathlib import Path
+
+import pytest
+
+from analytics import folder
+from tests.analytics.conftest import Exported, Killed, content, start
+from tests.analytics.past import Past
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Path:
+    """A folder that holds an earlier export."""
+    folder.sign(tmp_path, {})
+    return tmp_path
+
+
+def test_a_killed_export_leaves_the_earlier_one_as_it_was(killed: Killed) -> None:
+    assert killed.after == killed.before
+
+
+def test_the_export_after_a_killed_one_is_whole_and_alone(exported: Exported) -> None:
+    assert (exported.status, exported.err) == (0, "")
+    assert sorted(path.name for path in exported.folder.iterdir()) == sorted([folder.MANIFEST, *folder.TABLES])
+    assert "messages/earlier.parquet" not in content(exported.folder)
+    assert list(exported.folder.parent.iterdir()) == [exported.folder]
+
+
+def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Past) -> None:
+    held = {
+        "messages": len(past.messages),
+        "entries": len(past.entries),
+        "transactions": len(past.transactions),
+        "checks": len(past.checks),
+    }
+
+    *table, last = exported.out.splitlines()
+
+    assert table == [
+        f"{'table':<14}{'exported':>14}{'broker':>14}",
+        *(f"{name:<14}{held[name]:>14,}{held[name]:>14,}" for name in folder.TABLES),
+    ]
+    assert last.startswith(f"Exported to {exported.folder} in ")
+
+
+def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> None:
+    before = content(target)
+
+    with start(reader, target, MQBROKER_JDBC_JAR="/none.jar") as refused:
+        out, err = refused.communicate()
+
+    assert (refused.returncode, out) == (1, "")
+    assert err.startswith("CommandError: MQBROKER_JDBC_JAR names /none.jar, which is no file: ")
+    assert err.endswith(" (driver_missing)\n")
+    assert len(err.splitlines()) == 1
+    assert content(target) == before
+
+
+def test_a_database_that_is_away_is_one_sentence(target: Path) -> None:
+    with start("postgresql://nobody@127.0.0.1:1/nothing", target) as refused:
+        out, err = refused.communicate()
+
+    assert (refused.returncode, out) == (1, "")
+    assert err.startswith("CommandError: The database did not answer as it should: connection failed: ")
+    assert err.endswith(" (export_failed)\n")

@@ -1,0 +1,98 @@
+"""Producers that begin and end transactions while others read: as the broker does it, in SQL of their own."""
+
+import random
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+
+from store.log import APPENDERS_LOCK
+
+Connection = psycopg.Connection[Any]
+
+JOIN = "SELECT pg_advisory_xact_lock_shared(%s)"
+STORE = """
+INSERT INTO commit_log (
+    segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, body, body_form
+)
+VALUES (1, nextval('commit_log_offset'), now(), 1, 0, gen_random_uuid(), %(id)s, 'a body', 'text')
+RETURNING log_offset, message_id
+"""
+PREPARE = """
+INSERT INTO half_message (
+    transaction_id, producer_group_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted, log_segment,
+    log_offsets, message_ids, topic_ids, queue_ids, tags_codes
+)
+VALUES (%(id)s, 1, now(), 6, now(), 0, false, 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}', '{0}')
+"""
+DECIDE = "DELETE FROM half_message WHERE transaction_id = %(id)s RETURNING log_offsets[1], message_ids[1]"
+RECORD = """
+INSERT INTO operation (
+    segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times,
+    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids
+)
+VALUES (
+    1, nextval('operation_id'), %(id)s, 1, %(decision)s, 'producer', now(), 0,
+    now(), 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}'
+)
+"""
+LOCK_QUEUE = "SELECT pg_advisory_xact_lock(1, 0)"
+ENQUEUE = """
+INSERT INTO consume_queue (
+    segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at
+)
+SELECT 1, 1, 0, coalesce(max(queue_offset) + 1, 0), 1, %(offset)s, 0, 0, now()
+FROM consume_queue
+WHERE topic_id = 1 AND queue_id = 0
+"""
+
+
+def begin(connection: Connection) -> uuid.UUID:
+    """Stores a half; the transaction of the database stays open."""
+    connection.execute(JOIN, (APPENDERS_LOCK,))
+    transaction_id = uuid.uuid4()
+    [(offset, message_id)] = connection.execute(STORE, {"id": transaction_id}).fetchall()
+    connection.execute(PREPARE, {"id": transaction_id, "offset": offset, "message_id": message_id})
+    return transaction_id
+
+
+def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> None:
+    """Ends a half; the transaction of the database stays open."""
+    connection.execute(JOIN, (APPENDERS_LOCK,))
+    [(offset, message_id)] = connection.execute(DECIDE, {"id": transaction_id}).fetchall()
+    if decision == "COMMIT":
+        connection.execute(LOCK_QUEUE)
+        connection.execute(ENQUEUE, {"offset": offset})
+    said = {"id": transaction_id, "decision": decision, "offset": offset, "message_id": message_id}
+    connection.execute(RECORD, said)
+
+
+@contextmanager
+def at_work(database: str, threads: int) -> Iterator[None]:
+    """So many producers at once, until the block ends; each leaves some transactions undecided for a while."""
+    over = threading.Event()
+    producers = [threading.Thread(target=_produce, args=(database, over, seed)) for seed in range(threads)]
+    for producer in producers:
+        producer.start()
+    try:
+        yield
+    finally:
+        over.set()
+        for producer in producers:
+            producer.join()
+
+
+def _produce(database: str, over: threading.Event, seed: int) -> None:
+    chance = random.Random(seed)
+    undecided: list[uuid.UUID] = []
+    with psycopg.connect(database) as connection:
+        # At a pace that leaves the export a processor.
+        while not over.wait(0.002):
+            undecided.append(begin(connection))
+            connection.commit()
+            if len(undecided) > 5 or chance.random() < 0.7:
+                end(connection, undecided.pop(chance.randrange(len(undecided))), chance.choice(("COMMIT", "ROLLBACK")))
+                connection.commit()
