@@ -2,10 +2,15 @@
 
 import sys
 
-from bench import checks, throughput
+from bench import checks, delivery, lateness, throughput
 from bench.report import Report
 
-BENCHMARKS = {"throughput": throughput.main, "checks": checks.main}
+BENCHMARKS = {
+    "throughput": throughput.main,
+    "checks": checks.main,
+    "lateness": lateness.main,
+    "delivery": delivery.main,
+}
 
 
 def main(names: list[str]) -> int:

@@ -1,0 +1,105 @@
+"""Consumers: how soon a waiting one has a message, and how fast one process drains a backlog."""
+
+import asyncio
+import time
+
+from bench import broker, load
+from bench.broker import Broker
+from bench.load import Connection
+from bench.report import Report
+
+PER_SECOND = 500
+SECONDS = 15
+BACKLOG = 200_000
+PER_BULK = 500
+LANES = 8
+
+
+async def end_to_end(port: int) -> list[float]:
+    """Seconds from the beginning of each send to its arrival at one of the waiting consumers."""
+    sent: dict[str, float] = {}
+    latencies: list[float] = []
+    stop = asyncio.Event()
+
+    async def consumer() -> None:
+        connection = await Connection.open(port)
+        while not stop.is_set():
+            _, answer = await connection.post(
+                "/v1/consumer-groups/readers/receive", {"topic": "soon", "wait_seconds": 1, "max_messages": 32}
+            )
+            arrived = time.perf_counter()
+            messages = answer["messages"]
+            assert isinstance(messages, list)
+            latencies.extend(arrived - sent[entry["message"]["body"]] for entry in messages)
+            if messages:
+                handles = [entry["receipt_handle"] for entry in messages]
+                await connection.post("/v1/consumer-groups/readers/ack", {"receipt_handles": handles})
+
+    async def producer(number: int, connection: Connection) -> None:
+        began = time.monotonic() + number / PER_SECOND
+        for round_ in range(PER_SECOND * SECONDS // LANES):
+            await asyncio.sleep(max(0.0, began + round_ * LANES / PER_SECOND - time.monotonic()))
+            body = f"{number}:{round_}"
+            sent[body] = time.perf_counter()
+            await connection.post("/v1/messages", {"topic": "soon", "body": body})
+
+    consumers = asyncio.gather(*(consumer() for _ in range(4)))
+    await asyncio.sleep(1)
+    await asyncio.gather(*(producer(number, await Connection.open(port)) for number in range(LANES)))
+    await asyncio.sleep(1)
+    stop.set()
+    await consumers
+    return latencies
+
+
+async def drain(port: int) -> float:
+    """Seconds until one process has received and acked the whole backlog, 32 at a time over several connections."""
+    acked = 0
+
+    async def lane() -> None:
+        nonlocal acked
+        connection = await Connection.open(port)
+        while acked < BACKLOG:
+            _, answer = await connection.post("/v1/consumer-groups/drain/receive", {"topic": "backlog"})
+            messages = answer["messages"]
+            assert isinstance(messages, list)
+            if messages:
+                handles = [entry["receipt_handle"] for entry in messages]
+                await connection.post("/v1/consumer-groups/drain/ack", {"receipt_handles": handles})
+                acked += len(handles)
+
+    began = time.perf_counter()
+    await asyncio.gather(*(lane() for _ in range(LANES)))
+    return time.perf_counter() - began
+
+
+def fill(running: Broker) -> None:
+    """Sends the backlog."""
+
+    async def one_bulk(connection: Connection, number: int) -> bool:
+        message = {"op": "send", "topic": "backlog", "body": "x" * 200}
+        status, _ = await connection.post("/v1/bulk", {"operations": [message] * PER_BULK})
+        return status == 200
+
+    asyncio.run(load.closed_loop(running.port, 4, BACKLOG // PER_BULK, one_bulk))
+
+
+def main(report: Report) -> None:
+    """Prints end-to-end latencies and the rate of the drain."""
+    with broker.running() as running:
+        measured = load.Measured(SECONDS, asyncio.run(end_to_end(running.port)))
+        report.line(
+            f"end to end at {PER_SECOND}/s",
+            {
+                "received": len(measured.latencies),
+                "p50_ms": measured.percentile_ms(50),
+                "p99_ms": measured.percentile_ms(99),
+            },
+        )
+        fill(running)
+        before = running.cpu_seconds()["web"]
+        seconds = asyncio.run(drain(running.port))
+        cpu = (running.cpu_seconds()["web"] - before) * 1e6 / BACKLOG
+        report.line(
+            f"drain of {BACKLOG}", {"seconds": seconds, "per_second": BACKLOG / seconds, "web_cpu_us_per_message": cpu}
+        )
