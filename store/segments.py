@@ -11,24 +11,20 @@ from collections.abc import Awaitable
 import psycopg
 from django.conf import settings
 
-from store import database, retention, tables
+from store import database, quiet, retention, tables
 from store.database import Connection, Row
-from store.log import APPENDERS_LOCK
 from store.statements import Statement
 
 logger = logging.getLogger(__name__)
 
 ADD_SEGMENT = Statement(__file__, "add_segment")
 CLOSE_SEGMENT = Statement(__file__, "close_segment")
-HOLD_LOG = Statement(__file__, "hold_log")
 LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments")
 START_SEGMENT = Statement(__file__, "start_segment")
 TAKE_MAINTENANCE = Statement(__file__, "take_maintenance")
 
 # Whoever holds this advisory lock maintains the segments; a second one has nothing to do.
 MAINTENANCE_LOCK = 0x6D71_7365_6700
-# Writers queue behind the roll while it waits for the batches under way, which take milliseconds.
-ROLL_WAIT = "500ms"
 # Nobody waits behind the other steps; what is not free by then is tried again with the next tick. PostgreSQL ends an
 # autovacuum that is in the way after a second, by deadlock_timeout.
 LOCK_TIMEOUT = "3s"
@@ -60,7 +56,9 @@ async def run(late_seconds: float = 0) -> None:
 async def _is_due(hours_late: float) -> bool:
     """Whether anything is to be done, by two cheap reads: most ticks find nothing."""
     [seen] = await database.read(LOOK_AT_SEGMENTS)
-    if seen.ready_id is None or _is_full(seen, settings.SEGMENT_HOURS + hours_late, settings.SEGMENT_MAX_MESSAGES):
+    if seen.ready_id is None and seen.open_hours >= hours_late:
+        return True
+    if _is_full(seen, settings.SEGMENT_HOURS + hours_late, settings.SEGMENT_MAX_MESSAGES):
         return True
     asked = retention.asked(settings.RESERVED_HOURS + hours_late)
     rows = await database.read(retention.FIND_EXPIRING_SEGMENTS, asked)
@@ -106,8 +104,7 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
     [seen] = await database.execute(connection, LOOK_AT_SEGMENTS)
     if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
         return None
-    async with connection.transaction():
-        await database.execute(connection, HOLD_LOG, {"lock_timeout": ROLL_WAIT, "key": APPENDERS_LOCK})
+    async with quiet.log_held(connection):
         # A new statement sees what the last writers did, and whether another worker was faster.
         [seen] = await database.execute(connection, LOOK_AT_SEGMENTS)
         if not _is_full(seen, max_hours, max_messages) or not await _is_ready(connection, seen.ready_id):
