@@ -12,7 +12,8 @@ from collections.abc import Callable
 
 NOBODY = 65534
 CLONE_NEWUSER = 0x10000000
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 47, 2
+PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 28, 47, 2
+SECBIT_NO_SETUID_FIXUP = 1 << 2
 CAP_DAC_OVERRIDE = 1
 LINUX_CAPABILITY_VERSION_3 = 0x20080522
 
@@ -41,6 +42,8 @@ def become_nobody() -> None:
     """The user nobody, who may still pass closed folders such as /root where the kernel lets us keep that right."""
     os.setgroups([])
     os.setgid(NOBODY)
+    # Without this bit access(2) does not count capabilities, and initdb, which asks it, finds no postgres.
+    libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
     os.setuid(NOBODY)
     with contextlib.suppress(OSError):

@@ -282,9 +282,10 @@ def way_to_run(binaries: Path, folder: Path) -> str:
     """
     if os.geteuid() != 0:
         return "stay"
-    probe = 'test "$(id -u)" != 0 && test -x "$0" && test -x "$1"'
+    # initdb refuses root, looks for its postgres and its templates, and with --show leaves it at that.
+    probe = '"$0" --show -D "$1/postgres" && test -x "$1"'
     for way in ("namespace", "nobody"):
-        words = launch.command(way, signal.SIGKILL, "sh", "-c", probe, str(binaries / "postgres"), str(folder))
+        words = launch.command(way, signal.SIGKILL, "sh", "-c", probe, str(binaries / "initdb"), str(folder))
         if subprocess.run(words, capture_output=True).returncode == 0:
             return way
     raise RootRefused(folder)
