@@ -1,5 +1,6 @@
 """The tables of scheduling: what waits for its time."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
@@ -34,3 +35,17 @@ class Recall(models.Model):
 
     class Meta:
         db_table = "recall"
+
+
+class Lateness(models.Model):
+    """How late one process released in some seconds, counted in buckets. Append-only; partitioned by segment."""
+
+    pk = models.CompositePrimaryKey("noted_at", "id", "segment_id")
+    segment_id = models.IntegerField()
+    id = models.UUIDField()
+    noted_at = models.DateTimeField()
+    queue_id = models.IntegerField()
+    counts = ArrayField(models.IntegerField())
+
+    class Meta:
+        db_table = "lateness"

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from scheduling import delays, soon
+from scheduling import delays, lateness, soon
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, readers, topics
 from store.database import Row
@@ -53,6 +53,7 @@ async def run(ahead_seconds: float = 0) -> int:
         left = end - asyncio.get_running_loop().time()
         wait = (due.next_at - due.now).total_seconds() if due.next_at is not None else left
         if wait >= left:
+            await lateness.keep()
             return released
         await asyncio.sleep(max(wait, LOOK_SECONDS))
         due = await look()
@@ -84,8 +85,24 @@ async def look() -> Due:
 
 def _due_of(due_ms: int, level: int, now: datetime) -> datetime:
     """When an entry of a level is due; later than its level's delay from now means: now."""
-    due = datetime.fromtimestamp(due_ms / 1000, now.tzinfo)
+    due = _time_of(due_ms, now)
     return due if due <= now + timedelta(seconds=delays.seconds_of_level(level)) else now
+
+
+def _time_of(due_ms: int, now: datetime) -> datetime:
+    return datetime.fromtimestamp(due_ms / 1000, now.tzinfo)
+
+
+def _note(batch: Batch, queue_id: int, due: list[datetime]) -> None:
+    """Counts how late these are visible, once they are: the write takes its time, too."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+
+    def visible() -> None:
+        written_ms = (loop.time() - began) * 1000
+        lateness.note(queue_id, ((batch.now - at).total_seconds() * 1000 + written_ms for at in due))
+
+    batch.after_commit(visible)
 
 
 class Releases(Kind[Due]):
@@ -103,6 +120,7 @@ class Releases(Kind[Due]):
 
     async def _timers(self, batch: Batch) -> int:
         timers = await batch.read(TAKE_TIMERS, {"max_timers": MAX_PER_BATCH})
+        _note(batch, lateness.TIMERS, [timer.due_at for timer in timers])
         for timer in sorted(timers, key=lambda row: (row.due_at, row.id)):
             await publish(
                 batch,
@@ -145,6 +163,7 @@ class Releases(Kind[Due]):
                 await publish(batch, _publication(entry))
         if due:
             queue = (position.topic_id, position.queue_id)
+            _note(batch, position.queue_id, [_time_of(entry.due_ms, batch.now) for entry in due])
             readers.move(batch, readers.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
         return len(due)
 
