@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping
-from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -53,14 +52,13 @@ RETRY_AFTER_SECONDS = "1"
 
 def problem(refusal: errors.Refusal) -> dict[str, object]:
     """The problem document of a refusal; `status` is its HTTP status."""
-    return {
-        "type": f"urn:mqbroker:problem:{refusal.code}",
-        "title": refusal.code.replace("_", " ").capitalize(),
-        "status": STATUS_OF_CODE[refusal.code],
-        "detail": refusal.detail,
-        "code": refusal.code,
-        **refusal.extra,
-    }
+    return {**document(refusal.code, STATUS_OF_CODE[refusal.code], refusal.detail), **refusal.extra}
+
+
+def document(code: str, status: int, detail: str) -> dict[str, object]:
+    """A problem document."""
+    title = code.replace("_", " ").capitalize()
+    return {"type": f"urn:mqbroker:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
 
 
 def status_of(document: dict[str, object]) -> int:
@@ -81,10 +79,10 @@ def headers_of(refusal: errors.Refusal) -> dict[str, str]:
 
 def answer(refusal: errors.Refusal) -> HttpResponse:
     """The HTTP answer to a refusal."""
-    document = problem(refusal)
+    found = problem(refusal)
     return HttpResponse(
-        msgspec.json.encode(document),
-        status=status_of(document),
+        msgspec.json.encode(found),
+        status=status_of(found),
         content_type=PROBLEM_TYPE,
         headers=headers_of(refusal),
     )
@@ -92,27 +90,26 @@ def answer(refusal: errors.Refusal) -> HttpResponse:
 
 def refusal_of_status(status: int, detail: str) -> dict[str, object]:
     """A problem document for a status that no refusal of the domain has (405, 406, 500)."""
-    title = HTTPStatus(status).phrase
     code = {401: "unauthenticated", 403: "no_permission", 404: "not_found", 405: "method_not_allowed"}.get(
         status, "internal_error" if status >= 500 else "bad_request"
     )
-    return {"type": f"urn:mqbroker:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
+    return document(code, status, detail)
 
 
 def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler: every error of the control plane as a problem document."""
     refusal = refusal_of(problem_met)
     if refusal is not None:
-        document, headers = problem(refusal), headers_of(refusal)
+        found, headers = problem(refusal), headers_of(refusal)
     elif isinstance(problem_met, exceptions.APIException):
-        document, headers = refusal_of_status(problem_met.status_code, str(problem_met.detail)), {}
+        found, headers = refusal_of_status(problem_met.status_code, str(problem_met.detail)), {}
     elif isinstance(problem_met, Http404):
-        document, headers = refusal_of_status(404, "Nothing is here."), {}
+        found, headers = refusal_of_status(404, "Nothing is here."), {}
     elif isinstance(problem_met, PermissionDenied):
-        document, headers = refusal_of_status(403, "This is not allowed."), {}
+        found, headers = refusal_of_status(403, "This is not allowed."), {}
     else:
         return None
-    return Response(document, status=status_of(document), headers=headers, content_type=PROBLEM_TYPE)
+    return Response(found, status=status_of(found), headers=headers, content_type=PROBLEM_TYPE)
 
 
 def refusal_of(problem_met: Exception) -> errors.Refusal | None:
@@ -139,8 +136,8 @@ def sentence(detail: Any) -> str:
 
 def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """The HTTP answer for a status that no refusal of the domain has."""
-    document = refusal_of_status(status, detail)
-    return HttpResponse(msgspec.json.encode(document), status=status, content_type=PROBLEM_TYPE, headers=headers)
+    body = msgspec.json.encode(refusal_of_status(status, detail))
+    return HttpResponse(body, status=status, content_type=PROBLEM_TYPE, headers=headers)
 
 
 def is_of_console(request: HttpRequest) -> bool:

@@ -4,7 +4,7 @@ from functools import cache
 
 import redis
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, ProgrammingError
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
@@ -19,6 +19,8 @@ def reasons_not_ready() -> list[str]:
     """
     try:
         applied = set(MigrationRecorder.Migration.objects.using("default").values_list("app", "name"))
+    except ProgrammingError:
+        applied = set()  # Not even the table of migrations is there.
     except DatabaseError as problem:
         return [f"the database does not answer as it should ({type(problem).__name__})"]
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)

@@ -17,6 +17,7 @@ from mqbroker.api.control import (
     probes,
     producer_groups,
     stats,
+    subscriptions,
     topics,
     transactions,
 )
@@ -68,6 +69,9 @@ CONTROL_PLANE = [
     resource("v1/producer-groups/<str:group>/endpoints/<int:endpoint_id>/test", endpoints.EndpointTrial),
     resource("v1/consumer-groups", consumer_groups.ConsumerGroupList),
     resource("v1/consumer-groups/<str:group>", consumer_groups.ConsumerGroupDetail),
+    resource("v1/subscriptions", subscriptions.SubscriptionList),
+    resource("v1/subscriptions/<str:name>", subscriptions.SubscriptionDetail),
+    resource("v1/subscriptions/<str:name>/rotate-secret", subscriptions.SubscriptionSecret),
     resource("v1/transactions", transactions.TransactionList),
     resource("v1/api-keys", api_keys.ApiKeyList),
     resource("v1/api-keys/<str:name_or_id>", api_keys.ApiKeyDetail),
@@ -77,7 +81,7 @@ SERVED = {str(pattern.pattern) for pattern in CONTROL_PLANE}
 urlpatterns = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("console/", admin.site.urls),
-    path("docs", documents.Docs.as_view()),
+    resource("docs", documents.Docs),
     *CONTROL_PLANE,
     *(wrong_method(route, methods) for route, methods in DATA_PLANE.items() if route not in SERVED),
 ]

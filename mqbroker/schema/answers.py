@@ -46,6 +46,7 @@ class Recalled(msgspec.Struct):
     """A delayed message that will not become visible any more."""
 
     message_id: uuid.UUID
+    state: Literal["RECALLED"]
 
 
 class Begun(msgspec.Struct):
@@ -174,6 +175,77 @@ class ReceiptResults(msgspec.Struct):
     """One result per receipt handle, in order."""
 
     results: list[ReceiptResult]
+
+
+class QueuePosition(msgspec.Struct):
+    """Where a group stands in a queue; `max_offset` is the next to be written."""
+
+    queue_id: int
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    lag: int
+
+
+class Offsets(msgspec.Struct):
+    """Where a group stands in a topic."""
+
+    group: str
+    topic: str
+    results: list[QueuePosition]
+    lag: int
+
+
+class QueueMove(msgspec.Struct, rename={"from_": "from"}):
+    """A queue's reset: entries that come again, and entries that are passed over."""
+
+    queue_id: int
+    from_: int
+    to: int
+    replayed: int
+    skipped: int
+
+
+class OffsetsReset(msgspec.Struct):
+    """The reset of a group's offsets in a topic, done or only told."""
+
+    group: str
+    topic: str
+    dry_run: bool
+    results: list[QueueMove]
+    replayed: int
+    skipped: int
+
+
+class DeadLetter(msgspec.Struct):
+    """A message that a group gave up."""
+
+    message: StoredMessage
+    queue_offset: int
+    dead_at: Time
+
+
+class DeadLetters(msgspec.Struct):
+    """A page of dead letters; `next` is the cursor of the next one."""
+
+    results: list[DeadLetter]
+    next: int | None
+
+
+class RedriveResult(msgspec.Struct):
+    """What became of one dead letter: status 200 and where it went, or the problem that met it."""
+
+    message_id: uuid.UUID
+    status: int
+    topic: str | UnsetType = UNSET
+    code: Code | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+
+
+class Redriven(msgspec.Struct):
+    """One result per message, in order."""
+
+    results: list[RedriveResult]
 
 
 class AskedTransaction(StoredMessage, kw_only=True):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from delivery.deadletters import MAX_LISTED, RedriveDeadLetters
+from delivery.offsets import ResetOffsets
 from delivery.pulls import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receives import Receive
 from mqbroker.api import consumers, operators, producers
@@ -25,6 +27,7 @@ class Call:
     may_be_empty: bool = False
     problems: tuple[int, ...] = ()
     query: dict[str, dict[str, Any]] = field(default_factory=dict)
+    required_query: tuple[str, ...] = ()
     description: str = ""
 
 
@@ -128,6 +131,36 @@ CALLS: dict[View, Call] = {
         given=consumers.ExtendDeliveries,
         answers={200: answers.ReceiptResults},
         problems=(404,),
+    ),
+    consumers.offsets: Call(
+        "Get a group's offsets in a topic",
+        answers={200: answers.Offsets},
+        problems=(404,),
+        query={"topic": {"type": "string"}},
+        required_query=("topic",),
+    ),
+    consumers.reset: Call(
+        "Reset a group's offsets",
+        given=ResetOffsets,
+        answers={200: answers.OffsetsReset},
+        problems=(404, 416),
+        description="`to` is `earliest`, `latest`, a time or an offset. `dry_run: true` only tells what it would do.",
+    ),
+    consumers.dead_letters: Call(
+        "List a group's dead letters",
+        answers={200: answers.DeadLetters},
+        problems=(404,),
+        query={
+            "cursor": {"type": "integer", "minimum": 0, "default": 0},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": 50},
+        },
+    ),
+    consumers.redrive: Call(
+        "Redrive dead letters",
+        given=RedriveDeadLetters,
+        answers={200: answers.Redriven},
+        problems=(404,),
+        description="`message_ids`, or `all: true`. One result per message; a redriven one has no retries behind it.",
     ),
     consumers.pull: Call(
         "Read a queue by offset",

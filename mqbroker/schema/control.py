@@ -13,6 +13,10 @@ from drf_spectacular.openapi import AutoSchema
 class ControlSchema(AutoSchema):
     """Bodies are JSON whatever the content type says, and the errors are those that every path has."""
 
+    def get_summary(self) -> str:
+        """The first sentence of what the view's method says of itself."""
+        return str(self.get_description()).partition(".")[0]
+
     def map_parsers(self) -> list[str]:
         return ["application/json"]
 

@@ -12,7 +12,7 @@ from mqbroker.api.lean import View
 from mqbroker.api.routes import routes
 from mqbroker.schema.answers import Problem
 from mqbroker.schema.calls import CALLS, Call, Operations
-from mqbroker.schema.rules import narrow
+from mqbroker.schema.rules import NAME, narrow
 
 REF = "#/components/schemas/{name}"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
@@ -37,9 +37,10 @@ def add_data_plane(result: Document, generator: Any, request: Any, public: bool)
         for method, view in route.callback.views.items():  # type: ignore[attr-defined]  # ours: see `by_method`
             path = "/" + PARAMETER.sub(r"{\2}", str(route.pattern))
             result["paths"].setdefault(path, {})[method.lower()] = _operation(route, view, ref_of)
-    for path in result["paths"].values():
-        for operation in path.values():
-            _add_problems(operation)
+    for path, operations in result["paths"].items():
+        for operation in operations.values():
+            _tell_names(operation)
+            _add_problems(path, operation)
     result["paths"] = dict(sorted(result["paths"].items()))
     return result
 
@@ -87,11 +88,14 @@ def _path_parameters(route: URLPattern) -> list[Document]:
 
 
 def _query_parameters(call: Call) -> list[Document]:
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in call.query.items()]
+    return [
+        {"name": name, "in": "query", "schema": schema, "required": name in call.required_query}
+        for name, schema in call.query.items()
+    ]
 
 
 def _answer(ref: Document | None) -> Document:
-    return {"description": "Done."} if ref is None else {"description": "Done.", **_json(ref)}
+    return {"description": ""} if ref is None else {"description": "", **_json(ref)}
 
 
 def _json(schema: Document) -> Document:
@@ -102,9 +106,20 @@ def _problem(ref: Document) -> Document:
     return {"description": "Refused: `detail` says why.", "content": {"application/problem+json": {"schema": ref}}}
 
 
-def _add_problems(operation: Document) -> None:
+def _tell_names(operation: Document) -> None:
+    """What stands for a name in a path obeys the rule of names."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path" and parameter["name"] in ("topic", "group"):
+            parameter["schema"] = NAME
+
+
+def _add_problems(path: str, operation: Document) -> None:
     """Errors look the same everywhere; `default` stands for those that no call expects."""
-    for status in COMMON_PROBLEMS if operation.get("security") else ():
-        operation["responses"].setdefault(str(status), PROBLEM)
-    operation["responses"]["default"] = PROBLEM
-    operation["responses"] = dict(sorted(operation["responses"].items()))
+    responses = operation["responses"]
+    for answer in responses.values():
+        if answer is not PROBLEM:
+            answer["description"] = answer["description"] or "Done."
+    common = (*COMMON_PROBLEMS, 404) if "{" in path else COMMON_PROBLEMS
+    for status in common if operation.get("security") else ():
+        responses.setdefault(str(status), PROBLEM)
+    operation["responses"] = {**dict(sorted(responses.items())), "default": PROBLEM}

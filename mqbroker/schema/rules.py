@@ -1,11 +1,13 @@
 """The rules that the data plane's structs do not hold themselves, because judging a message by hand is faster."""
 
+from inspect import cleandoc
 from typing import Any
 
 from delivery.receipts import MAX_HANDLES
 from store.messages import MAX_PROPERTIES, MAX_SHARDING_KEY
 from transactions.polls import MAX_TRANSACTIONS
 
+BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}
 
 
@@ -24,7 +26,7 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
         },
         "sharding_key": {"type": "string", "minLength": 1, "maxLength": MAX_SHARDING_KEY},
         "body": {"type": "string", "minLength": 1},
-        "body_base64": {"type": "string", "minLength": 1, "contentEncoding": "base64"},
+        "body_base64": {"type": "string", "minLength": 4, "pattern": BASE64, "contentEncoding": "base64"},
         "queue_id": {"type": "integer", "minimum": 0},
         "delay_level": {"type": "integer", "minimum": 0},
         "delay_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_TIMER_DELAY_SECONDS},
@@ -42,15 +44,28 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-# A message is refused without these, although its struct has defaults for them.
-REQUIRED = {"Message": ["topic"], "SendOperation": ["topic"]}
+# Requests are refused without these, although their structs have defaults for them.
 ONE_BODY = {"oneOf": [{"required": ["body"]}, {"required": ["body_base64"]}]}
+A_MESSAGE = {"required": ["topic"], **ONE_BODY}
+ONE_OR_SEVERAL = {"anyOf": [A_MESSAGE, {"required": ["messages"]}]}
+NEEDED = {
+    "Message": A_MESSAGE,
+    "SendOperation": A_MESSAGE,
+    "BatchedMessage": ONE_BODY,
+    "BeginTransaction": ONE_OR_SEVERAL,
+    "HalfOperation": ONE_OR_SEVERAL,
+}
 
 
 def narrow(schemas: dict[str, Any], settings: Any) -> dict[str, Any]:
     """The components of msgspec, requests among them narrowed by the rules."""
     known = rules(settings)
-    return {name: _narrowed(name, schema, known) for name, schema in schemas.items()}
+    return {name: _narrowed(name, _told(schema), known) for name, schema in schemas.items()}
+
+
+def _told(schema: dict[str, Any]) -> dict[str, Any]:
+    """The component with its docstring as a text."""
+    return {**schema, "description": cleandoc(schema.get("description", ""))}
 
 
 def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -58,9 +73,8 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
     if schema.get("additionalProperties") is not False:
         return schema
     properties = {field: _field(inner, known.get(field, {})) for field, inner in schema["properties"].items()}
-    required = [*schema.get("required", []), *REQUIRED.get(name, [])]
-    narrowed = {**schema, "properties": properties, **({"required": required} if required else {})}
-    return narrowed | ONE_BODY if name in REQUIRED else narrowed
+    narrowed = {**schema, "properties": properties}
+    return {**narrowed, "allOf": [NEEDED[name]]} if name in NEEDED else narrowed
 
 
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:

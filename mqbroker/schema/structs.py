@@ -1,5 +1,6 @@
 """JSON schemas of msgspec structs."""
 
+from inspect import cleandoc
 from typing import Any
 
 import msgspec
@@ -21,4 +22,7 @@ def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
     if "$ref" in node:
         return _resolve(definitions[node["$ref"].rpartition("/")[2]], definitions)
     # A discriminator refers to components; the branches' own constants tell them apart as well.
-    return {name: _resolve(inner, definitions) for name, inner in node.items() if name != "discriminator"}
+    resolved = {name: _resolve(inner, definitions) for name, inner in node.items() if name != "discriminator"}
+    if isinstance(node.get("description"), str):
+        resolved["description"] = cleandoc(node["description"])
+    return resolved

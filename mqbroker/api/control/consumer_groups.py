@@ -11,7 +11,7 @@ from delivery import models as delivery
 from delivery import registry
 from delivery.retries import Policy
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Given, Shape, Switch, Time, Whole
+from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.schema.structs import inlined
@@ -21,8 +21,11 @@ MAX_RECONSUME_TIMES = 1000
 
 
 @extend_schema_field(inlined(Policy))
-class RetryPolicy(serializers.JSONField):
-    """How long a message that was not acked waits before it comes again. Judged by `delivery.retries`."""
+class RetryPolicy(Strict, serializers.JSONField):
+    """How long a message that was not acked waits before it comes again. What is in it is judged by its owner."""
+
+    types = (dict,)
+    default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as in `fields`
 
 
 class ConsumerGroupSettings(Given):

@@ -10,7 +10,9 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from drf_spectacular.views import SpectacularSwaggerView
+from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from mqbroker.access import MayLook, is_signed_in
 from mqbroker.api.control.resource import Resource
@@ -32,11 +34,10 @@ class Schema(Resource):
         return HttpResponse(document(), content_type="application/json")
 
 
-class Docs(SpectacularSwaggerView):
+class Docs(Resource, SpectacularSwaggerView):
     """Swagger UI from the installed package. A browser that is not signed in is sent to the console's login first."""
 
     permission_classes = (MayLook,)
-    http_method_names = ("get", "head")
 
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         wants_page = "text/html" in request.headers.get("Accept", "")
@@ -44,3 +45,8 @@ class Docs(SpectacularSwaggerView):
             return redirect(f"/console/login/?next={request.path}")
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         return response
+
+    def handle_exception(self, exc: Exception) -> Response:
+        # A problem document, not a page.
+        self.request.accepted_renderer = JSONRenderer()
+        return super().handle_exception(exc)

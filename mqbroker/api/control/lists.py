@@ -8,7 +8,7 @@ import msgspec
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from mqbroker.api.control.fields import Given, Shape
+from mqbroker.api.control.fields import Given, Shape, Strict
 from store.errors import MessageIllegal
 
 DEFAULT_LIMIT = 100
@@ -22,7 +22,11 @@ class PageQuery(Given):
     """Which page of a list is asked for."""
 
     limit = serializers.IntegerField(
-        default=DEFAULT_LIMIT, min_value=1, max_value=MAX_LIMIT, help_text="How many results at most."
+        default=DEFAULT_LIMIT,
+        min_value=1,
+        max_value=MAX_LIMIT,
+        error_messages={**Strict.default_error_messages, "invalid": "it is no whole number."},
+        help_text="How many results at most.",
     )
     cursor = serializers.CharField(default=None, help_text="`next` of the page before; without it: the first page.")
 

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Shape, Time, Whole
+from mqbroker.api.control.fields import Choice, Shape, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from transactions import listing
@@ -20,13 +20,15 @@ MAX_AGE_SECONDS = 10 * 366 * 86400
 class TransactionQuery(PageQuery):
     """Which transactions are asked for."""
 
-    state = serializers.ChoiceField(
-        listing.STATES, default=None, error_messages={"invalid_choice": f"it is none of {', '.join(listing.STATES)}."}
-    )
+    state = Choice("TransactionState", listing.STATES, default=None)
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
     topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
     older_than_seconds = serializers.FloatField(
-        default=0, min_value=0, max_value=MAX_AGE_SECONDS, help_text="It was begun at least so long ago."
+        default=0,
+        min_value=0,
+        max_value=MAX_AGE_SECONDS,
+        error_messages={**Strict.default_error_messages, "invalid": "it is no number."},
+        help_text="It was begun at least so long ago.",
     )
 
 

@@ -1,0 +1,174 @@
+"""Subscriptions: where the broker pushes a group's messages, and how that goes."""
+
+from typing import Any
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from delivery import models as delivery
+from delivery import subscriptions
+from mqbroker.api.control import lists
+from mqbroker.api.control.endpoints import MAX_CONCURRENCY, MAX_TIMEOUT_SECONDS, STATES, SecretGiven
+from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
+from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.resource import Resource
+from webhooks.addresses import MAX_URL_CHARACTERS
+
+MAX_NAME = 127
+FORMS = {
+    "oneOf": [
+        {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
+        {
+            "type": "object",
+            "properties": {"sql": {"type": "string", "description": "SQL-92 over the message's properties."}},
+            "required": ["sql"],
+            "additionalProperties": False,
+        },
+        {"type": "null"},
+    ]
+}
+
+
+@extend_schema_field(FORMS)
+class Filter(Strict, serializers.JSONField):
+    """Which messages are wanted, as `receive` takes it. What is in it is judged by its owner."""
+
+    types = (str, dict)
+    default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as in `fields`
+
+
+class SubscriptionSettings(SecretGiven):
+    """What is set of a subscription. What is left out stays as it is; a new one needs `group`, `topic` and `url`."""
+
+    group = Text(
+        required=False,
+        source="group_name",
+        min_length=1,
+        max_length=MAX_NAME,
+        help_text="The consumer group that the messages are received for: its retries and dead letters are theirs.",
+    )
+    topic = Text(required=False, source="topic_name", min_length=1, max_length=MAX_NAME)
+    filter = Filter(required=False, allow_null=True, help_text="Default: every message.")
+    url = Text(
+        required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
+    )
+    max_batch = Whole(
+        required=False,
+        min_value=1,
+        max_value=settings.MAX_RECEIVE_MESSAGES,
+        help_text="Messages in one call. Default: 1.",
+    )
+    timeout_seconds = Number(
+        required=False, min_value=0.1, max_value=MAX_TIMEOUT_SECONDS, help_text="For the whole call. Default: 10."
+    )
+    concurrency = Whole(
+        required=False,
+        min_value=1,
+        max_value=MAX_CONCURRENCY,
+        help_text="Calls at a time, of each worker process. Default: 16.",
+    )
+    paused = Switch(required=False, help_text="Nothing is pushed. Default: false.")
+
+
+class SubscriptionSummary(Shape):
+    """A subscription, and how calling its server has gone lately."""
+
+    name = serializers.CharField()
+    group = serializers.CharField(source="group_name")
+    topic = serializers.CharField(source="topic_name")
+    filter = Filter(allow_null=True)
+    url = serializers.CharField()
+    max_batch = Whole()
+    timeout_seconds = Number()
+    concurrency = Whole()
+    paused = Switch()
+    state = Choice(
+        "SubscriptionState",
+        STATES,
+        help_text="open: not called before `open_until`; disabled: not called until it is changed, because its server "
+        "answered 410 or failed for five days.",
+    )
+    failures = Whole(help_text="Failures in a row.")
+    open_until = Time(allow_null=True)
+    failing_since = Time(allow_null=True, help_text="The first failure since the last success.")
+    last_failure = serializers.CharField(allow_null=True)
+    last_failure_at = Time(allow_null=True)
+    last_success_at = Time(allow_null=True, help_text="To within 10 s.")
+    rotated_at = Time(allow_null=True, help_text="When its secret was last changed.")
+    created_at = Time()
+
+
+class Subscription(SubscriptionSummary):
+    """A subscription with what is still to be pushed."""
+
+    lag = Whole(help_text="Entries of the topic that the group was not handed yet, without its retries.")
+
+
+class SubscriptionSet(Subscription):
+    """A subscription that was just made or changed."""
+
+    secret = serializers.CharField(
+        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
+    )
+
+
+def told(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, Any]:
+    """A subscription with its lag, and with its secret only for whoever just set it."""
+    fields = {**SubscriptionSummary(row).data, "lag": subscriptions.lag(row)}
+    return {**fields, "secret": row.secret} if with_secret else fields
+
+
+class SubscriptionList(Resource):
+    @extend_schema(
+        operation_id="list_subscriptions", parameters=[PageQuery], responses=lists.page_of(SubscriptionSummary)
+    )
+    def get(self, request: Request) -> Response:
+        """Subscriptions by name."""
+        page = self.asked(PageQuery)
+        rows = subscriptions.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
+
+
+class SubscriptionDetail(Resource):
+    @extend_schema(operation_id="get_subscription", responses=Subscription)
+    def get(self, request: Request, name: str) -> Response:
+        """A subscription, without its secret."""
+        return Response(told(subscriptions.find(name)))
+
+    @extend_schema(
+        operation_id="put_subscription",
+        request=SubscriptionSettings,
+        responses={200: SubscriptionSet, 201: SubscriptionSet},
+    )
+    def put(self, request: Request, name: str) -> Response:
+        """Makes a subscription, or changes what is given of it and makes it healthy again: the way out of `disabled`.
+
+        The broker then POSTs `{"type": "messages.deliver", "subscription", "group", "topic", "messages": [entry]}`,
+        signed. An empty 2xx acks them all; 200 with `{"results": [{"message_id", "status": "ack"|"nack",
+        "delay_seconds"?}]}` says it of each, and a message that is left out is nacked; whatever else comes nacks them
+        all. Nacked messages come again as after a `nack`. A call that reached no server counts as no attempt.
+
+        A new subscription's secret is shown here, once. A secret that is given later replaces the one before as
+        `rotate-secret` does; only then the answer shows it. Changes are seen within 2 s.
+        """
+        given = self.given(SubscriptionSettings)
+        row, made = subscriptions.put(name, given)
+        return Response(told(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
+
+    @extend_schema(operation_id="delete_subscription", responses={204: None})
+    def delete(self, request: Request, name: str) -> Response:
+        """Takes a subscription away. Its group stays, with its progress and its dead letters."""
+        subscriptions.remove(subscriptions.find(name))
+        return Response(status=204)
+
+
+class SubscriptionSecret(Resource):
+    @extend_schema(operation_id="rotate_subscription_secret", request=SecretGiven, responses=SubscriptionSet)
+    def post(self, request: Request, name: str) -> Response:
+        """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
+        given = self.given(SecretGiven)
+        row = subscriptions.rotate_secret(subscriptions.find(name), given.get("secret"))
+        return Response(told(row, with_secret=True))
