@@ -1,0 +1,73 @@
+"""Probes: whether the broker lives and is ready."""
+
+import os
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from tests.broker import databases
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Answer, problem
+from tests.control.conftest import SETTINGS
+from tests.control.operators import Operator
+
+NOBODY = "redis://127.0.0.1:9/0"
+
+
+def test_a_living_broker_says_so_to_anybody(stranger: Operator) -> None:
+    assert stranger.reads("/healthz") == {"status": "alive"}
+
+
+def test_a_ready_broker_says_so_to_anybody(stranger: Operator) -> None:
+    assert stranger.reads("/readyz")["status"] == "ready"
+
+
+def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_path: Path) -> None:
+    with databases.fresh() as url:
+        running = RunningBroker(tmp_path, url, NOBODY, SETTINGS, tasks=False)
+        stranger = Operator(running.url, None)
+        running.webs[0].start()
+        try:
+            eventually(lambda: answers(stranger), within_seconds=60)
+
+            unprepared = stranger.get("/readyz")
+            running.prepare()
+            prepared = stranger.get("/readyz")
+            shut(url.rpartition("/")[2])
+            away = stranger.get("/readyz")
+
+            assert "migrations are not applied: " in unprepared.problem["reasons"][0]
+            assert (prepared.status, prepared.document["status"]) == (200, "ready")
+            assert prepared.document["warnings"] == [
+                "Redis does not answer (ConnectionError): checks and delays are late by seconds"
+            ]
+            reason = "the database does not answer as it should (OperationalError)"
+            assert away.problem == problem(503, "system_busy", f"Not ready: {reason}.", reasons=[reason])
+            assert away.headers["retry-after"] == "1"
+            assert stranger.reads("/healthz") == {"status": "alive"}
+            assert busy(Operator(running.url, API_KEY).get("/v1/topics"))
+        finally:
+            running.close()
+
+
+def shut(database: str) -> None:
+    """Ends every connection to a database and lets nobody in any more."""
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+        server.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(database)))
+        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
+
+
+def answers(stranger: Operator) -> bool:
+    """Whether the web process listens."""
+    try:
+        return stranger.get("/healthz").status == 200
+    except OSError:
+        return False
+
+
+def busy(answer: Answer) -> bool:
+    """Whether the answer says that the database is away."""
+    expected = "The database is away (OperationalError): nothing was stored, try again in a second."
+    return answer.problem == problem(503, "system_busy", expected)
