@@ -3,13 +3,14 @@
 import os
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from mqbroker.embedded import identity, postgres
+from mqbroker.embedded import identity, launch, postgres
 from mqbroker.embedded.errors import ServerFailed
 from mqbroker.embedded.folder import DataFolder
 from tests.cli.conftest import Eventually, Run
@@ -121,6 +122,19 @@ def test_a_start_that_cannot_succeed_says_why_in_one_sentence(server: postgres.S
 
     assert "database files are incompatible with server" in str(refusal.value)
     assert str(server.child.log) in str(refusal.value)
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root has to become somebody else")
+def test_root_finds_a_way_with_and_without_user_namespaces(server: postgres.Server) -> None:
+    for way in ("nobody", "namespace", "nobody"):
+        server.stop()
+        server = postgres.Server(server.folder.path)
+        server.way = way
+        server.start()
+
+        assert ask(server, "SELECT 1") == [(1,)]
+        assert server.data.stat().st_uid == (launch.NOBODY if way == "nobody" else 0)
+    server.stop()
 
 
 def test_the_server_ends_with_the_process_that_started_it(
