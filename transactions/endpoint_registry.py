@@ -1,20 +1,16 @@
 """Endpoints as producers and operators register them: made, changed, given new secrets and taken away."""
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
 from store.errors import GroupNotExist, MessageIllegal, Refusal
 from transactions.models import Endpoint, ProducerGroup
-from webhooks import signing
-from webhooks.addresses import Networks, UrlIllegal, check_url, parse_networks
+from webhooks import registration, signing
 from webhooks.breaker import Circuit
-from webhooks.signing import SecretIllegal
 
 MAX_ENDPOINTS = 1000
 
@@ -23,12 +19,6 @@ class EndpointNotExist(Refusal):
     """The producer group has no endpoint of this id."""
 
     code = "not_found"
-
-
-@cache
-def allowed_networks() -> Networks:
-    """The networks that may be called although they are not public."""
-    return parse_networks(",".join(settings.WEBHOOK_ALLOWED_NETWORKS))
 
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
@@ -62,7 +52,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
         return change(existing, given), False
     if group.endpoints.count() >= MAX_ENDPOINTS:
         raise MessageIllegal(f"The producer group {group.name} has {MAX_ENDPOINTS} endpoints, the limit: delete some.")
-    _judge(given)
+    registration.judge(given)
     new = {"secret": signing.make_secret(), **_set(given)}
     try:
         with transaction.atomic():
@@ -86,7 +76,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     group has another endpoint at the new URL.
     """
     changes = _set(given)
-    _judge({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
+    registration.judge({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
     if changes.get("secret", endpoint.secret) != endpoint.secret:
         changes.update(previous_secret=F("secret"), rotated_at=Now())
     healthy = Circuit()
@@ -118,13 +108,3 @@ def remove(endpoint: Endpoint) -> None:
 def _set(given: Mapping[str, Any]) -> dict[str, Any]:
     """What was given, without a secret that was not."""
     return {name: value for name, value in given.items() if not (name == "secret" and value is None)}
-
-
-def _judge(given: Mapping[str, Any]) -> None:
-    try:
-        if "url" in given:
-            check_url(given["url"], allowed_networks())
-        if given.get("secret") is not None:
-            signing.check_secret(given["secret"])
-    except (UrlIllegal, SecretIllegal) as problem:
-        raise MessageIllegal(str(problem)) from problem

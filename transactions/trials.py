@@ -10,12 +10,12 @@ from django.db.models.functions import Now
 
 from store.ids import new_id
 from transactions import questions
-from transactions.endpoint_registry import allowed_networks
-from transactions.health import ROTATION_HOURS
 from transactions.models import Endpoint
 from transactions.questions import Results
 from webhooks.answers import Answer
 from webhooks.caller import Caller
+from webhooks.health import ROTATION_HOURS
+from webhooks.registration import allowed_networks
 
 
 @dataclass(frozen=True, slots=True)
