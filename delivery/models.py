@@ -91,3 +91,48 @@ class Redrive(models.Model):
 
     class Meta:
         db_table = "redrive"
+
+
+class Subscription(models.Model):
+    """A consumer group's messages of a topic, pushed to a server, and how calling it has gone lately.
+
+    healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
+    disabled: by the server itself with 410, or after five days of only failures; until an operator changes it.
+
+    Group and topic are named, as a consumer names them: without them it waits until they are there again.
+    """
+
+    id = models.AutoField(primary_key=True)
+    name = CText(unique=True)
+    group_name = CText()
+    topic_name = CText()
+    filter = models.JSONField(null=True)
+    url = models.TextField()
+    max_batch = models.IntegerField(default=1)
+    timeout_seconds = models.FloatField(default=10)
+    concurrency = models.IntegerField(default=16)
+    secret = models.TextField()
+    previous_secret = models.TextField(null=True)
+    rotated_at = models.DateTimeField(null=True)
+    paused = models.BooleanField(default=False)
+    state = models.TextField(default="healthy")
+    failures = models.IntegerField(default=0)
+    open_until = models.DateTimeField(null=True)
+    # The first failure since the last success.
+    failing_since = models.DateTimeField(null=True)
+    last_failure = models.TextField(null=True)
+    last_failure_at = models.DateTimeField(null=True)
+    last_success_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "subscription"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=("healthy", "open", "half_open", "disabled")),
+                name="subscription_state_known",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.name)

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from delivery import expiries
+from delivery import expiries, pushes
 from store import loops
 
 
@@ -10,3 +10,9 @@ from store import loops
 def expire() -> None:
     """Has the messages delivered again whose invisible time is over."""
     loops.run(expiries.run(), limit_seconds=60)
+
+
+@shared_task(name="delivery.push")
+def push() -> None:
+    """Pushes the messages of subscriptions to their servers."""
+    loops.run(pushes.run(), limit_seconds=20)

@@ -1,4 +1,4 @@
-"""The fallback poller: keeps checks and delays moving, late by seconds, while Redis, beat or the workers are gone."""
+"""The fallback poller: keeps what is due moving, late by seconds, while Redis, beat or the workers are gone."""
 
 import asyncio
 import gc
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 
-from delivery import expiries
+from delivery import expiries, pushes
 from scheduling import release
 from store import database, groupcommit, loops, segments, wakeups
 from store.errors import Refusal
@@ -39,6 +39,7 @@ class Fallback:
             await self._try(lambda: checks.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: expiries.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: pushes.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: segments.run(late_seconds=SEGMENTS_LATE_SECONDS))
 
     async def _release(self) -> None:
@@ -63,7 +64,8 @@ class Fallback:
 
 
 async def close() -> None:
-    """Ends what runs in this process's event loop: asks nobody any more, writes what is waiting, lets go."""
+    """Ends what runs in this process's event loop: asks and pushes no more, writes what is waiting, lets go."""
+    await pushes.pusher.close()
     await checks.checker.close()
     await groupcommit.writer.close()
     await wakeups.wakeups.close()

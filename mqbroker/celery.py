@@ -44,6 +44,7 @@ app.conf.update(
             "transactions.discard": 5.0,
             "scheduling.release": 1.0,
             "delivery.expire": 1.0,
+            "delivery.push": 1.0,
             "store.segments": 20.0,
         }.items()
     },

@@ -1,0 +1,21 @@
+-- Keep the health of a subscription after a call. One that has only failed for five days, by the database's clock, is
+-- disabled with the failure that ends them: a success in between has cleared failing_since.
+UPDATE subscription
+SET
+    state = CASE WHEN judged.given_up THEN 'disabled' ELSE %(state)s END,
+    failures = %(failures)s,
+    open_until = CASE WHEN NOT judged.given_up THEN %(open_until)s::timestamptz END,
+    failing_since = CASE WHEN %(failure)s::text IS NULL THEN NULL ELSE coalesce(failing_since, now()) END,
+    last_failure = coalesce(%(failure)s, last_failure),
+    last_failure_at = CASE WHEN %(failure)s::text IS NULL THEN last_failure_at ELSE now() END,
+    last_success_at = CASE WHEN %(failure)s::text IS NULL THEN now() ELSE last_success_at END
+FROM (
+    SELECT
+        s.id,
+        %(failure)s::text IS NOT NULL AND coalesce(s.failing_since <= now() - interval '5 days', false) AS given_up
+    FROM subscription AS s
+    WHERE s.id = %(id)s
+    FOR UPDATE
+) AS judged
+WHERE subscription.id = judged.id AND subscription.state <> 'disabled'
+RETURNING subscription.state
