@@ -12,6 +12,7 @@ from django.views.generic import RedirectView
 from mqbroker.api.control import (
     api_keys,
     consumer_groups,
+    delays,
     documents,
     endpoints,
     probes,
@@ -73,6 +74,9 @@ CONTROL_PLANE = [
     resource("v1/subscriptions/<str:name>", subscriptions.SubscriptionDetail),
     resource("v1/subscriptions/<str:name>/rotate-secret", subscriptions.SubscriptionSecret),
     resource("v1/transactions", transactions.TransactionList),
+    resource("v1/discarded", transactions.DiscardedList),
+    resource("v1/delay-levels", delays.DelayLevelList),
+    resource("v1/timers", delays.TimersDetail),
     resource("v1/api-keys", api_keys.ApiKeyList),
     resource("v1/api-keys/<str:name_or_id>", api_keys.ApiKeyDetail),
 ]

@@ -12,6 +12,7 @@ from store.models import Topic
 from store.statements import Statement
 from transactions.models import ProducerGroup
 
+LIST_DISCARDED = Statement(__file__, "list_discarded")
 LIST_HALVES = Statement(__file__, "list_halves")
 LIST_ENDED = Statement(__file__, "list_ended")
 
@@ -65,6 +66,34 @@ def page(wanted: Wanted, after: Place | None, count: int) -> Page:
         place = Place(stored_at=None)
     ended, rest = _ended(wanted, place, count - len(rows))
     return Page(named([*rows, *ended]), rest)
+
+
+class DiscardedPlace(NamedTuple):
+    """Where a page of the discarded goes on: behind a time of discard and an id."""
+
+    discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
+    transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
+
+
+def discarded(
+    wanted: Wanted, since: datetime | None, until: datetime | None, after: DiscardedPlace | None, count: int
+) -> tuple[list[dict[str, Any]], DiscardedPlace | None]:
+    """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
+    place = after or DiscardedPlace()
+    names = _filters(wanted)
+    asked = {
+        "group_id": names["group_id"],
+        "topic_id": names["topic_id"],
+        "since": since,
+        "until": until,
+        "before": place.discarded_at,
+        "before_id": place.transaction_id,
+        "max_rows": count + 1,
+    }
+    rows = list(blocking.read(LIST_DISCARDED, asked))
+    last = rows[count - 1] if len(rows) > count else None
+    following = None if last is None else DiscardedPlace(last.discarded_at, last.transaction_id)
+    return named(rows[:count]), following
 
 
 def _undecided(wanted: Wanted, place: Place, count: int) -> tuple[list[Row], Place | None]:

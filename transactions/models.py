@@ -105,6 +105,12 @@ class HalfMessage(models.Model):
                 condition=models.Q(exhausted=True, discarded_at__isnull=True),
                 name="half_message_exhausted",
             ),
+            # The operator reads the discarded, the latest first.
+            models.Index(
+                fields=("discarded_at", "transaction_id"),
+                condition=models.Q(discarded_at__isnull=False),
+                name="half_message_discarded",
+            ),
             # The console and the limit per group read one group's halves, the oldest first.
             models.Index(fields=("producer_group_id", "stored_at"), name="half_message_group"),
         )

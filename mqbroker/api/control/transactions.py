@@ -12,7 +12,7 @@ from mqbroker.api.control.fields import Choice, Shape, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from transactions import listing
-from transactions.listing import Place, Wanted
+from transactions.listing import DiscardedPlace, Place, Wanted
 
 MAX_AGE_SECONDS = 10 * 366 * 86400
 
@@ -74,6 +74,34 @@ class TransactionList(Resource):
         after = lists.place(asked.pop("cursor"), Place)
         page = listing.page(Wanted(**asked), after, limit)
         return Response(told(page))
+
+
+class DiscardedQuery(PageQuery):
+    """Which discarded transactions are asked for."""
+
+    producer_group = serializers.CharField(default=None, trim_whitespace=False)
+    topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
+
+    def get_fields(self) -> dict[str, Any]:
+        """`from` is a word of Python's own."""
+        times = {"from": "Discarded at this time or later.", "to": "Discarded before this time."}
+        return {
+            **super().get_fields(),
+            **{name: serializers.DateTimeField(default=None, help_text=meaning) for name, meaning in times.items()},
+        }
+
+
+class DiscardedList(Resource):
+    @extend_schema(
+        operation_id="list_discarded", parameters=[DiscardedQuery], responses=lists.page_of(TransactionSummary)
+    )
+    def get(self, request: Request) -> Response:
+        """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
+        asked = self.asked(DiscardedQuery)
+        after = lists.place(asked["cursor"], DiscardedPlace)
+        wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
+        found, following = listing.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
+        return Response(told(listing.Page(found, None)) | {"next": following and lists.cursor(following)})
 
 
 def told(page: listing.Page) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""Delays: what waits at each level and in the timers, how late releases were, and what comes."""
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
+from mqbroker.api.control.resource import Resource
+from scheduling import forecasts, lateness, overview
+
+
+class Lateness(Shape):
+    """How late the releases of the last hour were: from the due time to the visibility, in milliseconds."""
+
+    released = Whole()
+    p50_ms = Number(allow_null=True)
+    p99_ms = Number(allow_null=True)
+
+
+class DelayLevel(Shape):
+    """A delay level. `delay_seconds` is null for one that the settings name no longer and that still has messages."""
+
+    level = Whole()
+    delay_seconds = Whole(allow_null=True)
+    backlog = Whole(help_text="Messages that wait, recalled ones among them until their time.")
+    next_due_at = Time(allow_null=True)
+    lateness = Lateness()
+    forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
+
+
+class DelayLevels(Shape):
+    """Every delay level."""
+
+    results = DelayLevel(many=True)
+    next = serializers.CharField(allow_null=True, help_text="Always null: there is one page.")
+
+
+class Timers(Shape):
+    """The messages that wait for a time of their own."""
+
+    backlog = Whole(help_text="Counted to a million.")
+    next_due_at = Time(allow_null=True)
+    lateness = Lateness()
+    forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
+    estimated = Switch(help_text="The later minutes are estimates: more than 10,000 timers are due in the hour.")
+
+
+class DelayLevelList(Resource):
+    @extend_schema(operation_id="list_delay_levels", responses=DelayLevels)
+    def get(self, request: Request) -> Response:
+        """The delay levels, with what waits at each of them."""
+        late, coming = lateness.of_last_hour(), forecasts.levels()
+        results = [
+            {
+                "level": level.level,
+                "delay_seconds": level.delay_seconds,
+                "backlog": level.backlog,
+                "next_due_at": level.next_due_at,
+                "lateness": _lateness(late, level.level - 1),
+                "forecast": coming.get(level.level - 1, [0] * forecasts.MINUTES),
+            }
+            for level in overview.levels()
+        ]
+        return Response(DelayLevels({"results": results, "next": None}).data)
+
+
+class TimersDetail(Resource):
+    @extend_schema(operation_id="get_timers", responses=Timers)
+    def get(self, request: Request) -> Response:
+        """What waits for a time of its own."""
+        coming, estimated = forecasts.timers()
+        fields = {
+            "backlog": overview.timers(),
+            "next_due_at": overview.next_timer(),
+            "lateness": _lateness(lateness.of_last_hour(), lateness.TIMERS),
+            "forecast": coming,
+            "estimated": estimated,
+        }
+        return Response(Timers(fields).data)
+
+
+def _lateness(late: dict[int, Any], queue_id: int) -> dict[str, Any]:
+    found: dict[str, Any] = late.get(queue_id, {"released": 0, "p50_ms": None, "p99_ms": None})
+    return found

@@ -1,0 +1,15 @@
+-- List discarded halves, the latest discarded first, by the index of the discarded ones.
+SELECT
+    h.transaction_id, h.producer_group_id, 'DISCARDED' AS state, h.check_times, h.next_check_at, h.last_failure,
+    h.stored_at, h.discarded_at AS decided_at, 'limit' AS decided_by, h.log_offsets, h.message_ids, h.topic_ids,
+    h.queue_ids, NULL::bigint [] AS queue_offsets, h.discarded_at
+FROM half_message AS h
+WHERE
+    h.discarded_at IS NOT NULL
+    AND (h.discarded_at, h.transaction_id) < (%(before)s::timestamptz, %(before_id)s::uuid)
+    AND h.discarded_at >= coalesce(%(since)s::timestamptz, '-infinity')
+    AND h.discarded_at < coalesce(%(until)s::timestamptz, 'infinity')
+    AND (%(group_id)s::integer IS NULL OR h.producer_group_id = %(group_id)s)
+    AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
+ORDER BY h.discarded_at DESC, h.transaction_id DESC
+LIMIT %(max_rows)s
