@@ -10,9 +10,9 @@ from delivery import groups
 from delivery.groups import GroupFacts
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, messages, readers, topics
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import MessageIllegal, MessageNotFound, Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from store.topics import TopicFacts
 

@@ -3,7 +3,7 @@
 from delivery import ordered, redeliveries
 from scheduling.publish import publish
 from store import database, groupcommit
-from store.groupcommit import Batch, Kind, Pending
+from store.batch import Batch, Kind, Pending
 from store.statements import Statement
 
 FIND_EXPIRED = Statement(__file__, "find_expired")

@@ -12,9 +12,9 @@ from delivery import groups, pulls
 from delivery.groups import GroupFacts
 from delivery.takes import Position
 from store import groupcommit, readers, topics, wakeups
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import MessageIllegal, QueueIllegal, Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from store.topics import TopicFacts
 

@@ -14,8 +14,8 @@ from delivery import redeliveries
 from delivery.redeliveries import Failed
 from scheduling.publish import publish
 from store import log, readers
+from store.batch import Batch
 from store.database import Row
-from store.groupcommit import Batch
 from store.statements import Statement
 
 GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")

@@ -13,9 +13,9 @@ from delivery import groups, ordered, redeliveries
 from delivery.errors import ReceiptExpired
 from scheduling.publish import publish
 from store import groupcommit, wakeups
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import MessageIllegal, Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts")

@@ -1,7 +1,7 @@
 """Renewals: the messages of deliveries in flight are appended again before their segment goes; a nack needs them."""
 
 from store import copies, groupcommit, retention
-from store.groupcommit import Batch, Kind, Pending
+from store.batch import Batch, Kind, Pending
 from store.statements import Statement
 
 LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts")

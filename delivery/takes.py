@@ -9,8 +9,8 @@ from delivery import ordered, receipts
 from delivery.filters import Filter
 from delivery.groups import GroupFacts
 from store import messages, readers
+from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from store.topics import TopicFacts
 

@@ -11,8 +11,8 @@ from django.conf import settings
 from scheduling import sends
 from scheduling.publish import Publication, publish
 from store import groupcommit, intake, topics
+from store.batch import Batch, Kind, Pending
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.intake import Accepted
 from store.log import Record
 from store.messages import Message

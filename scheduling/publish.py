@@ -7,7 +7,7 @@ from datetime import datetime
 from scheduling import delays, soon
 from scheduling.delays import Delay
 from store import topics
-from store.groupcommit import Batch
+from store.batch import Batch
 from store.ids import new_id
 from store.queues import Entry
 from store.statements import Statement

@@ -9,8 +9,8 @@ import msgspec
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from store import groupcommit, log, readers, topics
+from store.batch import Batch, Kind, Pending
 from store.errors import MessageIllegal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 
 DELETE_TIMER = Statement(__file__, "delete_timer")

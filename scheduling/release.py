@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from scheduling import delays, lateness, soon
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, readers, topics
+from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")

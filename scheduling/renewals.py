@@ -4,7 +4,7 @@ import uuid
 from dataclasses import dataclass
 
 from store import copies, groupcommit, retention
-from store.groupcommit import Batch, Kind, Pending
+from store.batch import Batch, Kind, Pending
 from store.statements import Statement
 
 LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers")

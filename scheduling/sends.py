@@ -7,9 +7,9 @@ from typing import Any
 from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
 from store import groupcommit, intake
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.intake import Accepted
 from store.log import Record
 from store.messages import Message

@@ -8,8 +8,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from store.batch import Batch
 from store.errors import Refusal
-from store.groupcommit import Batch
 
 logger = logging.getLogger(__name__)
 

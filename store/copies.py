@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from store.groupcommit import Batch
+from store.batch import Batch
 from store.statements import Statement
 
 APPEND_AGAIN = Statement(__file__, "append_again")

@@ -9,8 +9,8 @@ from zlib import crc32
 import msgspec
 
 from store import errors, log, messages, topics
+from store.batch import Batch
 from store.database import Row
-from store.groupcommit import Batch
 from store.ids import new_id
 from store.log import Record
 from store.messages import Message

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from store.batch import Batch
 from store.database import Row
-from store.groupcommit import Batch
 from store.statements import Statement
 
 FIND_POSITIONS = Statement(__file__, "find_positions")

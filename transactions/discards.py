@@ -7,8 +7,8 @@ from django.conf import settings
 
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, topics
+from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from transactions import ends
 from transactions.ends import INSERT_OPERATIONS, End

@@ -10,9 +10,9 @@ from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
 from store import groupcommit
 from store.arrays import literal
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from transactions import groups
 from transactions.errors import (

@@ -12,9 +12,9 @@ from django.conf import settings
 from scheduling import delays
 from store import database, groupcommit, intake
 from store.arrays import literal
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import BatchIllegal, DelayIllegal, MessageIdReused, MessageIllegal, Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.ids import new_id
 from store.intake import Accepted
 from store.log import Record

@@ -20,7 +20,7 @@ UNDECIDED = ("PREPARED", "DISCARDED")
 DECISION_OF_STATE = {"COMMITTED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}
 STATES = (*UNDECIDED, *DECISION_OF_STATE)
 
-# Decisions that one page looks at for its filter: reading 10,000 backwards by their key takes some 10 ms.
+# Decisions that one page looks at for its filter: reading 10,000 backwards by their key takes some 15 ms.
 MAX_LOOKED_AT = 10_000
 NO_SUCH_ID = -1
 

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 
 from store import groupcommit
+from store.batch import Batch, Kind, Pending
 from store.errors import Refusal
-from store.groupcommit import Batch, Kind, Pending
 from store.ids import new_id
 from store.statements import Statement
 from transactions import ends

@@ -9,9 +9,9 @@ import msgspec
 from django.conf import settings
 
 from store import database, groupcommit
+from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import GroupNotExist, MessageIllegal
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 from transactions import groups, outcomes, questions
 from transactions.checks import CLAIM_HALVES

@@ -13,8 +13,8 @@ from scheduling import release
 from scheduling import renewals as timer_renewals
 from scheduling.publish import Publication, publish
 from store import copies, groupcommit, retention, segments
+from store.batch import Batch, Kind, Pending
 from store.errors import Refusal
-from store.groupcommit import Batch, Kind, Pending
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
 from transactions import discards, ends, halves, history, leftovers

@@ -1,10 +1,14 @@
--- Estimate the same for a long range from operations at even distances: each stands for `every` operations.
+-- Estimate the same for a long range from a sample: one operation at random out of every so many. At even distances a
+-- producer whose transactions follow a pattern would be seen at the same place of it each time.
 SELECT
     count(*) FILTER (WHERE probe.decision = 'COMMIT') * %(every)s AS commits,
     count(*) FILTER (WHERE probe.decision = 'ROLLBACK') * %(every)s AS rollbacks,
     count(*) FILTER (WHERE probe.decision IN ('COMMIT', 'ROLLBACK') AND probe.stored_at >= %(since)s)
     * %(every)s AS begun
-FROM generate_series(%(since_id)s::bigint, %(next_id)s::bigint - 1, %(every)s::bigint) AS place (operation_id)
+FROM (
+    SELECT stretch.begins + floor(random() * %(every)s)::bigint AS operation_id
+    FROM generate_series(%(since_id)s::bigint, %(next_id)s::bigint - 1, %(every)s::bigint) AS stretch (begins)
+) AS place
 CROSS JOIN LATERAL (
     SELECT o.decision, o.stored_at
     FROM operation AS o
