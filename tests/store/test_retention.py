@@ -130,7 +130,7 @@ def test_an_entry_is_never_without_its_message_while_segments_go(keeper: Keeper,
         return looks
 
     async def release_and_drop() -> None:
-        for number in range(8):
+        for number in range(5):
             for place in range(3):
                 await sent(orders, f"order {number}.{place}", queue_id=0, delay_level=18)
             await rolled()

@@ -89,12 +89,12 @@ def test_a_segment_that_lacks_a_partition_is_not_opened(keeper: Keeper, orders: 
 
 def test_writers_in_several_processes_lose_nothing_while_segments_roll(keeper: Keeper, orders: str) -> None:
     keeper.send(orders, "first")
-    writers = [keeper.start("tests.store.writer", orders, f"writer {number}", "1500") for number in range(2)]
+    writers = [keeper.start("tests.store.writer", orders, f"writer {number}", "800") for number in range(2)]
     while any(writer.poll() is None for writer in writers):
         keeper.roll()
     answers = [answer for writer in writers for answer in json.loads(writer.communicate()[0])]
 
-    assert len(answers) == 3000
+    assert len(answers) == 1600
     assert len({row.segment_id for row in keeper.sql("SELECT DISTINCT segment_id FROM commit_log")}) > 2
     for queue_id in range(4):
         stored = keeper.sql(
