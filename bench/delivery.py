@@ -45,7 +45,8 @@ async def end_to_end(port: int) -> list[float]:
 
     consumers = asyncio.gather(*(consumer() for _ in range(4)))
     await asyncio.sleep(1)
-    await asyncio.gather(*(producer(number, await Connection.open(port)) for number in range(LANES)))
+    connections = [await Connection.open(port) for _ in range(LANES)]
+    await asyncio.gather(*(producer(number, connection) for number, connection in enumerate(connections)))
     await asyncio.sleep(1)
     stop.set()
     await consumers
