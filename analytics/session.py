@@ -1,6 +1,9 @@
 """Opens a Spark session for one job: local, quiet, in UTC, with bounded memory."""
 
+import logging
 import os
+import signal
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -49,12 +52,19 @@ def opened(runtime: Java, driver: Driver, scratch: Path) -> Iterator[SparkSessio
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
     }
-    with environment({"JAVA_HOME": str(runtime.home(scratch)), "SPARK_HOME": str(Path(pyspark.__file__).parent)}):
+    _silence_py4j()
+    places = {"JAVA_HOME": str(runtime.home(scratch)), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    with _interruptible(), environment(places):
         session = _start(settings, driver)
     try:
         yield session
-    finally:
+    except KeyboardInterrupt:
+        # Java was about to answer and cannot be asked to stop any more; it ends with this process.
+        raise
+    except BaseException:
         session.stop()
+        raise
+    session.stop()
 
 
 def _start(settings: Mapping[str, str], driver: Driver) -> SparkSession:
@@ -67,6 +77,29 @@ def _start(settings: Mapping[str, str], driver: Driver) -> SparkSession:
                 f"Spark did not find a JDBC driver for PostgreSQL, as the lines above say: {THREE_WAYS}."
             ) from problem
         raise ExportFailed("Spark did not start: the lines above say why.") from problem
+
+
+def _silence_py4j() -> None:
+    """Whatever breaks between Python and Java is raised; py4j logs its traces besides, some in the root's name."""
+    logging.getLogger("py4j").propagate = False
+    logging.getLogger().addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    return "py4j" not in Path(record.pathname).parts
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Keeps Ctrl-C what it was: Spark would cancel its jobs by the connection that just waits for one of them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, ours)
 
 
 @contextmanager

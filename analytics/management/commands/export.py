@@ -33,6 +33,8 @@ class Command(BaseCommand):
             self._export(to.absolute().resolve())
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
+        except KeyboardInterrupt as interrupt:
+            raise CommandError(f"The export was stopped; {to} is as it was.", returncode=130) from interrupt
         self.stdout.write(f"Exported to {to} in {time.monotonic() - began:.1f} s.")
 
     def _export(self, target: Path) -> None:
