@@ -5,8 +5,9 @@ web processes behind one port, of which each request reaches one; rows and offse
 outlive a restart.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -16,10 +17,12 @@ from delivery import figures as delivered
 from mqbroker import statistics
 from scheduling import overview
 from store import figures as stored
+from store.database import Row
 from transactions import figures as decided
 
 # The values of the labels, in their order, and the number.
 Sample = tuple[tuple[str, ...], float]
+Family = CounterMetricFamily | GaugeMetricFamily
 
 
 @dataclass(frozen=True)
@@ -28,20 +31,32 @@ class Metric:
 
     name: str
     meaning: str
-    read: Callable[[], Iterable[Sample]]
+    read: Callable[["Reading"], Iterable[Sample]]
     labels: tuple[str, ...] = ()
     counter: bool = False
 
-    def family(self) -> CounterMetricFamily | GaugeMetricFamily:
+    def family(self, reading: "Reading") -> Family:
         """The metric with its samples."""
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
         family = kind(self.name, self.meaning, labels=self.labels)
-        for labels, number in self.read():
+        for labels, number in self.read(reading):
             family.add_metric(labels, number)
         return family
 
 
-def _last_minute() -> Iterator[Sample]:
+class Reading(Collector):
+    """One look at the broker: what several metrics are told from is read once."""
+
+    @cached_property
+    def waiting(self) -> Sequence[Row]:
+        """The undecided transactions by group and state."""
+        return decided.waiting()
+
+    def collect(self) -> Iterator[Family]:
+        return (metric.family(self) for metric in METRICS)
+
+
+def _last_minute(_: Reading) -> Iterator[Sample]:
     for figure, numbers in statistics.now().last_minute.items():
         if isinstance(numbers, dict):
             yield (figure,), numbers["per_second"]
@@ -51,20 +66,20 @@ METRICS = (
     Metric(
         "mqbroker_messages_stored_total",
         "Messages that the commit log ever took, half messages among them.",
-        lambda: [((), stored.ever_stored())],
+        lambda _: [((), stored.ever_stored())],
         counter=True,
     ),
     Metric(
         "mqbroker_entries_total",
         "Entries that ever became visible in a topic; in the schedule topic: that ever waited at a delay level.",
-        lambda: [((topic,), entries) for topic, entries in stored.entries_by_topic().items()],
+        lambda _: [((topic,), entries) for topic, entries in stored.entries_by_topic().items()],
         labels=("topic",),
         counter=True,
     ),
     Metric(
         "mqbroker_operations_total",
         "What was ever said of transactions: commits, rollbacks, unknowns, discards and resumes.",
-        lambda: [((), decided.ever_decided())],
+        lambda _: [((), decided.ever_said())],
         counter=True,
     ),
     Metric(
@@ -77,58 +92,51 @@ METRICS = (
     Metric(
         "mqbroker_half_messages",
         "Undecided transactions of a producer group; DISCARDED ones wait for an operator.",
-        lambda: [((row.producer_group, row.state), row.halves) for row in decided.waiting()],
+        lambda reading: [((row.producer_group, row.state), row.halves) for row in reading.waiting],
         labels=("producer_group", "state"),
     ),
     Metric(
         "mqbroker_oldest_half_message_seconds",
         "Age of the oldest undecided transaction of a producer group. It grows while the producer answers no checks.",
-        lambda: [((row.producer_group, row.state), row.oldest_seconds) for row in decided.waiting()],
+        lambda reading: [((row.producer_group, row.state), row.oldest_seconds) for row in reading.waiting],
         labels=("producer_group", "state"),
     ),
     Metric(
         "mqbroker_endpoints",
         "Endpoints of a producer group; open and disabled ones are not called.",
-        lambda: [((group, state), count) for group, state, count in decided.endpoints()],
+        lambda _: [((group, state), count) for group, state, count in decided.endpoints()],
         labels=("producer_group", "state"),
     ),
     Metric(
         "mqbroker_consumer_lag",
         "Entries of a topic that a consumer group was not handed yet.",
-        lambda: [((group, topic), lag) for group, topic, lag in delivered.lags()],
+        lambda _: [((group, topic), lag) for group, topic, lag in delivered.lags()],
         labels=("consumer_group", "topic"),
     ),
     Metric(
         "mqbroker_deliveries_in_flight",
         "Deliveries of a consumer group that are neither acked nor over.",
-        lambda: [((group,), count) for group, count in delivered.in_flight().items()],
+        lambda _: [((group,), count) for group, count in delivered.in_flight().items()],
         labels=("consumer_group",),
     ),
     Metric(
         "mqbroker_delay_backlog",
         "Messages that wait at a delay level.",
-        lambda: [((str(row.level),), row.backlog) for row in overview.backlogs()],
+        lambda _: [((str(row.level),), row.backlog) for row in overview.backlogs()],
         labels=("level",),
     ),
     Metric(
         "mqbroker_timers",
         "Messages that wait for a time of their own, counted to a million.",
-        lambda: [((), overview.timers())],
+        lambda _: [((), overview.timers())],
     ),
     Metric(
         "mqbroker_segments",
         "Segments of the log; the ready one is what the next roll opens.",
-        lambda: [((state,), count) for state, count in stored.segments().items()],
+        lambda _: [((state,), count) for state, count in stored.segments().items()],
         labels=("state",),
     ),
 )
-
-
-class Reading(Collector):
-    """Reads every metric when it is asked."""
-
-    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
-        return (metric.family() for metric in METRICS)
 
 
 def exposition() -> bytes:

@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from django.db.models import Count
 
 from store import blocking, topics
-from store.models import CommitLog, Segment
+from store.models import Segment
 from store.statements import Statement
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since")
 ENTRIES_SINCE = Statement(__file__, "entries_since")
+EVER_STORED = Statement(__file__, "ever_stored")
 ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic")
 
-# 1,000 queues that were all written to in the last hour take some 0.2 s.
+# 1,000 queues that were all written to in the last hour take some 60 ms.
 MAX_QUEUES = 5000
 MAX_TOPICS = 2000
 
@@ -68,9 +69,8 @@ def entries(windows: Sequence[int]) -> Visible:
 
 
 def ever_stored() -> int:
-    """The log offset that comes next: how many messages were ever stored, with the gaps that failed writes left."""
-    newest = CommitLog.objects.order_by("-log_offset").values_list("log_offset", flat=True).first()
-    return 0 if newest is None else newest + 1
+    """How many messages were ever stored, with the gaps that failed writes left."""
+    return int(blocking.read(EVER_STORED)[0].messages)
 
 
 def entries_by_topic() -> dict[str, int]:
