@@ -91,6 +91,7 @@ async def _create(name: str) -> GroupFacts:
 
     async def make() -> GroupFacts | None:
         await database.read(CREATE_CONSUMER_GROUP, {"name": name})
+        forget(name)
         return await find(name)
 
     group = await _making.get(name, make)

@@ -34,13 +34,16 @@ class Memory(Generic[Key, Value]):
         return await asyncio.shield(looking)
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
+        looking = asyncio.current_task()
         try:
             value = await look_up()
-            if value is not None:
+            # What was changed here meanwhile may have been looked up before the change.
+            if value is not None and self._looking.get(key) is looking:
                 self.remember(key, value)
             return value
         finally:
-            del self._looking[key]
+            if self._looking.get(key) is looking:
+                del self._looking[key]
 
     def remember(self, key: Key, value: Value, seconds: float | None = None) -> None:
         """Believes a value from now on, for `seconds` or as long as any."""
@@ -49,5 +52,6 @@ class Memory(Generic[Key, Value]):
         self._known[key] = (time.monotonic() + (self._seconds if seconds is None else seconds), value)
 
     def forget(self, key: Key) -> None:
-        """Drops a value: it was just changed here."""
+        """Drops a value, and what is just being looked up: it was changed here."""
         self._known.pop(key, None)
+        self._looking.pop(key, None)

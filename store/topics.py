@@ -85,8 +85,8 @@ async def own(name: str, queues: int) -> TopicFacts:
     """A topic with at least so many queues: made when it is missing, grown when it has fewer."""
     topic = await _find(name)
     if topic is None or topic.queues < queues:
-        forget(name)
         await database.read(CREATE_TOPIC, {"name": name, "queues": queues})
+        forget(name)
         topic = await _find(name)
     assert topic is not None
     return topic

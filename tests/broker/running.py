@@ -77,7 +77,7 @@ class RunningBroker:
         """Makes the tables and the API key."""
         words = commands.manage("prepare", "--api-key", API_KEY)
         done = subprocess.run(words, env=self.environment, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == 0, done.stderr[-1000:]
 
     def wait_until_ready(self) -> None:
         """Returns when every web process answers."""

@@ -1,0 +1,82 @@
+"""The memory of configuration: looked up once for everybody, and never older than what was changed here."""
+
+import asyncio
+
+from store.memory import Memory
+
+
+class Shelf:
+    """Where things are looked up; an answer waits until it is let go, and is what was there when it was asked."""
+
+    def __init__(self) -> None:
+        self.thing: str | None = None
+        self.looks = 0
+        self.open = asyncio.Event()
+
+    async def look_up(self) -> str | None:
+        self.looks += 1
+        found = self.thing
+        await self.open.wait()
+        return found
+
+    async def asked(self, times: int) -> None:
+        """Returns when it was looked here so many times."""
+        while self.looks < times:
+            await asyncio.sleep(0)
+
+
+async def test_however_many_ask_at_once_it_is_looked_up_once() -> None:
+    memory: Memory[str, str] = Memory(60)
+    shelf = Shelf()
+    shelf.thing = "orders"
+    asking = [asyncio.create_task(memory.get("key", shelf.look_up)) for _ in range(10)]
+    await shelf.asked(1)
+
+    shelf.open.set()
+
+    assert await asyncio.gather(*asking) == ["orders"] * 10
+    assert await memory.get("key", shelf.look_up) == "orders"
+    assert shelf.looks == 1
+
+
+async def test_what_was_changed_here_is_not_answered_by_an_older_look() -> None:
+    memory: Memory[str, str] = Memory(60)
+    shelf = Shelf()
+    early = asyncio.create_task(memory.get("key", shelf.look_up))
+    await shelf.asked(1)
+
+    shelf.thing = "orders"
+    memory.forget("key")
+    late = asyncio.create_task(memory.get("key", shelf.look_up))
+    await shelf.asked(2)
+    shelf.open.set()
+
+    assert (await early, await late) == (None, "orders")
+    assert await memory.get("key", shelf.look_up) == "orders"
+    assert shelf.looks == 2
+
+
+async def test_what_was_looked_up_before_a_change_is_not_remembered() -> None:
+    memory: Memory[str, str] = Memory(60)
+    shelf = Shelf()
+    shelf.thing = "old"
+    early = asyncio.create_task(memory.get("key", shelf.look_up))
+    await shelf.asked(1)
+
+    shelf.thing = "new"
+    memory.forget("key")
+    shelf.open.set()
+
+    assert await early == "old"
+    assert await memory.get("key", shelf.look_up) == "new"
+
+
+async def test_what_is_not_found_is_looked_up_again() -> None:
+    memory: Memory[str, str] = Memory(60)
+    shelf = Shelf()
+    shelf.open.set()
+
+    assert await memory.get("key", shelf.look_up) is None
+    shelf.thing = "orders"
+
+    assert await memory.get("key", shelf.look_up) == "orders"
