@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from django.conf import settings
 
 from scheduling.models import Timer
+from scheduling.release import DELAY_LEVEL_HEADS
 from store import blocking, readers, topics
 from store.database import Row
 from store.statements import Statement
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs")
-DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")
 
 MAX_COUNTED = 1_000_000
 

@@ -17,6 +17,9 @@ READS_ALL = "analytics"
 
 PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
 COMMENT = re.compile(r"(?:--.*\n)+")
+# PostgreSQL's own catalog, and the sequences, which are read like tables of one row.
+CATALOG = "pg_"
+SEQUENCES = {"commit_log_offset": "store", "operation_id": "transactions"}
 SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 
 
@@ -67,7 +70,9 @@ def _of_tables(app: str, statement: exp.Expr) -> Iterator[str]:
         if (owner := owners().get(table, "nobody")) != app:
             yield f"writes {table}, a table of {owner}"
     for table in sorted(read(statement) - written(statement)):
-        owner = owners().get(table, "nobody")
+        owner = (owners() | SEQUENCES).get(table, "nobody")
+        if table.startswith(CATALOG):
+            continue
         if owner not in at_or_below(app) and (app != READS_ALL or owner == "nobody"):
             yield f"reads {table}, a table of {owner}, which is not below"
 
