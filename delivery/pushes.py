@@ -7,32 +7,25 @@ may push one subscription at once, and when a process dies, what it had in fligh
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
-from typing import Any
 
 from django.conf import settings
 
-from delivery import pushed, receipts, receives, returns
+from delivery import pushed, receipts, receives, returns, subscribers
 from delivery.pushed import Pushed
 from delivery.receives import Receive
+from delivery.subscribers import Subscriber
 from delivery.subscriptions import MAX_SUBSCRIPTIONS
 from store import database, wakeups
 from store.errors import Refusal
 from store.ids import new_id
 from store.statements import Statement
-from webhooks.answers import Answer
 from webhooks.caller import Caller
-from webhooks.health import ROTATION_HOURS, Callee, Health
 from webhooks.registration import allowed_networks
 
 logger = logging.getLogger(__name__)
 
-FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions")
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
-CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe")
-UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit")
 
 # A change of a subscription is seen after this and one wait, 2 s in all.
 BELIEVED_SECONDS = 1.0
@@ -44,47 +37,10 @@ IDLE_SECONDS = 10.0
 SETTLE_SECONDS = 20.0
 # What reached nobody is tried again after this; the circuit decides when the server is called.
 RETURN_SECONDS = 1.0
-SUCCESS_NOTED_SECONDS = 10.0
 # Web processes are given 2 s to end.
 CLOSE_SECONDS = 1.5
 # For each message, beside the 64 KiB that any answer may have.
 ANSWER_BYTES_PER_MESSAGE = 512
-
-health = Health(CLAIM_PUSH_PROBE, UPDATE_PUSH_CIRCUIT)
-
-
-@dataclass(slots=True)
-class Subscriber(Callee):
-    """A subscription while it is pushed."""
-
-    name: str
-    group: str
-    ordered: bool
-    topic: str
-    filter: Any
-    last_success_at: datetime | None
-
-    @property
-    def success_is_old(self) -> bool:
-        """Whether a success is worth writing although it changes nothing else."""
-        last = self.last_success_at
-        return last is None or (self.now() - last).total_seconds() >= SUCCESS_NOTED_SECONDS
-
-
-async def _find(ids: Sequence[int]) -> list[Subscriber]:
-    rows = await database.read(FIND_SUBSCRIPTIONS, {"ids": list(ids), "rotation_hours": ROTATION_HOURS})
-    return [
-        Subscriber.of(
-            row,
-            name=row.name,
-            group=row.group_name,
-            ordered=row.ordered,
-            topic=row.topic_name,
-            filter=row.filter,
-            last_success_at=row.last_success_at,
-        )
-        for row in rows
-    ]
 
 
 class Push:
@@ -116,7 +72,7 @@ class Push:
         heard_at = loop.time()
         while not self._ending and await self._still_pushed():
             free = self._subscriber.concurrency - len(self._calls)
-            if free <= 0 or not await health.may_call(self._subscriber):
+            if free <= 0 or not await subscribers.health.may_call(self._subscriber):
                 if not self._calls:
                     return
                 await asyncio.wait(self._calls, timeout=WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -124,10 +80,13 @@ class Push:
                 heard_at = loop.time()
             elif not self._calls and loop.time() - heard_at >= IDLE_SECONDS:
                 return
+            elif not settings.MAX_WAIT_SECONDS:
+                # Long polls are turned off, and the receive came back at once.
+                await asyncio.sleep(WAIT_SECONDS)
 
     async def _still_pushed(self) -> bool:
         if self._subscriber.age_seconds >= BELIEVED_SECONDS:
-            found = await _find([self._subscriber.id])
+            found = await subscribers.find([self._subscriber.id])
             if not found:
                 return False
             self._subscriber = found[0]
@@ -182,22 +141,13 @@ class Push:
         )
         settlement = pushed.settle(answer, call)
         # By the circuit as it is known by now: the calls beside this one may have opened or closed it.
-        await self._note(self._subscriber, settlement.answer)
+        await subscribers.note(self._subscriber, settlement.answer)
         if settlement.acked:
             await receipts.ack(subscriber.group, settlement.acked)
         for delay_seconds, handles in settlement.nacked.items():
             await receipts.nack(subscriber.group, handles, delay_seconds)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
-
-    async def _note(self, subscriber: Subscriber, answer: Answer) -> None:
-        before = subscriber.circuit.state
-        keep_success = subscriber.success_is_old
-        if answer.ok:
-            subscriber.last_success_at = subscriber.now()
-        await health.note(subscriber, answer, keep_success=keep_success)
-        if subscriber.circuit.state == "disabled" != before:
-            logger.warning("the subscription %s is disabled: %s", subscriber.name, answer.reason)
 
 
 def _invisible_seconds(subscriber: Subscriber) -> float:
@@ -220,7 +170,7 @@ class Pusher:
         asked = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
         rows = await database.read(FIND_WAITING_SUBSCRIPTIONS, asked)
         waiting = [row.id for row in rows if row.id not in self._pushes]
-        for subscriber in await _find(waiting) if waiting else ():
+        for subscriber in await subscribers.find(waiting) if waiting else ():
             if subscriber.id not in self._pushes:
                 self._begin(subscriber)
 

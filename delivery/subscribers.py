@@ -1,0 +1,71 @@
+"""Subscribers: subscriptions that may be pushed, as a process knows them for a moment, and how their servers fare."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from store import database
+from store.statements import Statement
+from webhooks.answers import Answer
+from webhooks.health import ROTATION_HOURS, Callee, Health
+
+logger = logging.getLogger(__name__)
+
+FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions")
+CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe")
+UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit")
+
+SUCCESS_NOTED_SECONDS = 10.0
+
+health = Health(CLAIM_PUSH_PROBE, UPDATE_PUSH_CIRCUIT)
+
+
+@dataclass(slots=True)
+class Subscriber(Callee):
+    """A subscription while it is pushed."""
+
+    name: str
+    group: str
+    ordered: bool
+    topic: str
+    filter: Any
+    last_success_at: datetime | None
+
+    @property
+    def success_is_old(self) -> bool:
+        """Whether a success is worth writing although it changes nothing else."""
+        last = self.last_success_at
+        return last is None or (self.now() - last).total_seconds() >= SUCCESS_NOTED_SECONDS
+
+
+async def find(ids: Sequence[int]) -> list[Subscriber]:
+    """Those of these ids that are neither paused nor disabled, and have their group and their topic."""
+    rows = await database.read(FIND_SUBSCRIPTIONS, {"ids": list(ids), "rotation_hours": ROTATION_HOURS})
+    return [
+        Subscriber.of(
+            row,
+            name=row.name,
+            group=row.group_name,
+            ordered=row.ordered,
+            topic=row.topic_name,
+            filter=row.filter,
+            last_success_at=row.last_success_at,
+        )
+        for row in rows
+    ]
+
+
+async def note(subscriber: Subscriber, answer: Answer) -> None:
+    """Keeps what a call says of the subscription's health, and when it last succeeded, to within SUCCESS_NOTED_SECONDS.
+
+    A failure may disable it: the server says that it is gone, or it has only failed for five days.
+    """
+    before = subscriber.circuit.state
+    keep_success = subscriber.success_is_old
+    if answer.ok:
+        subscriber.last_success_at = subscriber.now()
+    await health.note(subscriber, answer, keep_success=keep_success)
+    if subscriber.circuit.state == "disabled" != before:
+        logger.warning("the subscription %s is disabled: %s", subscriber.name, answer.reason)

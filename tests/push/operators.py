@@ -1,0 +1,80 @@
+"""An operator who subscribes servers to topics."""
+
+import json
+from typing import Any
+
+import psycopg
+from psycopg.sql import SQL
+
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Answer, Document, Wire
+
+
+class Operator:
+    """Whoever may manage a broker, and reach its database."""
+
+    def __init__(self, broker: RunningBroker) -> None:
+        self._broker = broker
+        self.wire: Wire = broker.wire()
+
+    def asks(self, method: str, path: str, **fields: Any) -> Answer:
+        return self.wire.call(method, path, json.dumps(fields).encode())
+
+    def does(self, method: str, path: str, **fields: Any) -> Document:
+        """The document of an answer that says yes."""
+        answer = self.asks(method, path, **fields)
+        assert answer.status in (200, 201, 204), answer
+        found: Document = answer.document
+        return found
+
+    def subscribes(self, name: str, topic: str, url: str, **fields: Any) -> Document:
+        """Has a topic pushed to a server, for a group of the subscription's name."""
+        asked = {"group": name, "topic": topic, "url": url, "timeout_seconds": 1, **fields}
+        return self.does("PUT", f"/v1/subscriptions/{name}", **asked)
+
+    def changes(self, name: str, **fields: Any) -> Document:
+        return self.does("PUT", f"/v1/subscriptions/{name}", **fields)
+
+    def sees(self, name: str) -> Document:
+        found: Document = self.wire.get(f"/v1/subscriptions/{name}").document
+        return found
+
+    def state(self, name: str) -> str:
+        return str(self.sees(name)["state"])
+
+    def last_failure(self, name: str) -> str:
+        return self.sees(name)["last_failure"] or ""
+
+    def in_flight(self, group: str) -> int:
+        """Deliveries of the group that are not settled."""
+        asked = "SELECT count(*) FROM receipt AS r JOIN consumer_group AS g ON g.id = r.group_id WHERE g.name = %s"
+        return int(self._execute(asked, group)[0][0])
+
+    def listeners(self) -> int:
+        """Processes that wait for messages: every web process, and each worker that has begun to push."""
+        asked = (
+            "SELECT count(*) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND application_name = 'mqbroker-listener'"
+        )
+        return int(self._execute(asked)[0][0])
+
+    def moves_back(self, name: str, days: float) -> None:
+        """Lets time pass for a subscription that fails: so much longer ago it began, and the next probe is due."""
+        self._execute(
+            "UPDATE subscription SET failing_since = failing_since - make_interval(secs => 86400 * %s), "
+            "open_until = now() WHERE name = %s RETURNING id",
+            days,
+            name,
+        )
+
+    def lets_deliveries_expire(self, group: str) -> None:
+        """Lets the invisible time of all that is in flight pass."""
+        self._execute(
+            "UPDATE receipt AS r SET expires_at = now() - interval '1 minute' FROM consumer_group AS g "
+            "WHERE g.id = r.group_id AND g.name = %s RETURNING r.group_id",
+            group,
+        )
+
+    def _execute(self, statement: Any, *values: object) -> list[Any]:
+        with psycopg.connect(self._broker.database_url, autocommit=True) as connection:
+            return connection.execute(SQL(statement), values).fetchall()

@@ -1,0 +1,76 @@
+"""Push while workers end: what was in flight is finished, or comes again."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from mqbroker_client import Producer
+
+from tests.broker import databases
+from tests.broker.endpoints import ProducerEndpoint, silence
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.conftest import REDIS_URL
+from tests.push.operators import Operator
+from tests.push.servers import acks, pushed, texts
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker of these tests' own, whose worker may end."""
+    with databases.fresh() as database_url:
+        running = RunningBroker(tmp_path_factory.mktemp("mortal"), database_url, os.environ.get("REDIS_URL", REDIS_URL))
+        running.prepare()
+        with running:
+            yield running
+
+
+@pytest.fixture
+def working_broker(broker: RunningBroker) -> RunningBroker:
+    """The same with its worker running."""
+    if not broker.worker.is_running():
+        broker.worker.start()
+    return broker
+
+
+def test_a_worker_that_is_told_to_stop_finishes_its_calls(
+    working_broker: RunningBroker,
+    operator: Operator,
+    producer: Producer,
+    server: ProducerEndpoint,
+    topic: str,
+    name: str,
+) -> None:
+    server.replies(acks(after_seconds=0.5))
+    operator.subscribes(name, topic, server.url)
+    producer.send(topic, b"order 1")
+    eventually(lambda: server.asked)
+
+    working_broker.worker.ask_to_stop()
+
+    assert working_broker.worker.wait(seconds=30)
+    assert operator.in_flight(name) == 0
+    assert texts(server) == ["order 1"]
+
+
+def test_what_a_killed_worker_had_in_flight_is_pushed_again_also_without_workers_and_beat(
+    working_broker: RunningBroker,
+    operator: Operator,
+    producer: Producer,
+    server: ProducerEndpoint,
+    topic: str,
+    name: str,
+) -> None:
+    operator.does("PUT", f"/v1/consumer-groups/{name}", retry_policy={"kind": "table", "delay_seconds": [0]})
+    server.replies(silence(30), acks())
+    operator.subscribes(name, topic, server.url, timeout_seconds=30)
+    producer.send(topic, b"order 1")
+    eventually(lambda: server.asked)
+
+    working_broker.worker.kill()
+    working_broker.beat.kill()
+    operator.changes(name, timeout_seconds=1)
+    operator.lets_deliveries_expire(name)
+
+    eventually(lambda: len(pushed(server)) == 2 and operator.in_flight(name) == 0)
+    assert [entry["delivery_attempt"] for entry in pushed(server)] == [1, 2]
