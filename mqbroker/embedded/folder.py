@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqbroker.embedded import leftovers
+from mqbroker.embedded.child import wait_until
 from mqbroker.embedded.errors import FolderInUse, FolderUnusable
 
 # Above the usual services, below 32768 where the kernel takes ports for outgoing connections.
 PORTS = range(20_000, 32_000)
+PATIENCE_SECONDS = 0.5
 
 
 class DataFolder:
@@ -48,6 +50,8 @@ class DataFolder:
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
         self.make()
+        # Somebody who only asks holds the lock for a moment, and is no reason to give up.
+        wait_until(lambda: not self.is_claimed(), PATIENCE_SECONDS)
         self._take_lock()
         try:
             leftovers.end(self.processes, self.path)
