@@ -11,7 +11,7 @@ import msgspec
 from delivery import groups, pulls
 from delivery.groups import GroupFacts
 from delivery.takes import Position
-from store import groupcommit, readers, topics, wakeups
+from store import database, groupcommit, lags, readers, topics, wakeups
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import MessageIllegal, QueueIllegal, Refusal
@@ -42,15 +42,28 @@ class Look:
     dry_run: bool = True
 
 
-async def positions(group_name: str, topic_name: str) -> dict[str, Any]:
-    """Per queue of a topic: next_offset, min_offset, max_offset and lag. Offsets are dense, so nothing is counted.
+async def positions(group_name: str, topic_name: str | None) -> dict[str, Any]:
+    """Per queue of a topic, or of every topic that the group has begun to read: next_offset, min_offset, max_offset and
+    lag. Offsets are dense, so nothing is counted.
 
     Raises GroupNotExist or TopicNotExist.
     """
     group = await groups.existing(group_name)
+    if topic_name is None:
+        return await _all_positions(group)
     topic = await topics.for_reading(topic_name)
     rows: list[dict[str, Any]] = await groupcommit.submit(LOOKS, Look(group, topic, list(range(topic.queues))))
-    return {"group": group.name, "topic": topic.name, "results": rows, "lag": sum(row["lag"] for row in rows)}
+    results = [{"topic": topic.name, **row} for row in rows]
+    return {"group": group.name, "results": results, "lag": sum(row["lag"] for row in rows)}
+
+
+async def _all_positions(group: GroupFacts) -> dict[str, Any]:
+    from_latest = group.start_at == "latest"
+    asked = {"reader_id": group.id, "from_latest": from_latest, "max_queues": lags.MAX_QUEUES}
+    rows = await database.read(lags.FIND_LAGS, asked)
+    names = ("topic", "queue_id", "next_offset", "min_offset", "max_offset", "lag")
+    results = [{name: getattr(row, name) for name in names} for row in rows]
+    return {"group": group.name, "results": results, "lag": sum(row.lag for row in rows)}
 
 
 async def reset(group_name: str, request: ResetOffsets) -> dict[str, Any]:

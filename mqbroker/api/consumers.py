@@ -78,7 +78,7 @@ def result_of(handle: str, refusal: Refusal | None) -> dict[str, object]:
 async def offsets(request: DataRequest, group: str) -> HttpResponse:
     """GET /v1/consumer-groups/{group}/offsets."""
     request.caller.require("consume", group)
-    topic = query_of(request).get("topic", [""])[-1]
+    topic = query_of(request).get("topic", [None])[-1]
     return answer(await delivery_offsets.positions(group, topic))
 
 

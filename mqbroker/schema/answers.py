@@ -180,6 +180,7 @@ class ReceiptResults(msgspec.Struct):
 class QueuePosition(msgspec.Struct):
     """Where a group stands in a queue; `max_offset` is the next to be written."""
 
+    topic: str
     queue_id: int
     next_offset: int
     min_offset: int
@@ -188,10 +189,9 @@ class QueuePosition(msgspec.Struct):
 
 
 class Offsets(msgspec.Struct):
-    """Where a group stands in a topic."""
+    """Where a group stands, in one topic or in all that it reads."""
 
     group: str
-    topic: str
     results: list[QueuePosition]
     lag: int
 

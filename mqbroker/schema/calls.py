@@ -133,11 +133,11 @@ CALLS: dict[View, Call] = {
         problems=(404,),
     ),
     consumers.offsets: Call(
-        "Get a group's offsets in a topic",
+        "Get a group's offsets",
         answers={200: answers.Offsets},
         problems=(404,),
         query={"topic": {"type": "string"}},
-        required_query=("topic",),
+        description="Without `topic`: in every topic that the group has begun to read.",
     ),
     consumers.reset: Call(
         "Reset a group's offsets",

@@ -17,7 +17,7 @@ WITH RECURSIVE topics_read AS (
 )
 
 SELECT
-    q.topic, q.queue_id, q.max_offset, q.moved_at,
+    q.topic, q.queue_id, q.min_offset, q.max_offset, q.moved_at,
     greatest(q.next_offset, q.min_offset) AS next_offset,
     q.max_offset - greatest(q.next_offset, q.min_offset) AS lag
 FROM (
