@@ -14,6 +14,7 @@ from mqbroker_client import Consumer
 from store.log import APPENDERS_LOCK
 from tests.broker.load import Crowd
 from tests.broker.running import API_KEY, QUICK, RunningBroker
+from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Document, Wire, problem
 
 MEBIBYTE = 1024 * 1024
@@ -131,10 +132,3 @@ def firsts(
 def refuses_for(detail: str, reason: str) -> bool:
     number, _, rest = detail.partition(" ")
     return number.isdigit() and rest == f"{reason}: nothing was stored, try again in a second."
-
-
-def received_until_empty(consumer: Consumer, topic: str) -> list[object]:
-    found: list[object] = []
-    while more := consumer.receive(topic):
-        found += more
-    return found

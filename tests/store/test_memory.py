@@ -11,18 +11,15 @@ class Shelf:
     def __init__(self) -> None:
         self.thing: str | None = None
         self.looks = 0
+        self.asked = asyncio.Semaphore(0)
         self.open = asyncio.Event()
 
     async def look_up(self) -> str | None:
         self.looks += 1
         found = self.thing
+        self.asked.release()
         await self.open.wait()
         return found
-
-    async def asked(self, times: int) -> None:
-        """Returns when it was looked here so many times."""
-        while self.looks < times:
-            await asyncio.sleep(0)
 
 
 async def test_however_many_ask_at_once_it_is_looked_up_once() -> None:
@@ -30,7 +27,7 @@ async def test_however_many_ask_at_once_it_is_looked_up_once() -> None:
     shelf = Shelf()
     shelf.thing = "orders"
     asking = [asyncio.create_task(memory.get("key", shelf.look_up)) for _ in range(10)]
-    await shelf.asked(1)
+    await shelf.asked.acquire()
 
     shelf.open.set()
 
@@ -43,12 +40,12 @@ async def test_what_was_changed_here_is_not_answered_by_an_older_look() -> None:
     memory: Memory[str, str] = Memory(60)
     shelf = Shelf()
     early = asyncio.create_task(memory.get("key", shelf.look_up))
-    await shelf.asked(1)
+    await shelf.asked.acquire()
 
     shelf.thing = "orders"
     memory.forget("key")
     late = asyncio.create_task(memory.get("key", shelf.look_up))
-    await shelf.asked(2)
+    await shelf.asked.acquire()
     shelf.open.set()
 
     assert (await early, await late) == (None, "orders")
@@ -61,7 +58,7 @@ async def test_what_was_looked_up_before_a_change_is_not_remembered() -> None:
     shelf = Shelf()
     shelf.thing = "old"
     early = asyncio.create_task(memory.get("key", shelf.look_up))
-    await shelf.asked(1)
+    await shelf.asked.acquire()
 
     shelf.thing = "new"
     memory.forget("key")

@@ -12,7 +12,6 @@ from mqbroker_client import (
     BrokerError,
     CheckListener,
     Consumer,
-    Entry,
     HalfMessage,
     LocalTransactionState,
     Message,
@@ -27,7 +26,8 @@ from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.proxy import LossyProxy
 from tests.broker.running import API_KEY, RunningBroker
-from tests.broker.wire import Document, Wire
+from tests.broker.tellings import ended, received_until_empty
+from tests.broker.wire import Wire
 
 ONCE = Retry(tries=1, seconds=10)
 COMMIT, ROLLBACK = LocalTransactionState.COMMIT, LocalTransactionState.ROLLBACK
@@ -161,17 +161,3 @@ def test_of_120_messages_consumers_see_exactly_the_committed_ones_each_once(
     assert {body for body in fate_of if not ended(wire, id_of[body])} == {
         body for body, fate in fate_of.items() if fate == "UNKNOWN for ever"
     }
-
-
-def received_until_empty(consumer: Consumer, topic: str) -> list[Entry]:
-    """All that there is now for a group."""
-    found: list[Entry] = []
-    while more := consumer.receive(topic):
-        found += more
-    return found
-
-
-def ended(wire: Wire, transaction_id: object) -> Document | None:
-    """What the broker tells of a transaction once it is decided, else None."""
-    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
-    return document if document["state"] in ("COMMITTED", "ROLLED_BACK") else None

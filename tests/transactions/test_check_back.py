@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import ExitStack
 from functools import partial
-from uuid import UUID
 
 import pytest
 from aiohttp import web
@@ -13,10 +11,11 @@ from standardwebhooks import Webhook
 
 from tests.broker import characters
 from tests.broker.characters import bodies, register
-from tests.broker.endpoints import Asked, ProducerEndpoint, Reply, says, silence, states
+from tests.broker.endpoints import Asked, ProducerEndpoint, says, states
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.broker.wire import Document, Wire
+from tests.broker.tellings import after_a_check, ended, told
+from tests.broker.wire import Wire
 
 
 @pytest.fixture
@@ -113,74 +112,6 @@ def test_a_check_of_several_messages_tells_them_all(
         (orders, "order 1"),
         (coupons, "coupon 1"),
     ]
-
-
-def commits_another() -> Reply:
-    return says(200, {"results": [{"transaction_id": str(UUID(int=1)), "state": "COMMIT"}]})
-
-
-def contradicts_itself() -> Reply:
-    async def reply(asked: Asked) -> web.StreamResponse:
-        named = [{"transaction_id": entry["transaction_id"]} for entry in asked.transactions]
-        results = [{**entry, "state": state} for entry in named for state in ("COMMIT", "ROLLBACK")]
-        return web.json_response({"results": results})
-
-    return reply
-
-
-def states_with_status(status: int) -> Reply:
-    async def reply(asked: Asked) -> web.StreamResponse:
-        results = [{"transaction_id": entry["transaction_id"], "state": "COMMIT"} for entry in asked.transactions]
-        return web.json_response({"results": results}, status=status)
-
-    return reply
-
-
-# What an endpoint says instead of a state, with the status and the beginning of the reason that the history gives.
-NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
-    "a bare 200": (says(200), 200, "The endpoint answered 200."),
-    "other JSON": (says(200, {"state": "COMMIT"}), 200, 'The endpoint answered 200. {"state": "COMMIT"}'),
-    "no object": (says(200, ["COMMIT"]), 200, 'The endpoint answered 200. ["COMMIT"]'),
-    "a missing entry": (
-        commits_another(),
-        200,
-        'The endpoint answered 200. {"results": [{"transaction_id": "00000000-0000-0000-0000-000000000001", '
-        '"state": "COMMIT"}]}',
-    ),
-    "a redirect": (says(307, Location="http://127.0.0.1:1/"), 307, "The endpoint answered 307."),
-    "another status": (states_with_status(201), 201, "The endpoint answered 201. "),
-    "a failure": (says(500), 500, "The endpoint answered 500."),
-    "silence": (silence(3), None, "The deadline of 1 s passed before its whole answer came."),
-    "two states": (contradicts_itself(), 200, "two different states"),
-    "UNKNOWN": (states("UNKNOWN"), 200, None),
-}
-
-
-def test_whatever_is_no_clear_state_is_unknown_and_asked_again(
-    broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str
-) -> None:
-    with ExitStack() as servers:
-        transactions = {}
-        for case, (bad, _, _) in NO_DECISION.items():
-            server = servers.enter_context(ProducerEndpoint())
-            server.replies(bad, states("COMMIT"))
-            producer = Producer(broker.client(), characters.name("order-service"))
-            register(broker, producer.group, server.url)
-            transactions[case] = producer.begin(orders, case.encode())
-
-        tellings = {
-            case: eventually(partial(ended, wire, transaction.transaction_id))
-            for case, transaction in transactions.items()
-        }
-
-    first_checks = {case: telling["history"][1] for case, telling in tellings.items()}
-    assert {case: check["status"] for case, check in first_checks.items()} == {
-        case: status for case, (_, status, _) in NO_DECISION.items()
-    }
-    assert [case for case, check in first_checks.items() if not says_why(check, NO_DECISION[case][2])] == []
-    assert {(check["answer"], check["counted"]) for check in first_checks.values()} == {("UNKNOWN", True)}
-    assert {(telling["state"], telling["check_times"]) for telling in tellings.values()} == {("COMMITTED", 2)}
-    assert sorted(bodies(consumer.receive(orders))) == sorted(case.encode() for case in NO_DECISION)
 
 
 def test_a_later_check_tells_how_often_it_was_asked_and_why_again(
@@ -313,27 +244,3 @@ def test_nobody_is_asked_about_a_transaction_that_was_ended(
 
     assert len(producer_endpoint.about(lost.transaction_id)) == 1
     assert producer_endpoint.about(done.transaction_id) == []
-
-
-def told(wire: Wire, transaction_id: object) -> Document:
-    """What the broker tells of a transaction."""
-    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
-    return document
-
-
-def ended(wire: Wire, transaction_id: object) -> Document | None:
-    """What the broker tells of a transaction once it is decided, else None."""
-    document = told(wire, transaction_id)
-    return document if document["state"] in ("COMMITTED", "ROLLED_BACK") else None
-
-
-def says_why(check: Document, reason: str | None) -> bool:
-    """Whether a check gives a reason that begins so, or none where none is expected."""
-    given: str | None = check["reason"]
-    return given is None if reason is None else given is not None and given.startswith(reason)
-
-
-def after_a_check(wire: Wire, transaction_id: object) -> Document | None:
-    """What the broker tells of a transaction once a check of it has come back, else None."""
-    document = told(wire, transaction_id)
-    return document if any(event["event"] == "check" for event in document["history"]) else None

@@ -10,7 +10,8 @@ from tests.broker.characters import bodies, register
 from tests.broker.endpoints import ProducerEndpoint, says
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.broker.wire import Document, Wire, problem
+from tests.broker.tellings import told
+from tests.broker.wire import Wire, problem
 
 SET_ASIDE = "TRANS_CHECK_MAX_TIME_TOPIC"
 
@@ -114,12 +115,6 @@ def test_a_resumed_transaction_is_checked_again_from_the_first_time(
     assert (document["state"], document["check_times"]) == ("PREPARED", 0)
     assert document["history"][-1]["event"] == "resume"
     assert (end.status, end.document["state"]) == (200, "ROLLED_BACK")
-
-
-def told(wire: Wire, transaction_id: str) -> Document:
-    """What the broker tells of a transaction."""
-    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
-    return document
 
 
 def everything(consumer: Consumer, topic: str) -> list[Entry]:

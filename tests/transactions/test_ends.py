@@ -7,6 +7,7 @@ from mqbroker_client import Consumer, LocalTransactionState, Producer
 
 from tests.broker.characters import bodies, name
 from tests.broker.running import RunningBroker
+from tests.broker.tellings import told
 from tests.broker.wire import Answer, Document, Wire, problem
 
 OPPOSITE = {"COMMIT": "ROLLBACK", "ROLLBACK": "COMMIT"}
@@ -217,9 +218,3 @@ def end(wire: Wire, producer: Producer, transaction_id: object, state: str, **mo
     return wire.post(
         f"/v1/transactions/{transaction_id}/end", {"producer_group": producer.group, "state": state, **more}
     )
-
-
-def told(wire: Wire, transaction_id: object) -> Document:
-    """What GET says of a transaction."""
-    document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
-    return document

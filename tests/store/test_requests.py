@@ -1,0 +1,95 @@
+"""Requests: what is no message, or comes from nobody, is refused, and every answer bears its request's id."""
+
+from typing import Any
+
+import pytest
+
+from tests.broker.wire import Wire, problem
+
+# Requests that are no message at all, with the beginning of what they are told.
+SHAPES: dict[str, tuple[bytes, int, str, str]] = {
+    "no JSON": (b"{", 400, "bad_request", "The body is no JSON: "),
+    "nothing": (b"", 400, "bad_request", "The body is no JSON: "),
+    "no UTF-8": (b'{"topic": "\xff"}', 400, "bad_request", "The body is no JSON: "),
+    "a surrogate": (b'{"topic": "orders", "body": "\\ud800"}', 400, "bad_request", "The body is no JSON: "),
+    "a list": (
+        b"[]",
+        422,
+        "message_illegal",
+        "The request does not have the right shape: Expected `object`, got `array`",
+    ),
+    "an unknown field": (
+        b'{"topic": "orders", "body": "x", "colour": "red"}',
+        422,
+        "message_illegal",
+        "The request does not have the right shape: Object contains unknown field `colour`",
+    ),
+    "a number as body": (
+        b'{"topic": "orders", "body": 1}',
+        422,
+        "message_illegal",
+        "The request does not have the right shape: Expected `str | null`, got `int`",
+    ),
+    "a property that is no text": (
+        b'{"topic": "orders", "body": "x", "properties": {"price": 1}}',
+        422,
+        "message_illegal",
+        "The request does not have the right shape: Expected `str`, got `int`",
+    ),
+    "an id that is none": (
+        b'{"topic": "orders", "body": "x", "message_id": "1"}',
+        422,
+        "message_illegal",
+        "The request does not have the right shape: Invalid UUID",
+    ),
+    "a time without a zone": (
+        b'{"topic": "orders", "body": "x", "deliver_at": "2026-01-01T00:00:00"}',
+        422,
+        "message_illegal",
+        "The request does not have the right shape: ",
+    ),
+}  # fmt: skip -- a shape to a line, where it fits
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_request_that_is_no_message_is_refused(wire: Wire, shape: str) -> None:
+    body, status, code, beginning = SHAPES[shape]
+
+    found: Any = wire.call("POST", "/v1/messages", body).problem
+
+    assert (found["status"], found["code"]) == (status, code)
+    assert found["detail"].startswith(beginning)
+
+
+def test_a_request_that_is_too_deep_is_refused(wire: Wire) -> None:
+    found = wire.call("POST", "/v1/bulk", b'{"operations": ' + b"[" * 100_000).problem
+
+    assert (found["status"], found["code"]) == (400, "bad_request")
+
+
+def test_a_caller_shows_a_key_that_is_known(wire: Wire, orders: str) -> None:
+    message = {"topic": orders, "body": "order 1"}
+
+    nobody = Wire(wire.url, None).post("/v1/messages", message)
+    stranger = Wire(wire.url, "mq_stranger").post("/v1/messages", message)
+
+    assert nobody.problem == problem(
+        401, "unauthenticated", "No API key: send the header `Authorization: Bearer <api key>`."
+    )
+    assert stranger.problem == problem(
+        401,
+        "unauthenticated",
+        "The API key is unknown, revoked or expired: make another at /v1/api-keys.",
+    )
+    assert nobody.headers["www-authenticate"] == "Bearer"
+
+
+def test_an_answer_bears_the_id_of_its_request(wire: Wire, orders: str) -> None:
+    message = {"topic": orders, "body": "order 1"}
+
+    named = wire.post("/v1/messages", message, {"X-Request-Id": "order-1"})
+    refused = wire.post("/v1/messages", {}, {"X-Request-Id": "order-2"})
+    unnamed = [wire.post("/v1/messages", message).headers["x-request-id"] for _ in range(2)]
+
+    assert [named.headers["x-request-id"], refused.headers["x-request-id"]] == ["order-1", "order-2"]
+    assert len(set(unnamed)) == 2
