@@ -3,9 +3,9 @@
 from functools import cache
 
 import msgspec
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
@@ -42,7 +42,7 @@ class Docs(Resource, SpectacularSwaggerView):
     def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         wants_page = "text/html" in request.headers.get("Accept", "")
         if wants_page and "Authorization" not in request.headers and not is_signed_in(request):
-            return redirect(f"/console/login/?next={request.path}")
+            return redirect_to_login(request.get_full_path())
         response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
         return response
 

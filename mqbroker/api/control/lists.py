@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TypeVar
 
 import msgspec
@@ -31,6 +32,7 @@ class PageQuery(Given):
     cursor = serializers.CharField(default=None, help_text="`next` of the page before; without it: the first page.")
 
 
+@cache
 def page_of(shape: type[Shape]) -> type[Shape]:
     """The shape of a page of these, for the schema and for answers."""
     fields = {
