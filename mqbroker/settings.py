@@ -120,6 +120,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+# Redirects to TLS and HSTS are the proxy's that ends TLS in front of us: producers must not be redirected.
+SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 
 def database(url: str) -> dict[str, object]:
