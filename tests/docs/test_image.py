@@ -1,0 +1,149 @@
+"""The Dockerfile, which no engine here can build, held against the project; and its folder, which can be run."""
+
+import fnmatch
+import json
+import os
+import re
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mqbroker.embedded.child import Child
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import free_port
+from tests.broker import databases
+from tests.broker.polling import eventually
+from tests.broker.wire import Wire
+from tests.docs import image
+from tests.docs.composition import filled, services
+
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+KEY = "mq_of_the_image"
+
+
+def test_python_is_the_one_that_the_types_and_tests_are_checked_with() -> None:
+    [base] = image.said("FROM")
+    python = SETTINGS["tool"]["mypy"]["python_version"]
+
+    assert re.fullmatch(rf"python:{re.escape(python)}-slim-\w+", base)
+    assert SETTINGS["project"]["requires-python"] == f">={python}"
+
+
+def test_the_packages_are_the_locked_ones_by_their_hashes_and_nothing_is_compiled() -> None:
+    install = image.said("RUN")[0]
+
+    assert "requirements.lock /tmp/" in image.said("COPY")
+    assert "--only-binary :all: --require-hashes -r /tmp/requirements.lock" in install
+    lock = (ROOT / "requirements.lock").read_text()
+    gone = re.search(r"pip uninstall --yes ([\w -]+?) &&", install)
+    assert gone
+    assert [name for name in gone[1].split() if not re.search(rf"^{name}==", lock, re.MULTILINE)] == []
+
+
+def test_the_code_of_every_room_is_copied_and_to_its_own_place() -> None:
+    rooms = set(SETTINGS["tool"]["importlinter"]["root_packages"])
+
+    assert set(image.copied()) == {*rooms, "client", "examples", "manage.py"}
+    places = dict(rest.split() for rest in image.said("COPY"))
+    assert {source for source in image.copied() if places[source] not in (source, "./")} == set()
+
+
+def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
+    everything, *others = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if line[:1] != "#"]
+
+    assert everything == "*"
+    sent = {line.removeprefix("!") for line in others if line.startswith("!")}
+    assert sent == {*image.copied(), "requirements.lock"}
+    left_out = [line for line in others if not line.startswith("!")]
+    assert [path for path in image.copied() if any(fnmatch.fnmatch(path, pattern) for pattern in left_out)] == []
+
+
+def test_nobody_is_root_and_a_container_that_is_told_nothing_serves() -> None:
+    order = [name for name, _ in image.instructions()]
+
+    assert image.said("USER") == ["mqbroker"]
+    assert "useradd --system --uid 10001" in image.said("RUN")[1]
+    assert order.index("USER") < order.index("CMD")
+    assert image.command() == services()["web"]["command"]
+
+
+class Container:
+    """The image's folder with the packages of these tests, and the commands and settings of docker-compose.yml."""
+
+    def __init__(self, folder: Path, database_url: str, redis_url: str) -> None:
+        self.app = folder / "app"
+        self.logs = folder / "logs"
+        self.port = free_port()
+        self.app.mkdir()
+        self.logs.mkdir()
+        image.unpack(self.app)
+        paths = {name: value.replace("/app", str(self.app)) for name, value in image.variables().items()}
+        self.given = dict.fromkeys(("POSTGRES_PASSWORD", "REDIS_PASSWORD", "MQBROKER_SECRET_KEY"), "of-the-image")
+        self.given["API_KEY"] = KEY
+        self.places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        # What docs/operations.md tells to set for the example.
+        example = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "MQBROKER_AUTO_CREATE_TOPICS": "true"}
+        self.variables = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **paths, **example}
+
+    def process(self, service: str) -> Child:
+        """A service's process, with the names of other containers replaced by what stands for them here."""
+        described = filled(services()[service], self.given)
+        here = {"8000": str(self.port), "http://web:8000": self.url, "0.0.0.0": "127.0.0.1"}
+        here |= {"/tmp/beat-schedule": str(self.logs / "beat"), "/data": str(self.logs / "data")}
+        command = [here.get(word, word) for word in described["command"]]
+        environment = self.variables | described["environment"] | self.places
+        return Child(service, command, environment, self.logs / f"{service}.log", self.app)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def prepare(self) -> dict[str, str]:
+        """Runs the service `migrate` to its end; what it printed."""
+        process = self.process("migrate")
+        process.start()
+        assert process.wait(60)
+        assert process.exit_status == "exit code 0", process.last_lines()
+        printed: dict[str, str] = json.loads(process.last_lines(1))
+        return printed
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
+    """The containers of docker-compose.yml, started in its order."""
+    with databases.fresh() as database_url:
+        made = Container(tmp_path_factory.mktemp("image"), database_url, os.environ["REDIS_URL"])
+        assert made.prepare()["api_key"] == KEY
+        processes = [made.process(name) for name in ("web", "worker", "beat", "example")]
+        try:
+            for process in processes:
+                process.start()
+            yield made
+        finally:
+            for process in reversed(processes):
+                process.stop()
+
+
+def test_the_folder_of_the_image_is_enough_to_serve(container: Container) -> None:
+    eventually(lambda: answers(container.url), within_seconds=60)
+
+
+def test_the_example_trades_in_it(container: Container) -> None:
+    wire = Wire(container.url, KEY)
+
+    def issued() -> bool:
+        topic = wire.get("/v1/topics/orders")
+        return topic.status == 200 and any(queue["max_offset"] for queue in topic.document["offsets"])
+
+    eventually(lambda: answers(container.url) and issued(), within_seconds=60)
+
+
+def answers(url: str) -> bool:
+    """Whether the broker is ready."""
+    try:
+        return Wire(url, KEY).get("/readyz").status == 200
+    except OSError:
+        return False
