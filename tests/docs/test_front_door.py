@@ -1,0 +1,100 @@
+"""The README keeps its word: what it says to type is typed, and what it says comes, comes."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mqbroker.embedded.commands import ROOT
+from mqbroker.embedded.folder import free_port
+from tests.broker.running import RunningBroker
+from tests.docs import stories
+from tests.docs.pages import page
+
+README = page("README.md")
+FIRST_STEPS = page("docs/first-steps.md")
+# Those of the tests, which a reader does not have.
+SERVERS = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
+
+
+def test_the_second_command_starts_the_broker_and_it_says_where_to_look(tmp_path: Path) -> None:
+    [commands] = README.section("Start").blocks_of("sh")
+    [shown] = README.section("Start").blocks_of("text")
+    clone, up = commands.splitlines()
+    assert clone == "git clone <this repository> mqbroker && cd mqbroker"
+    port = free_port()
+    environment = {name: value for name, value in os.environ.items() if name not in SERVERS}
+
+    process = subprocess.Popen(
+        [*up.split(), "--port", str(port)],
+        cwd=stories.checkout(tmp_path),
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout
+        lines = [process.stdout.readline() for _ in shown.splitlines()]
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, complaints = process.communicate(timeout=60)
+
+    assert stories.agree(shown.replace("8000", str(port)), "".join(lines)), f"{lines}\n{complaints}"
+    assert process.returncode == 0
+
+
+def test_the_first_transaction_prints_what_is_shown(broker: RunningBroker, tmp_path: Path) -> None:
+    section = README.section("The first transaction")
+    [program], [command], [shown] = (section.blocks_of(language) for language in ("python", "sh", "text"))
+    home = stories.checkout(tmp_path)
+    stories.keep_key(home)
+    (home / "first.py").write_text(program.replace("http://127.0.0.1:8000", broker.url))
+
+    [printed] = stories.run([command], home)
+
+    assert printed == shown
+
+
+def test_the_first_steps_go_as_they_are_told(broker: RunningBroker, tmp_path: Path) -> None:
+    stories.keep_key(tmp_path)
+    steps = stories.told(FIRST_STEPS.blocks)
+    commands = [command.replace("http://127.0.0.1:8000", broker.url) for command, _ in steps]
+
+    printed = stories.run(commands, tmp_path)
+
+    assert [
+        f"{command}{found}instead of {shown}"
+        for (command, shown), found in zip(steps, printed, strict=True)
+        if not stories.agree(shown, found)
+    ] == []
+
+
+def test_the_map_shows_every_room_and_no_other() -> None:
+    [drawn] = README.section("Where things are").blocks_of("text")
+    places = {line.split()[0].rstrip("/") for line in drawn.splitlines()}
+
+    assert {place for place in places if not (ROOT / place).exists()} == set()
+    rooms = {path.parent.name for path in ROOT.glob("*/[!.]*") if path.parent.name[0] not in "._"}
+    assert rooms - places <= {"build", "dist"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ('{"a": "…", "b": 1}\n', '{"a":"x y","b":1}', True),
+        ('{"a": "…", "b": 1}\n', '{"a":"x","b":2}', False),
+        ('{"a": …}', '{"a":1}x', False),
+        ("", "", True),
+        ("", "printed", False),
+    ],
+)
+def test_the_checker_sees_what_differs(shown: str, printed: str, same: bool) -> None:
+    assert stories.agree(shown, printed) is same
+
+
+def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="not here"):
+        stories.run(["echo first", "cat 'not here'"], tmp_path)

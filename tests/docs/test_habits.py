@@ -1,0 +1,58 @@
+"""The files that keep a checkout in order say what the project does: hooks, changes and license."""
+
+import re
+import shlex
+import subprocess
+import tomllib
+
+import yaml
+
+from mqbroker.cli.check import STEPS
+from mqbroker.embedded.commands import ROOT, python
+from tests.docs.pages import page
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+HOOKS = ROOT / ".pre-commit-config.yaml"
+
+
+def test_the_hooks_are_understood_by_pre_commit() -> None:
+    done = subprocess.run(python("-m", "pre_commit", "validate-config", str(HOOKS)), capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_hooks_run_what_mq_check_runs() -> None:
+    [repository] = yaml.safe_load(HOOKS.read_text())["repos"]
+    assert repository["repo"] == "local"
+    for hook in repository["hooks"]:
+        # A hook is handed the changed files, and repairs their format instead of complaining.
+        step = [word for word in STEPS[hook["id"]][1:] if word not in (".", "--check")]
+        words = [word for word in shlex.split(hook["entry"])[1:] if word not in (".", "--force-exclude")]
+        assert (words, hook["entry"].split()[0], hook["language"]) == (step, ".venv/bin/python", "system")
+
+
+def test_the_newest_changes_are_those_of_this_version() -> None:
+    versions = re.findall(r"^## (\d+\.\d+\.\d+)", page("CHANGELOG.md").text, re.MULTILINE)
+
+    assert versions[0] == PROJECT["version"]
+
+
+def test_the_license_is_the_one_that_the_project_names() -> None:
+    text = (ROOT / "LICENSE").read_text()
+
+    assert PROJECT["license"] == {"text": "Apache-2.0"}
+    assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
+    assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_worked_example_follows_a_field_that_goes_all_the_way() -> None:
+    section = page("CONTRIBUTING.md").section("The commonest change: a new field of a message")
+    places = {name for name in section.names if name.endswith((".py", ".sql")) and not name.startswith("tests/")}
+
+    assert len(places) > 10
+    assert {place for place in places if "sharding_key" not in (ROOT / place).read_text()} == set()
+    functions = {
+        name for name in section.names if re.fullmatch(r"[a-z_]+|[A-Z][a-zA-Z]+|COLUMNS|Accepted\.record", name)
+    }
+    text = "".join((ROOT / place).read_text() for place in places)
+    assert {name for name in functions if name.split(".")[-1] not in text} <= {"content_type"}

@@ -1,0 +1,140 @@
+"""What the pages name is there: files, functions, commands, settings, metrics, calls, and each other."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from mqbroker import env, metrics
+from mqbroker.cli.__main__ import COMMANDS
+from mqbroker.embedded.commands import ROOT
+from tests.broker.running import RunningBroker
+from tests.docs.pages import Page, all_pages
+from tests.house.sources import APPS
+
+PAGES = all_pages()
+# Read from the environment, and no settings of the broker's processes.
+OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_JDBC_JAR"}
+# What a reader makes by following a page.
+MADE = {"first.py", "tests/store/test_content_types.py", ".venv/bin/pre-commit"}
+
+PATH = re.compile(r"\.?[\w-]+(/[\w.-]+)+/?|[\w-]+\.(py|md|toml|ya?ml|sql|lock)")
+FUNCTION = re.compile(rf"({'|'.join(APPS)})(\.\w+)+")
+CALL = re.compile(r"/(v1/[\w/{}-]*\w\}?|healthz|readyz|metrics|docs)")
+
+
+def functions(page: Page) -> list[str]:
+    """The dotted names of our own that the page names."""
+    return [name for name in page.names if FUNCTION.fullmatch(name) and not (ROOT / name).exists()]
+
+
+def paths(page: Page) -> list[str]:
+    """The files and folders that the page names."""
+    return [name for name in page.names if PATH.fullmatch(name) and name not in MADE]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_link_leads_somewhere(page: Page) -> None:
+    lost = []
+    for link in page.links:
+        target, _, anchor = link.partition("#")
+        if re.match(r"https?://", link):
+            continue
+        place = (page.path.parent / target).resolve() if target else page.path
+        if not place.exists() or (anchor and anchor not in Page(place, place.read_text()).anchors):
+            lost.append(link)
+
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_file_is_there(page: Page) -> None:
+    places = (ROOT, page.path.parent, ROOT / "client")
+
+    assert [name for name in paths(page) if not any((place / name).exists() for place in places)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_function_is_there(page: Page) -> None:
+    assert [name for name in functions(page) if not is_there(name)] == []
+
+
+def is_there(name: str) -> bool:
+    """Whether a dotted name is a module, or something that a module has."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return hasattr(importlib.import_module(module), attribute) or bool(importlib.import_module(name))
+    except ModuleNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_command_is_one_of_mq(page: Page) -> None:
+    named = re.findall(r"\./mq +([a-z]\w*)", page.text)
+
+    assert set(named) - set(COMMANDS) - {"alone"} == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_setting_is_declared(page: Page) -> None:
+    declared = {setting.name for setting in env.declared}
+
+    assert set(re.findall(r"\bMQBROKER_\w+", page.text)) - declared - OTHER_VARIABLES == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_every_metric_is_told(page: Page) -> None:
+    told = {metric.name for metric in metrics.METRICS}
+
+    assert {name for name in page.names if re.fullmatch(r"mqbroker_(?!client)\w+", name)} - told == set()
+
+
+def test_every_call_is_documented(broker: RunningBroker) -> None:
+    schema = broker.wire().get("/v1/schema?format=json").document
+    documented = {shape(path) for path in schema["paths"]} | {"/docs", "/v1/schema"}
+
+    named = {(str(page), name) for page in PAGES for name in calls(page)}
+    assert {(page, name) for page, name in named if shape(name) not in documented} == set()
+
+
+def calls(page: Page) -> list[str]:
+    """The paths of the API that the page names."""
+    words = [word for name in page.names for word in name.split()]
+    return [word for word in words if CALL.fullmatch(word)]
+
+
+def shape(path: str) -> str:
+    """A path without the names of its parameters."""
+    return re.sub(r"\{\w+\}", "{}", path)
+
+
+def test_the_pages_on_decisions_are_numbered_and_say_context_choice_and_price() -> None:
+    decisions = [page for page in PAGES if page.path.parent.name == "decisions"]
+
+    numbers = [int(page.path.name[:4]) for page in decisions]
+    assert numbers == list(range(1, len(numbers) + 1))
+    architecture = next(page for page in PAGES if page.path.name == "architecture.md")
+    assert [page.path.name for page in decisions] == [
+        Path(link).name for link in architecture.section("Decisions").links
+    ]
+    for page in decisions:
+        assert re.findall(r"^## (\w+)", page.text, re.MULTILINE)[:3] == ["Context", "Choice", "Price"], page
+        assert page.text.startswith(f"# {page.path.name[:4]} ")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("`store/nothing.py`", ["store/nothing.py"]),
+        ("`nothing.md`", ["nothing.md"]),
+        ("`store.nothing.at_all`", ["store.nothing.at_all"]),
+        ("`store.log.append` and `store/log.py`, `README.md`", []),
+        ("`POST /v1/messages`, `true` and `docker compose up`", []),
+    ],
+)
+def test_the_checker_sees_what_is_not_there(text: str, found: list[str]) -> None:
+    page = Page(ROOT / "README.md", text)
+
+    missing = [name for name in paths(page) if not (ROOT / name).exists()]
+    assert missing + [name for name in functions(page) if not is_there(name)] == found
