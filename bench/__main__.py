@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import checks, delivery, lateness, throughput
+from bench import checks, delivery, lateness, segments, throughput
 from bench.report import Report
 
 BENCHMARKS = {
@@ -10,6 +10,7 @@ BENCHMARKS = {
     "checks": checks.main,
     "lateness": lateness.main,
     "delivery": delivery.main,
+    "segments": segments.main,
 }
 
 

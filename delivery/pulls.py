@@ -28,7 +28,8 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
     while True:
         rows = await queues.read(topic.id, queue_id, offset, max_messages)
         bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
-        if not rows and not bounds.min_offset <= offset <= bounds.max_offset:
+        held = bool(rows) and rows[0].queue_offset == offset
+        if not held and not bounds.min_offset <= offset <= bounds.max_offset:
             raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)
         left = deadline - time.monotonic()
         if rows or left <= 0:

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from delivery import expiries, pushes
+from delivery import expiries, pushes, renewals
 from store import loops
 
 
@@ -16,3 +16,9 @@ def expire() -> None:
 def push() -> None:
     """Pushes the messages of subscriptions to their servers."""
     loops.run(pushes.run(), limit_seconds=20)
+
+
+@shared_task(name="delivery.renew")
+def renew() -> None:
+    """Appends the messages of deliveries in flight again whose segment goes."""
+    loops.run(renewals.run(), limit_seconds=600)

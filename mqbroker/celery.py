@@ -46,6 +46,8 @@ app.conf.update(
             "delivery.expire": 1.0,
             "delivery.push": 1.0,
             "store.segments": 20.0,
+            "scheduling.renew": 20.0,
+            "delivery.renew": 20.0,
         }.items()
     },
 )

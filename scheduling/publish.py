@@ -6,7 +6,7 @@ from datetime import datetime
 
 from scheduling import delays, soon
 from scheduling.delays import Delay
-from store import topics
+from store import copies, topics
 from store.batch import Batch
 from store.ids import new_id
 from store.queues import Entry
@@ -40,9 +40,11 @@ class Publication:
 async def publish(batch: Batch, publication: Publication) -> None:
     """Makes a stored message visible now, at its delay level or at its time, counted from the batch's time.
 
-    Raises DelayIllegal when its time is too far ahead.
+    A body that lies further back than the segment before the open one is appended again; whoever publishes many late
+    ones has that done for all of them first, by `copies.keep_near`. Raises DelayIllegal when its time is too far ahead.
     """
     due = delays.due_at(publication.delay, batch.now)
+    await copies.keep_near(batch, (publication,))
     if due <= batch.now:
         publication.entry = _visible_now(publication)
         batch.enqueue(publication.entry)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from scheduling import delays, lateness, soon
 from scheduling.publish import Publication, publish
-from store import database, groupcommit, readers, topics
+from store import copies, database, groupcommit, readers, topics
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.statements import Statement
@@ -121,19 +121,7 @@ class Releases(Kind[Due]):
     async def _timers(self, batch: Batch) -> int:
         timers = await batch.read(TAKE_TIMERS, {"max_timers": MAX_PER_BATCH})
         _note(batch, lateness.TIMERS, [timer.due_at for timer in timers])
-        for timer in sorted(timers, key=lambda row: (row.due_at, row.id)):
-            await publish(
-                batch,
-                Publication(
-                    message_id=timer.message_id,
-                    topic_id=timer.topic_id,
-                    queue_id=timer.queue_id,
-                    log_segment=timer.log_segment,
-                    log_offset=timer.log_offset,
-                    tags_code=timer.tags_code,
-                    reconsume_times=timer.reconsume_times,
-                ),
-            )
+        await _publish(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
         return len(timers)
 
     async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
@@ -158,9 +146,7 @@ class Releases(Kind[Due]):
         )
         due = _due_in_order(entries, position.queue_id + 1, batch.now)
         recalled = await self._recalled(batch, position.queue_id, due)
-        for entry in due:
-            if entry.queue_offset not in recalled:
-                await publish(batch, _publication(entry))
+        await _publish(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
         if due:
             queue = (position.topic_id, position.queue_id)
             _note(batch, position.queue_id, [_time_of(entry.due_ms, batch.now) for entry in due])
@@ -188,7 +174,25 @@ def _due_in_order(entries: Sequence[Row], level: int, now: datetime) -> list[Row
     return due
 
 
-def _publication(entry: Row) -> Publication:
+async def _publish(batch: Batch, publications: list[Publication]) -> None:
+    await copies.keep_near(batch, publications)
+    for publication in publications:
+        await publish(batch, publication)
+
+
+def _of_timer(timer: Row) -> Publication:
+    return Publication(
+        message_id=timer.message_id,
+        topic_id=timer.topic_id,
+        queue_id=timer.queue_id,
+        log_segment=timer.log_segment,
+        log_offset=timer.log_offset,
+        tags_code=timer.tags_code,
+        reconsume_times=timer.reconsume_times,
+    )
+
+
+def _of_entry(entry: Row) -> Publication:
     """The entry back at its real topic and queue, with its tag code, without its delay."""
     return Publication(
         message_id=None,

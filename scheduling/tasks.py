@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from scheduling import release as releases
+from scheduling import renewals
 from store import loops
 
 
@@ -10,3 +11,9 @@ from store import loops
 def release() -> None:
     """Releases what is due, and what becomes due before the next tick."""
     loops.run(releases.run(ahead_seconds=1.2), limit_seconds=60)
+
+
+@shared_task(name="scheduling.renew")
+def renew() -> None:
+    """Appends the messages of timers again whose segment goes."""
+    loops.run(renewals.run(), limit_seconds=600)

@@ -9,6 +9,7 @@ from store.database import Connection, Row
 from store.statements import Statement
 
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries")
+ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries")
 LOCK_QUEUES = Statement(__file__, "lock_queues")
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds")
 READ_ENTRIES = Statement(__file__, "read_entries")
@@ -58,26 +59,35 @@ async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Ent
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
-    parameters: dict[str, object] = {name: [getattr(entry, name) for entry in entries] for name in COLUMNS}
     async with connection.pipeline():
         await connection.execute(LOCK_QUEUES.text.encode(), locked)
-        cursor = await connection.execute(
-            ENQUEUE_ENTRIES.text.encode(),
-            {
-                "segment_id": segment_id,
-                "locked_topic_id": locked["topic_id"],
-                "locked_queue_id": locked["queue_id"],
-                **parameters,
-            },
-        )
+        cursor = await connection.execute(ENQUEUE_ENTRIES.text.encode(), _columns(segment_id, queues, entries))
         rows = await cursor.fetchall()
-    # Within a queue the rows come back in the order given, so the n-th row of a queue is its n-th entry.
-    offsets: dict[tuple[int, int], list[int]] = {queue: [] for queue in queues}
+    _number(entries, rows)
+    # After a roll each queue is new in the segment once.
+    if first := [entry for entry in entries if entry.queue_offset < 0]:
+        queues = sorted({(entry.topic_id, entry.queue_id) for entry in first})
+        _number(first, await database.execute(connection, ENQUEUE_FIRST_ENTRIES, _columns(segment_id, queues, first)))
+
+
+def _columns(segment_id: int, queues: list[tuple[int, int]], entries: Sequence[Entry]) -> dict[str, object]:
+    return {
+        "segment_id": segment_id,
+        "locked_topic_id": [topic for topic, _ in queues],
+        "locked_queue_id": [queue for _, queue in queues],
+        **{name: [getattr(entry, name) for entry in entries] for name in COLUMNS},
+    }
+
+
+def _number(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
+    """Tells the entries of the queues in these rows their offsets: the n-th row of a queue is its n-th entry."""
+    offsets: dict[tuple[int, int], list[int]] = {}
     for row in rows:
-        offsets[row.topic_id, row.queue_id].append(row.queue_offset)
+        offsets.setdefault((row.topic_id, row.queue_id), []).append(row.queue_offset)
     following = {queue: iter(sorted(found)) for queue, found in offsets.items()}
     for entry in entries:
-        entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
+        if (entry.topic_id, entry.queue_id) in following:
+            entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
 
 
 async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int) -> Sequence[Row]:

@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from store import loops
-from transactions import checks, discards
+from transactions import checks, discards, leftovers
 
 
 @shared_task(name="transactions.check")
@@ -17,3 +17,4 @@ def discard() -> None:
     """Sets aside the halves that were asked about in vain, or are older than the retention."""
     loops.run(discards.run(), limit_seconds=60)
     loops.run(discards.run_outdated(), limit_seconds=60)
+    loops.run(leftovers.run(), limit_seconds=60)

@@ -1,6 +1,6 @@
--- Extend queues by entries, each queue densely from its highest offset. Safe because the caller holds the locks of these
--- queues and this statement's snapshot is newer than the locks: nobody else can read the same highest offset. Where
--- retention has dropped every entry of a queue, it continues from its floor.
+-- Extend queues by entries, each queue densely from its highest offset in the open segment. Safe because the caller holds
+-- the locks of these queues and this statement's snapshot is newer than the locks: nobody else can read the same highest
+-- offset. A queue without an entry in this segment is left out: nothing of it is returned.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
     real_topic_id, real_queue_id, real_tags_code
@@ -19,20 +19,15 @@ FROM unnest(
     real_tags_code, place
 )
 INNER JOIN (
-    SELECT
-        q.topic_id, q.queue_id,
-        coalesce(
-            (
-                SELECT c.queue_offset + 1
-                FROM consume_queue AS c
-                WHERE c.topic_id = q.topic_id AND c.queue_id = q.queue_id
-                ORDER BY c.queue_offset DESC
-                LIMIT 1
-            ),
-            (SELECT f.min_offset FROM queue_floor AS f WHERE f.topic_id = q.topic_id AND f.queue_id = q.queue_id),
-            0
-        ) AS next_offset
+    SELECT q.topic_id, q.queue_id, newest.queue_offset + 1 AS next_offset
     FROM unnest(%(locked_topic_id)b::integer [], %(locked_queue_id)b::integer []) AS q (topic_id, queue_id)
+    CROSS JOIN LATERAL (
+        SELECT c.queue_offset
+        FROM consume_queue AS c
+        WHERE c.segment_id = %(segment_id)s AND c.topic_id = q.topic_id AND c.queue_id = q.queue_id
+        ORDER BY c.queue_offset DESC
+        LIMIT 1
+    ) AS newest
 ) AS tail ON e.topic_id = tail.topic_id AND e.queue_id = tail.queue_id
 ORDER BY e.place
 RETURNING topic_id, queue_id, queue_offset, log_offset

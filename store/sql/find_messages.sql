@@ -1,5 +1,6 @@
 -- Find stored messages by their ids, in every segment that is kept, each with its first entry if it has one: what a
--- repeated send is answered with. Each id is probed by index in each partition.
+-- repeated send is answered with. Each id is probed by index in each partition. A message that was appended again is
+-- found in each place, the first one last: that is the one whose answer counts.
 SELECT
     m.segment_id, m.log_offset, m.message_id, m.topic_id, m.queue_id, m.transaction_id, m.stored_at, m.body,
     e.queue_id AS entry_queue_id, e.queue_offset
@@ -12,3 +13,4 @@ LEFT JOIN LATERAL (
     ORDER BY c.queue_offset
     LIMIT 1
 ) AS e ON true
+ORDER BY m.log_offset DESC
