@@ -23,9 +23,9 @@ def after_a_check(wire: Wire, transaction_id: object) -> Document | None:
     return document if any(event["event"] == "check" for event in document["history"]) else None
 
 
-def received_until_empty(consumer: Consumer, topic: str) -> list[Delivery]:
+def received_until_empty(consumer: Consumer, topic: str, filter: str = "*") -> list[Delivery]:
     """All that there is for a group now."""
     found: list[Delivery] = []
-    while more := consumer.receive(topic):
+    while more := consumer.receive(topic, filter=filter):
         found += more
     return found
