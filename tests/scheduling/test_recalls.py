@@ -1,0 +1,93 @@
+"""Recall: a delayed message is taken back, or it is delivered, and who asks is told which; never both."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from mqbroker_client import Consumer, Producer
+
+from tests.broker.characters import bodies
+from tests.broker.load import Crowd, at_once
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.broker.wire import Document, Wire, problem
+
+DELAYS = [{"delay_level": 1}, {"delay_seconds": 1}]
+
+
+@pytest.mark.parametrize("delay", DELAYS, ids=["level", "timer"])
+def test_a_recalled_message_is_never_delivered(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str, delay: Document
+) -> None:
+    sent = wire.post("/v1/messages", {"topic": orders, "body": "order 1", "queue_id": 0, **delay}).document
+    handle = {"recall_handle": sent["recall_handle"]}
+    later = {"topic": orders, "body": "order 2", "queue_id": 0, **delay}
+
+    recalled = wire.post("/v1/messages/recall", handle)
+    again = wire.post("/v1/messages/recall", handle)
+
+    wire.post("/v1/messages", later)
+    page = eventually(lambda: consumer.pull(orders, 0, 0).messages)
+    assert (recalled.status, recalled.document) == (200, {"message_id": sent["message_id"], "state": "RECALLED"})
+    assert (again.status, again.document) == (200, recalled.document)
+    assert bodies(page) == [b"order 2"]
+
+
+@pytest.mark.parametrize("delay", DELAYS, ids=["level", "timer"])
+def test_a_message_that_was_delivered_is_not_recalled(
+    wire: Wire, consumer: Consumer, orders: str, delay: Document
+) -> None:
+    sent = wire.post("/v1/messages", {"topic": orders, "body": "order 1", "queue_id": 0, **delay}).document
+    eventually(lambda: consumer.pull(orders, 0, 0).messages)
+
+    answer = wire.post("/v1/messages/recall", {"recall_handle": sent["recall_handle"]})
+
+    assert answer.problem == problem(
+        409,
+        "already_delivered",
+        f"Message {sent['message_id']} was delivered before it was recalled: its consumers have it.",
+    )
+
+
+async def test_of_messages_that_are_recalled_when_they_are_due_each_is_recalled_or_delivered_and_none_both(
+    broker: RunningBroker, orders: str
+) -> None:
+    def delayed(number: int) -> Document:
+        return {"op": "send", "topic": orders, "body": str(number), "queue_id": 0, **DELAYS[number % 2]}
+
+    async def recall(numbered: tuple[int, Document]) -> tuple[str, int]:
+        number, sent = numbered
+        # Spread over the moment at which they are due.
+        await asyncio.sleep(0.9 + number / 1000)
+        status, _ = await crowd.post("/v1/messages/recall", {"recall_handle": sent["recall_handle"]})
+        return str(number), status
+
+    async with Crowd(broker.urls) as crowd:
+        sent = await crowd.bulk(map(delayed, range(300)))
+        statuses = dict(await at_once(recall, enumerate(sent)))
+        found = await everything(crowd, orders, sum(status == 409 for status in statuses.values()))
+
+    assert set(statuses.values()) <= {200, 409}
+    assert Counter(found) == Counter(body for body, status in statuses.items() if status == 409)
+
+
+@pytest.mark.parametrize("handle", ["", "x", "W10", "WyJ4Il0"])
+def test_what_is_no_recall_handle_is_refused(wire: Wire, handle: str) -> None:
+    answer = wire.post("/v1/messages/recall", {"recall_handle": handle})
+
+    assert answer.problem == problem(
+        422,
+        "message_illegal",
+        f"recall_handle {handle!r} is none: give the one that the send of the delayed message answered.",
+    )
+
+
+async def everything(crowd: Crowd, topic: str, at_least: int) -> list[str]:
+    """The bodies of queue 0, once it has so many."""
+    async with asyncio.timeout(20):
+        while True:
+            _, page = await crowd.get(f"/v1/topics/{topic}/queues/0/messages?offset=0&max=1000")
+            found = [entry["message"]["body"] for entry in page["messages"]]
+            if len(found) >= at_least:
+                return found
+            await asyncio.sleep(0.1)
