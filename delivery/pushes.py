@@ -27,8 +27,10 @@ logger = logging.getLogger(__name__)
 
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
 
-# A change of a subscription is seen after this and one wait, 2 s in all.
+# How long a subscription is believed to be as it was read: while nothing comes, and for a call. So a pause takes hold
+# at once, also while a receive is waiting.
 BELIEVED_SECONDS = 1.0
+BELIEVED_FOR_CALL_SECONDS = 0.05
 WAIT_SECONDS = 1.0
 # A subscription that was just busy is listened to for so long, and pushes what comes within milliseconds. Afterwards
 # the next tick finds what waits.
@@ -70,7 +72,7 @@ class Push:
     async def _receive_until_idle(self, calls: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
         heard_at = loop.time()
-        while not self._ending and await self._still_pushed():
+        while not self._ending and await self._still_pushed(BELIEVED_SECONDS):
             free = self._subscriber.concurrency - len(self._calls)
             if free <= 0 or not await subscribers.health.may_call(self._subscriber):
                 if not self._calls:
@@ -84,12 +86,14 @@ class Push:
                 # Long polls are turned off, and the receive came back at once.
                 await asyncio.sleep(WAIT_SECONDS)
 
-    async def _still_pushed(self) -> bool:
-        if self._subscriber.age_seconds >= BELIEVED_SECONDS:
-            found = await subscribers.find([self._subscriber.id])
-            if not found:
-                return False
-            self._subscriber = found[0]
+    async def _still_pushed(self, believed_seconds: float) -> bool:
+        if self._subscriber.age_seconds < believed_seconds:
+            return True
+        found = await subscribers.find([self._subscriber.id])
+        if not found:
+            self.end()
+            return False
+        self._subscriber = found[0]
         return True
 
     async def _receive(self, calls: asyncio.TaskGroup, free: int) -> bool:
@@ -108,17 +112,20 @@ class Push:
                 wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
             ),
         )
+        if not entries:
+            return False
+        still_pushed = await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
         parts = list(pushed.calls(entries, subscriber.max_batch))
-        room = 1 if one_call else free
+        room = (1 if one_call else free) if still_pushed else 0
         for call in parts[:room]:
             task = calls.create_task(self._deliver(call), name=f"push {subscriber.name}")
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
-        # Messages so large that they fill more calls than there is room for.
+        # Nothing may be pushed any more, or they are so large that they fill more calls than there is room for.
         rest = [one.receipt_handle for part in parts[room:] for one in part]
         if rest:
             await returns.give_back(subscriber.group, rest, 0)
-        return bool(entries)
+        return True
 
     async def _deliver(self, call: Sequence[Pushed]) -> None:
         try:

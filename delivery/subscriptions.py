@@ -1,6 +1,6 @@
 """Subscriptions as an operator keeps them: made, changed, given new secrets, listed and taken away."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,9 +10,11 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from delivery import filters, groups, registry
-from delivery.models import ConsumerGroup, Subscription
-from store import catalog
+from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from store import catalog, topics
+from store.database import Row
 from store.errors import FilterIllegal, MessageIllegal, Refusal, TopicForbidden
+from store.models import Topic
 from webhooks import registration, signing
 from webhooks.breaker import Circuit
 
@@ -82,15 +84,25 @@ def remove(subscription: Subscription) -> None:
 
 
 def lag(subscription: Subscription) -> int:
-    """Entries of the subscription's topic that its group was not handed yet; those of its retries are not counted."""
+    """Entries of the subscription's topic, and of its group's retries of them, that the group was not handed yet."""
     topic = catalog.named(subscription.topic_name)
     group = ConsumerGroup.objects.filter(name=subscription.group_name).first()
     if topic is None or group is None:
         return 0
-    queues = [queue for queue in registry.lag(group) if queue.topic == topic.name]
-    if queues or group.start_at == "latest":
-        return sum(queue.lag for queue in queues)
-    return sum(queue.max_offset - queue.min_offset for queue in catalog.bounds(topic))
+    rows = registry.lag(group)
+    retries = catalog.named(topics.RETRY_PREFIX + group.name)
+    again = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
+    behind = _behind(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
+    return behind + (_behind(rows, retries, list(again), from_latest=False) if retries is not None else 0)
+
+
+def _behind(rows: Sequence[Row], topic: Topic, queue_ids: Container[int], *, from_latest: bool) -> int:
+    read = [row.lag for row in rows if row.topic == topic.name and row.queue_id in queue_ids]
+    if read or from_latest:
+        return sum(read)
+    # The group has read nothing of the topic yet.
+    bounds = [queue for queue in catalog.bounds(topic) if queue.queue_id in queue_ids]
+    return sum(queue.max_offset - queue.min_offset for queue in bounds)
 
 
 def _named(name: str) -> Subscription | None:

@@ -51,7 +51,7 @@ WHERE
             FROM receipt AS h
             WHERE
                 g.ordered AND h.group_id = g.id AND h.origin_topic_id = t.id
-                AND (h.state = 'parked' OR (h.state = 'held' AND h.expires_at <= late.since))
+                AND h.state IN ('held', 'parked') AND h.expires_at <= late.since
         )
     )
 ORDER BY s.id

@@ -197,6 +197,21 @@ def test_an_ordered_group_keeps_its_order_also_when_its_server_is_away(
         assert numbers == list(range(customer, 12, 3))
 
 
+def test_messages_too_large_for_one_call_come_in_several(
+    operator: Operator, producer: Producer, server: ProducerEndpoint, topic: str, name: str
+) -> None:
+    operator.subscribes(name, topic, server.url, max_batch=5, concurrency=1, timeout_seconds=10, paused=True)
+    for number in range(5):
+        producer.send(topic, str(number).encode() * 3_000_000)
+
+    operator.changes(name, paused=False)
+
+    eventually(lambda: len(texts(server)) >= 5 and done(operator, name))
+    assert sorted(text[0] for text in texts(server)) == ["0", "1", "2", "3", "4"]
+    assert {entry["delivery_attempt"] for entry in pushed(server)} == {1}
+    assert max(len(asked.body) for asked in server.asked) < 9_000_000
+
+
 def test_only_what_the_filter_wants_is_pushed(
     operator: Operator, producer: Producer, server: ProducerEndpoint, topic: str, name: str
 ) -> None:
@@ -216,7 +231,10 @@ def test_nothing_is_pushed_while_paused_and_everything_once_resumed(
     with ProducerEndpoint() as witness:
         witness.replies(acks())
         operator.subscribes(name, topic, server.url)
+        producer.send(topic, b"order 0")
+        eventually(lambda: server.asked and done(operator, name))
         operator.does("PUT", f"/v1/{paused}/{name}", paused=True)
+        server.asked.clear()
         said = send(producer, topic, 5)
         # Another subscription that begins after it, and gets its messages twice over meanwhile.
         for _ in range(2):

@@ -104,7 +104,7 @@ class SubscriptionSummary(Shape):
 class Subscription(SubscriptionSummary):
     """A subscription with what is still to be pushed."""
 
-    lag = Whole(help_text="Entries of the topic that the group was not handed yet, without its retries.")
+    lag = Whole(help_text="Entries that the group was not handed yet: of the topic, and its retries of them.")
 
 
 class SubscriptionSet(Subscription):
@@ -152,7 +152,7 @@ class SubscriptionDetail(Resource):
         all. Nacked messages come again as after a `nack`. A call that reached no server counts as no attempt.
 
         A new subscription's secret is shown here, once. A secret that is given later replaces the one before as
-        `rotate-secret` does; only then the answer shows it. Changes are seen within 2 s.
+        `rotate-secret` does; only then the answer shows it. Calls that are under way at a change are finished.
         """
         given = self.given(SubscriptionSettings)
         row, made = subscriptions.put(name, given)
