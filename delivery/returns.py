@@ -8,8 +8,8 @@ from delivery.receipts import TAKE_RECEIPTS, Handle, unpack
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
 from store import groupcommit
+from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.groupcommit import Batch, Kind, Pending
 from store.statements import Statement
 
 RETURN_RECEIPTS = Statement(__file__, "return_receipts")

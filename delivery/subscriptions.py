@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import Count, F
 from django.db.models.functions import Now
 
 from delivery import filters, groups, registry
@@ -94,6 +94,12 @@ def lag(subscription: Subscription) -> int:
     again = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
     behind = _behind(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
     return behind + (_behind(rows, retries, list(again), from_latest=False) if retries is not None else 0)
+
+
+def states() -> dict[str, int]:
+    """How many subscriptions there are, by their state."""
+    rows = Subscription.objects.order_by().values_list("state").annotate(subscriptions=Count("*"))
+    return dict(rows)
 
 
 def _behind(rows: Sequence[Row], topic: Topic, queue_ids: Container[int], *, from_latest: bool) -> int:

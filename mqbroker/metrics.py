@@ -14,6 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from delivery import figures as delivered
+from delivery import subscriptions
 from mqbroker import statistics
 from scheduling import overview
 from store import figures as stored
@@ -118,6 +119,12 @@ METRICS = (
         "Deliveries of a consumer group that are neither acked nor over.",
         lambda _: [((group,), count) for group, count in delivered.in_flight().items()],
         labels=("consumer_group",),
+    ),
+    Metric(
+        "mqbroker_subscriptions",
+        "Push subscriptions; open and disabled ones are not called.",
+        lambda _: [((state,), count) for state, count in subscriptions.states().items()],
+        labels=("state",),
     ),
     Metric(
         "mqbroker_delay_backlog",

@@ -1,14 +1,17 @@
 """Subscriptions as an operator keeps them."""
 
+import re
 from typing import Any
 
 import pytest
+import urllib3
 from mqbroker_client import Producer
 from standardwebhooks import Webhook
 
 from tests.broker import characters
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import problem
 from tests.push.operators import Operator
 
@@ -131,6 +134,17 @@ def test_a_name_that_is_none_is_refused(operator: Operator, topic: str) -> None:
 
     sentence = "subscription 'e.mails' is no subscription name: 1 to 120 letters, digits and % | _ -."
     assert answer.problem == problem(422, "message_illegal", sentence)
+
+
+def test_the_metrics_tell_how_many_are_in_which_state(
+    broker: RunningBroker, operator: Operator, topic: str, name: str
+) -> None:
+    operator.subscribes(name, topic, URL)
+
+    key = {"Authorization": f"Bearer {API_KEY}"}
+    metrics = urllib3.request("GET", f"{broker.url}/metrics", headers=key).data.decode()
+
+    assert re.search(r'^mqbroker_subscriptions\{state="healthy"\} [1-9]', metrics, re.MULTILINE)
 
 
 def test_the_lag_tells_what_is_still_to_be_pushed(
