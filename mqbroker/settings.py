@@ -143,9 +143,16 @@ def database(url: str) -> dict[str, object]:
         "PASSWORD": unquote(parts.password or ""),
         "HOST": host,
         "PORT": str(parts.port or query.pop("port", "")),
-        "CONN_MAX_AGE": 60,
+        # Under ASGI each request may have a thread of its own: connections that threads keep are never used again. A
+        # small pool serves them all.
+        "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 5, "application_name": "mqbroker-orm", **query},
+        "OPTIONS": {
+            "connect_timeout": 5,
+            "application_name": "mqbroker-orm",
+            "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
+            **query,
+        },
     }
 
 
@@ -248,4 +255,6 @@ LOGGING = {
     "disable_existing_loggers": False,
     "handlers": {"console": {"class": "logging.StreamHandler"}},
     "root": {"handlers": ["console"], "level": "WARNING"},
+    # A refused request is its caller's news, not the operator's.
+    "loggers": {"django.request": {"level": "ERROR"}},
 }

@@ -97,8 +97,10 @@ class LeanHandler:
         if not REQUEST_ID.fullmatch(request_id):
             request_id = b"%s-%d" % (self._process, next(self._requests))
         view, named = self._find(scope)
-        if view is None:
-            await self._otherwise(scope, receive, _bearing(request_id, send))
+        if view is None and _announced(headers) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            await _write(errors.answer(_too_large(_announced(headers))), request_id, send)
+        elif view is None:
+            await self._otherwise(scope, _bounded(receive), _bearing(request_id, send))
         else:
             await _write(await self._respond(scope, receive, headers, view, named), request_id, send)
 
@@ -133,9 +135,8 @@ async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
     Raises MessageTooLarge before reading it whole when it is above the limit.
     """
     limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    announced = headers.get(b"content-length", b"0")
-    if announced.isdigit() and int(announced) > limit:
-        raise MessageTooLarge(f"The request has {int(announced)} bytes, the limit is {limit}.")
+    if _announced(headers) > limit:
+        raise _too_large(_announced(headers))
     event = await receive()
     if not event.get("more_body"):
         return _within(event.get("body", b""), limit)
@@ -154,6 +155,31 @@ def _within(body: bytes, limit: int) -> bytes:
     if len(body) > limit:
         raise MessageTooLarge(f"The request has {len(body)} bytes, the limit is {limit}.")
     return body
+
+
+def _announced(headers: dict[bytes, bytes]) -> int:
+    """How many bytes the caller says that its body has."""
+    given = headers.get(b"content-length", b"0")
+    return int(given) if given.isdigit() else 0
+
+
+def _too_large(size: int) -> MessageTooLarge:
+    return MessageTooLarge(f"The request has {size} bytes, the limit is {settings.DATA_UPLOAD_MAX_MEMORY_SIZE}.")
+
+
+def _bounded(receive: Receive) -> Receive:
+    """A `receive` for Django's stock handler, which spools a body before it asks who sends it: beyond the limit the
+    caller counts as gone.
+    """
+    left = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+
+    async def receive_bounded() -> dict[str, Any]:
+        nonlocal left
+        event = await receive()
+        left -= len(event.get("body", b""))
+        return event if left >= 0 else {"type": "http.disconnect"}
+
+    return receive_bounded
 
 
 async def _write(response: HttpResponse, request_id: bytes, send: Send) -> None:
