@@ -6,10 +6,12 @@ import subprocess
 import tomllib
 
 import yaml
+from django.apps import apps
 
 from mqbroker.cli.check import STEPS
 from mqbroker.embedded.commands import ROOT, python
 from tests.docs.pages import page
+from tests.house.sources import APPS
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HOOKS = ROOT / ".pre-commit-config.yaml"
@@ -56,3 +58,25 @@ def test_the_worked_example_follows_a_field_that_goes_all_the_way() -> None:
     }
     text = "".join((ROOT / place).read_text() for place in places)
     assert {name for name in functions if name.split(".")[-1] not in text} <= {"content_type"}
+
+
+def test_the_rooms_are_drawn_as_the_linter_holds_them() -> None:
+    [drawn] = page("docs/architecture.md").section("The rooms").blocks_of("text")
+
+    rooms = [re.split(r" {2,}", line)[0] for line in drawn.splitlines()]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    assert rooms == contracts[0]["layers"]
+
+
+def test_the_tables_are_drawn_as_they_are() -> None:
+    drawing = page("docs/architecture.md").blocks_of("text")[0]
+    ours = {model._meta.db_table: model for model in apps.get_models() if model._meta.app_label in APPS}
+
+    def drawn(label: str) -> set[str]:
+        [line] = [line for line in drawing.splitlines() if line.startswith(f"│  {label} ")]
+        return set(re.findall(r"[a-z_]+", line.partition(label)[2]))
+
+    by_segment, others = drawn("by segment, append-only"), drawn("small and hot") | drawn("configuration")
+    kept = {name for name, model in ours.items() if "segment_id" in {field.name for field in model._meta.fields}}
+    assert by_segment <= kept
+    assert others <= ours.keys() - kept
