@@ -24,6 +24,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
         running.prepare()
         with running:
             yield running
+        assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
 
 
 @pytest.fixture
