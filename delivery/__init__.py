@@ -1,1 +1,1 @@
-"""The consumer's side: receive, ack, retry and dead letters."""
+"""The consumer's side: receive, ack, retry, dead letters and push."""
