@@ -27,7 +27,7 @@ async def main(name: str) -> None:
     done, began = 0, time.perf_counter()
     while halves := await database.read(CLAIM_HALVES, claim):
         await questions.transactions(halves)
-        attempts = [Attempt(half.transaction_id, None, None, "COMMIT", 200, 0, None, 30.0) for half in halves]
+        attempts = [Attempt(half.transaction_id, None, None, True, "COMMIT", 200, 0, None, 30.0) for half in halves]
         await asyncio.gather(*map(outcomes.apply, attempts))
         done += len(halves)
     seconds = time.perf_counter() - began

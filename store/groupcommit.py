@@ -181,7 +181,8 @@ class GroupCommit:
         except DONE_OVER:
             await self._abandon()
             raise
-        except (psycopg.OperationalError, TimeoutError) as problem:
+        except (psycopg.OperationalError, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
+            # Away, too slow, or no longer the primary: the next attempt connects anew.
             await self._disconnect()
             raise database.away(problem) from problem
         except BaseException:

@@ -196,6 +196,7 @@ def _attempt(half: Row, endpoint: Endpoint, answer: Answer) -> Attempt:
         transaction_id=half.transaction_id,
         endpoint_id=endpoint.id,
         endpoint_url=endpoint.url,
+        counted=answer.asked,
         answer=state if answer.asked else None,
         status=answer.status,
         latency_ms=round(answer.latency_ms),

@@ -20,22 +20,22 @@ POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One check of one transaction: who was asked, and what came of it. `answer` is None when nobody was reached."""
+    """One check of one transaction: who was asked, and what came of it.
+
+    `counted` is whether the question was asked: an attempt that reached nobody is not counted. `answer` is None then,
+    and also when it was handed out to a producer that polls, whose answer comes as an end.
+    """
 
     transaction_id: uuid.UUID
     endpoint_id: int | None
     endpoint_url: str | None
+    counted: bool
     answer: str | None
     status: int | None
     latency_ms: int
     reason: str | None
     # How long to wait before the next check when this one decides nothing.
     wait_seconds: float
-
-    @property
-    def counted(self) -> bool:
-        """Whether the question was asked: an attempt that reached nobody is not counted."""
-        return self.answer is not None
 
     def row(self) -> dict[str, object]:
         """For INSERT_CHECK_ATTEMPTS."""

@@ -30,9 +30,21 @@ class CouponService:
         """Receive, issue, ack; how many orders came. A crash before the ack brings them again: the book knows them."""
         deliveries = self.consumer.receive(self.topic, wait_seconds=wait_seconds)
         if deliveries:
-            self.book.issue(json.loads(delivery.body)["order_id"] for delivery in deliveries)
+            self.book.issue(order_id for delivery in deliveries if (order_id := _order_of(delivery.body)) is not None)
             self.consumer.ack(deliveries)
         return len(deliveries)
+
+
+def _order_of(body: bytes) -> str | None:
+    """The order that a message tells of; None for what somebody else sent to the topic: it gets no coupon."""
+    try:
+        order = json.loads(body)
+    except ValueError:
+        order = None
+    if isinstance(order, dict) and isinstance(order.get("order_id"), str):
+        return str(order["order_id"])
+    log.warning("no order: %r", body[:80])
+    return None
 
 
 def run(service: CouponService, lifeline: int) -> None:

@@ -50,7 +50,7 @@ def where_to_look(broker: Broker, access: Access) -> str:
     key = f"{access.api_key} (kept in {key_file})" if access.api_key else f"in {key_file}"
     send = (
         f"curl -s {broker.url}/v1/messages -H \"Authorization: Bearer $(cat '{key_file}')\" "
-        """-d '{"topic": "orders", "body": "order 1"}'"""
+        """-d '{"topic": "hello", "body": "hello, world"}'"""
     )
     return "\n".join(
         [
