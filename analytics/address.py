@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import Conninfo
 
 from analytics.driver import CLASS
 from analytics.errors import SocketRefused
@@ -36,7 +37,10 @@ def conninfo(database: Mapping[str, Any]) -> str:
         "port": database["PORT"],
     }
     options = {**database.get("OPTIONS", {}), **{name: value for name, value in given.items() if value}}
-    return make_conninfo("", **{**options, "application_name": APPLICATION, "options": SESSION})
+    # The rest is Django's own, such as its pool.
+    theirs = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    kept = {name: value for name, value in options.items() if name in theirs}
+    return make_conninfo("", **{**kept, "application_name": APPLICATION, "options": SESSION})
 
 
 def of(connection: Connection[Any]) -> Address:

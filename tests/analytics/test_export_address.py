@@ -42,6 +42,14 @@ def test_a_name_in_the_query_of_the_url_is_understood() -> None:
     assert psycopg.conninfo.conninfo_to_dict(conninfo).items() >= expected.items()
 
 
+def test_what_only_django_understands_is_left_out() -> None:
+    settings = {**database("postgresql://reader@db.example/mq"), "OPTIONS": {"pool": {"max_size": 4}}}
+
+    conninfo = psycopg.conninfo.conninfo_to_dict(address.conninfo(settings))
+
+    assert conninfo.keys() == {"dbname", "user", "host", "application_name", "options"}
+
+
 def test_a_unix_socket_is_refused_with_the_way_out(reader: str, tmp_path: Path) -> None:
     parts = urlsplit(reader)
     url = f"postgresql:///{parts.path[1:]}?host={quote(str(tmp_path))}&port={parts.port}&user={parts.username}"
