@@ -43,6 +43,8 @@ async def end_to_end(port: int) -> list[float]:
             sent[body] = time.perf_counter()
             await connection.post("/v1/messages", {"topic": "soon", "body": body})
 
+    setup = await Connection.open(port)
+    await setup.ask("PUT", "/v1/topics/soon", b"{}")
     consumers = asyncio.gather(*(consumer() for _ in range(4)))
     await asyncio.sleep(1)
     connections = [await Connection.open(port) for _ in range(LANES)]
