@@ -43,7 +43,7 @@ app.conf.update(
             "transactions.check": 1.0,
             "transactions.discard": 5.0,
             "scheduling.release": 1.0,
-            "delivery.expire": 1.0,
+            "delivery.expire": 2.0,
             "delivery.push": 1.0,
             "store.segments": 20.0,
             "scheduling.renew": 20.0,
