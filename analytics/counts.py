@@ -13,7 +13,14 @@ from store.statements import Statement
 COUNT_MESSAGES = Statement(__file__, "count_messages")
 COUNT_ENTRIES = Statement(__file__, "count_entries")
 COUNT_ENDS = Statement(__file__, "count_ends")
+ESTIMATE_MESSAGES = Statement(__file__, "estimate_messages")
 COUNT_UNDECIDED = Statement(__file__, "count_undecided")
+
+
+def estimate(broker: Connection) -> int:
+    """About how many messages the broker keeps."""
+    [(messages,)] = broker.execute(ESTIMATE_MESSAGES.sql()).fetchall()
+    return int(messages)
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:

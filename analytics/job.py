@@ -21,6 +21,9 @@ from analytics.tables.messages import LOG, messages
 from analytics.tables.transactions import OPERATIONS, transactions
 from store.statements import Statement
 
+# From here on Java's better compiler pays for itself.
+BRIEF_MESSAGES = 1_000_000
+
 READ_LOG = Statement(__file__, "read_log")
 READ_QUEUES = Statement(__file__, "read_queues")
 READ_OPERATIONS = Statement(__file__, "read_operations")
@@ -47,8 +50,9 @@ def export(conninfo: str, target: Path, environ: Mapping[str, str], heaviest: in
         # Before Spark's seconds, whatever can be refused at once.
         with closed.connect(conninfo) as connection:
             address.of(connection)
+            brief = counts.estimate(connection) < BRIEF_MESSAGES
         runtime, jdbc = java.find(java.candidates(environ)), driver.find(environ)
-        with session.opened(runtime, jdbc, workspace / "spark") as spark:
+        with session.opened(runtime, jdbc, workspace / "spark", brief=brief) as spark:
             write(spark, conninfo, workspace / "export", heaviest, announce)
         folder.put(workspace / "export", target, workspace)
 

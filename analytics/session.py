@@ -21,12 +21,16 @@ MEMORY = "1g"
 MAX_CORES = 4
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
+JAVA_OPTIONS = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}"
+# Compiled quickly rather than well. Seconds of CPU for an export of nothing: 11 instead of 25; of 200,000 messages:
+# 21 instead of 36; for each further 200,000 of the same run: 9.5 instead of 8.
+BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 SETTINGS = {
     "spark.app.name": "mqbroker-export",
     "spark.driver.memory": MEMORY,
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -40,8 +44,8 @@ SETTINGS = {
 
 
 @contextmanager
-def opened(runtime: Java, driver: Driver, scratch: Path) -> Iterator[SparkSession]:
-    """A session on this Java; what it spills goes to the folder `scratch`.
+def opened(runtime: Java, driver: Driver, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
+    """A session on this Java, for much work or for little (`brief`); what it spills goes to the folder `scratch`.
 
     Raises DriverMissing when Maven was the way to the driver and Spark did not start, ExportFailed when it did not
     start otherwise.
@@ -49,6 +53,7 @@ def opened(runtime: Java, driver: Driver, scratch: Path) -> Iterator[SparkSessio
     settings = {
         **SETTINGS,
         **driver.settings(),
+        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {BRIEF_OPTIONS}" if brief else JAVA_OPTIONS,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
     }

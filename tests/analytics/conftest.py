@@ -99,7 +99,7 @@ def past(database: str) -> Past:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session as an export opens it."""
     runtime = java.find(java.candidates(os.environ))
-    with session.opened(runtime, driver.find(os.environ), tmp_path_factory.mktemp("spark")) as opened:
+    with session.opened(runtime, driver.find(os.environ), tmp_path_factory.mktemp("spark"), brief=True) as opened:
         yield opened
 
 
