@@ -1,6 +1,7 @@
 """The tables of the store: what a message is made of, and what makes it visible."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
@@ -97,6 +98,11 @@ class CommitLog(models.Model):
                 fields=("transaction_id",),
                 condition=models.Q(transaction_id__isnull=False),
                 name="commit_log_transaction",
+            ),
+            # The look-up by key. A list of pending entries would make a send that empties it wait for a second or more;
+            # without it each key costs every send of it 4 µs of PostgreSQL's CPU, and a send without keys nothing.
+            GinIndex(
+                fields=("keys",), condition=models.Q(keys__isnull=False), fastupdate=False, name="commit_log_keys"
             ),
         )
 

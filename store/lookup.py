@@ -1,0 +1,201 @@
+"""Look-up: stored messages by their id, by a key, or by topic and time. Pages have limits; none scans a partition."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta
+
+from store import database, log, queues, topics
+from store.database import Row
+from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
+from store.messages import BLANK, CONTROL, Time
+from store.statements import Statement
+from store.topics import FIND_TOPIC, TopicFacts
+
+FIND_BY_KEY = Statement(__file__, "find_by_key")
+FIND_COPIES = Statement(__file__, "find_copies")
+FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries")
+LIST_ENTRIES = Statement(__file__, "list_entries")
+WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key")
+
+# A message is appended again before its segment goes: once per segment, of those that are kept.
+MAX_COPIES = 64
+# Messages of one key that are sorted for a page; some 30 ms. Keys are meant to name one thing each.
+MAX_OF_KEY = 10_000
+# Messages that one page looks at for a key that more have.
+MAX_LOOKED_AT = 20_000
+# Bodies of one page.
+MAX_PAGE_BYTES = 16 * 1024 * 1024
+
+BEGINNING = datetime.min.replace(tzinfo=UTC)
+END = datetime.max.replace(tzinfo=UTC)
+BEYOND = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A stored message, and its first entry in its topic; `queue_offset` is None while it has none."""
+
+    message: Row
+    queue_id: int
+    queue_offset: int | None
+    reconsume_times: int
+
+
+class Place(NamedTuple):
+    """Where a list goes on: below a log offset in one by key, before an entry in one by time."""
+
+    time: Time = END
+    queue_id: Annotated[int, Meta(ge=0, lt=2**31)] = 0
+    offset: Annotated[int, Meta(ge=0, le=BEYOND)] = BEYOND
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Messages, the newest first, and where the next page goes on; None after the last one.
+
+    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT, MAX_PAGE_BYTES.
+    """
+
+    found: list[Found]
+    after: Place | None
+
+
+async def topic_of(name: str) -> TopicFacts:
+    """The topic of this name, whatever its permission.
+
+    Raises TopicIllegal or TopicNotExist.
+    """
+    topics.judge_name(name)
+    rows = await database.read(FIND_TOPIC, {"name": name})
+    if not rows:
+        raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+    return TopicFacts(*rows[0])
+
+
+async def copies(message_id: uuid.UUID) -> Sequence[Row]:
+    """Where a message lies in the log, the oldest copy first; all are alike but for their place.
+
+    Raises MessageNotFound when it was never stored, or its segment is gone.
+    """
+    rows = await database.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
+    if not rows:
+        raise _not_found(message_id)
+    return rows[::-1]
+
+
+async def by_id(message_id: uuid.UUID) -> Found:
+    """The message of this id, visible or not.
+
+    Raises MessageNotFound.
+    """
+    newest = (await copies(message_id))[-1]
+    messages = await _messages([newest])
+    if not messages:
+        raise _not_found(message_id)
+    [found] = await _with_first_entries(messages, newest.topic_id)
+    return found
+
+
+async def by_key(
+    topic: TopicFacts, key: str, since: datetime | None, until: datetime | None, after: Place | None, count: int
+) -> Page:
+    """A topic's messages with this key that were stored within a time, also those that are not visible (yet).
+
+    Raises MessageIllegal for what is no key.
+    In a topic of the broker's own: those with an entry there. For a key that more than MAX_OF_KEY messages have, a page
+    looks at MAX_LOOKED_AT messages of the log, and the next one goes on there.
+    """
+    if not key or BLANK.search(key) or CONTROL.search(key):
+        raise MessageIllegal(f"key {key[:60]!r} is none: a key is not blank and has no blanks or control characters.")
+    asked = {
+        "topic_id": topic.id,
+        "by_entry": topics.is_system(topic.name),
+        "key": key,
+        "since": since or BEGINNING,
+        "until": until or END,
+        "below": (after or Place()).offset,
+        "max_rows": count + 1,
+    }
+    rows = await database.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
+    go_on_below = None
+    if rows[0].looked_at > MAX_OF_KEY:
+        rows = await database.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
+        go_on_below = rows[0].go_on_below
+    rows = [row for row in rows if row.log_offset is not None]
+    shown = _that_fit(rows, count)
+    below = shown[-1].log_offset if len(shown) < len(rows) else go_on_below
+    found = await _with_first_entries(await _messages(shown), topic.id)
+    return Page(found, None if below is None else Place(offset=below))
+
+
+async def by_time(
+    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Place | None, count: int
+) -> Page:
+    """A topic's entries that became visible within a time, each with its message."""
+    bounds = await queues.bounds(topic.id, topic.queues)
+    before, end = after or Place(), until or END
+    if before.time < end:
+        # Entries of its very microsecond may still have to be told; the statement tells which.
+        end = before.time + timedelta(microseconds=1)
+    asked = {
+        "topic_id": topic.id,
+        "queue_id": [row.queue_id for row in bounds],
+        "low": [row.min_offset for row in bounds],
+        "high": [row.max_offset for row in bounds],
+        "since": since or BEGINNING,
+        "until": end,
+        "before_time": before.time,
+        "before_queue": before.queue_id,
+        "before_offset": before.offset,
+        "max_rows": count + 1,
+    }
+    rows = await database.read(LIST_ENTRIES, asked)
+    shown = _that_fit(rows, count)
+    messages = {(row.segment_id, row.log_offset): row for row in await _messages(shown)}
+    found = [
+        Found(messages[row.segment_id, row.log_offset], row.queue_id, row.queue_offset, row.reconsume_times)
+        for row in shown
+        if (row.segment_id, row.log_offset) in messages
+    ]
+    last = shown[-1] if len(shown) < len(rows) else None
+    return Page(found, None if last is None else Place(last.entered_at, last.queue_id, last.queue_offset))
+
+
+def _that_fit(rows: Sequence[Row], count: int) -> Sequence[Row]:
+    """The first `count` rows, or fewer if their bodies are too much for one page; one at least."""
+    size = 0
+    for place, row in enumerate(rows[:count]):
+        size += row.size
+        if size > MAX_PAGE_BYTES and place:
+            return rows[:place]
+    return rows[:count]
+
+
+async def _messages(rows: Sequence[Row]) -> list[Row]:
+    """The messages at these places with their bodies, in order; one whose segment was just dropped is missing."""
+    places = [(row.segment_id, row.log_offset) for row in rows]
+    read = await database.read(log.READ_MESSAGES, log.places(places)) if places else ()
+    found = {(message.segment_id, message.log_offset): message for message in read}
+    return [found[place] for place in places if place in found]
+
+
+async def _with_first_entries(messages: Sequence[Row], topic_id: int) -> list[Found]:
+    ids = [message.message_id for message in messages]
+    rows = await database.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
+    entries = {row.message_id: row for row in rows}
+    found = []
+    for message in messages:
+        entry = entries.get(message.message_id)
+        if entry is None:
+            found.append(Found(message, message.queue_id, None, 0))
+        else:
+            found.append(Found(message, entry.queue_id, entry.queue_offset, entry.reconsume_times))
+    return found
+
+
+def _not_found(message_id: uuid.UUID) -> MessageNotFound:
+    return MessageNotFound(f"There is no message {message_id}: never stored, or its segment is gone.")

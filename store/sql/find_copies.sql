@@ -1,0 +1,7 @@
+-- Find where a message lies in the log, by its id: once, and again in later segments if something needed it for longer than
+-- its first segment. The newest first; each partition is probed by index.
+SELECT m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.transaction_id, m.producer_group_id, m.stored_at
+FROM commit_log AS m
+WHERE m.message_id = %(message_id)s
+ORDER BY m.log_offset DESC
+LIMIT %(max_copies)s

@@ -1,0 +1,39 @@
+-- Find messages by a key that very many have: the log is read backwards by its own key from below an offset on,
+-- `max_looked_at` messages at most, and what matches among these is given, each row with the lowest offset that was
+-- looked at (`go_on_below`, null at the end). Nothing that matches: one row with that alone. The conditions are those of
+-- find_by_key.
+WITH looked_at AS MATERIALIZED (
+    SELECT m.segment_id, m.log_offset, m.message_id, m.topic_id, m.stored_at, m.keys, octet_length(m.body) AS size
+    FROM commit_log AS m
+    WHERE m.log_offset < %(below)s
+    ORDER BY m.log_offset DESC
+    LIMIT %(max_looked_at)s
+)
+
+SELECT
+    CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_below,
+    f.segment_id, f.log_offset, f.message_id, f.size
+FROM (SELECT count(*) AS looked_at, min(log_offset) AS lowest FROM looked_at) AS l
+LEFT JOIN LATERAL (
+    SELECT m.segment_id, m.log_offset, m.message_id, m.size
+    FROM looked_at AS m
+    WHERE
+        m.keys @> ARRAY[%(key)s::text] AND m.stored_at >= %(since)s AND m.stored_at < %(until)s
+        AND CASE
+            WHEN %(by_entry)s::boolean THEN EXISTS (
+                SELECT 1
+                FROM commit_log AS o
+                INNER JOIN consume_queue AS c ON o.log_offset = c.log_offset
+                WHERE o.message_id = m.message_id AND c.topic_id = %(topic_id)s
+            )
+            ELSE m.topic_id = %(topic_id)s
+        END
+        AND NOT EXISTS (
+            SELECT 1
+            FROM commit_log AS o
+            WHERE o.message_id = m.message_id AND o.log_offset > m.log_offset
+        )
+    ORDER BY m.log_offset DESC
+    LIMIT %(max_rows)s
+) AS f ON true
+ORDER BY f.log_offset DESC
