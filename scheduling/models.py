@@ -22,8 +22,12 @@ class Timer(models.Model):
 
     class Meta:
         db_table = "timer"
-        # The release takes what is due, the longest due first.
-        indexes = (models.Index(fields=("due_at", "id"), name="timer_due"),)
+        indexes = (
+            # The release takes what is due, the longest due first.
+            models.Index(fields=("due_at", "id"), name="timer_due"),
+            # From a message to what it waits for: its trace.
+            models.Index(fields=("log_offset",), name="timer_message"),
+        )
 
 
 class Recall(models.Model):

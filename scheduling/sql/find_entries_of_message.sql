@@ -1,0 +1,25 @@
+-- Find every entry of a message, wherever it lies in the log, the newest first: also those in the queues of delay levels,
+-- with whether they still wait there and whether they were recalled. One statement, one snapshot: what is no longer waiting
+-- and was not recalled has its next entry here too.
+SELECT
+    c.topic_id, c.queue_id, c.queue_offset, c.reconsume_times, c.entered_at, c.real_topic_id, c.real_queue_id,
+    c.tags_code AS due_ms,
+    c.queue_offset >= coalesce(scheduler.next_offset, 0) AS waits,
+    EXISTS (
+        SELECT 1
+        FROM recall AS r
+        WHERE r.queue_id = c.queue_id AND r.queue_offset = c.queue_offset
+    ) AS recalled
+FROM consume_queue AS c
+LEFT JOIN LATERAL (
+    SELECT p.next_offset
+    FROM progress AS p
+    WHERE
+        c.real_topic_id IS NOT NULL AND p.reader_id = %(scheduler)s AND p.topic_id = c.topic_id
+        AND p.queue_id = c.queue_id
+    ORDER BY p.move DESC
+    LIMIT 1
+) AS scheduler ON true
+WHERE c.log_offset = any(%(log_offsets)s::bigint [])
+ORDER BY c.entered_at DESC, c.topic_id, c.queue_id, c.queue_offset DESC
+LIMIT %(max_entries)s
