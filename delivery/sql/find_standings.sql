@@ -1,0 +1,87 @@
+-- Find how consumer groups stand with entries of a message: whether each has read past an entry, since when, and whether it
+-- holds a delivery of it. An entry of a group's own topic concerns that group, any other each group that has begun to read
+-- the topic. Per group and entry some probes by index; the move that passed an entry is found by halving the moves, which
+-- are dense. A group that was reset passed it more than once: one of these moves is found.
+WITH RECURSIVE standing AS (
+    SELECT
+        g.id AS group_id, g.name AS group_name, g.ordered, e.topic_id, e.queue_id, e.queue_offset,
+        oldest.move AS oldest_move, newest.move AS newest_move,
+        coalesce(newest.next_offset > e.queue_offset, false) AS passed
+    FROM unnest(
+        %(topic_id)s::integer [], %(queue_id)s::integer [], %(queue_offset)s::bigint [], %(group_name)s::text []
+    ) AS e (topic_id, queue_id, queue_offset, group_name)
+    CROSS JOIN LATERAL (
+        (SELECT c.id, c.name, c.ordered FROM consumer_group AS c WHERE c.name = e.group_name)
+        UNION ALL
+        (
+            SELECT c.id, c.name, c.ordered
+            FROM consumer_group AS c
+            WHERE
+                e.group_name IS NULL
+                AND EXISTS (SELECT 1 FROM progress AS p WHERE p.reader_id = c.id AND p.topic_id = e.topic_id)
+            ORDER BY c.name
+            LIMIT %(max_groups)s
+        )
+    ) AS g
+    LEFT JOIN LATERAL (
+        SELECT p.move, p.next_offset
+        FROM progress AS p
+        WHERE p.reader_id = g.id AND p.topic_id = e.topic_id AND p.queue_id = e.queue_id
+        ORDER BY p.move DESC
+        LIMIT 1
+    ) AS newest ON true
+    LEFT JOIN LATERAL (
+        SELECT p.move
+        FROM progress AS p
+        WHERE p.reader_id = g.id AND p.topic_id = e.topic_id AND p.queue_id = e.queue_id
+        ORDER BY p.move
+        LIMIT 1
+    ) AS oldest ON true
+),
+
+halving AS (
+    SELECT s.group_id, s.topic_id, s.queue_id, s.queue_offset, s.oldest_move AS low, s.newest_move AS high
+    FROM standing AS s
+    WHERE s.passed
+    UNION ALL
+    SELECT
+        h.group_id, h.topic_id, h.queue_id, h.queue_offset,
+        CASE WHEN probe.next_offset > h.queue_offset THEN h.low ELSE (h.low + h.high) / 2 + 1 END,
+        CASE WHEN probe.next_offset > h.queue_offset THEN (h.low + h.high) / 2 ELSE h.high END
+    FROM halving AS h
+    LEFT JOIN LATERAL (
+        SELECT p.next_offset
+        FROM progress AS p
+        WHERE
+            p.reader_id = h.group_id AND p.topic_id = h.topic_id AND p.queue_id = h.queue_id
+            AND p.move = (h.low + h.high) / 2
+        LIMIT 1
+    ) AS probe ON true
+    WHERE h.low < h.high
+)
+
+SELECT
+    s.group_name, s.ordered, s.topic_id, s.queue_id, s.queue_offset, s.passed,
+    -- Before the oldest move that is kept, nobody knows.
+    CASE WHEN h.low > s.oldest_move OR s.oldest_move = 1 THEN passing.moved_at END AS passed_at,
+    r.state, r.received_at, r.expires_at, r.reconsume_times
+FROM standing AS s
+LEFT JOIN halving AS h
+    ON
+        s.group_id = h.group_id AND s.topic_id = h.topic_id AND s.queue_id = h.queue_id
+        AND s.queue_offset = h.queue_offset AND h.low >= h.high
+LEFT JOIN LATERAL (
+    SELECT p.moved_at
+    FROM progress AS p
+    WHERE p.reader_id = s.group_id AND p.topic_id = s.topic_id AND p.queue_id = s.queue_id AND p.move = h.low
+    LIMIT 1
+) AS passing ON true
+LEFT JOIN LATERAL (
+    SELECT t.state, t.received_at, t.expires_at, t.reconsume_times
+    FROM receipt AS t
+    WHERE
+        t.group_id = s.group_id AND t.topic_id = s.topic_id AND t.queue_id = s.queue_id
+        AND t.queue_offset = s.queue_offset
+    LIMIT 1
+) AS r ON true
+ORDER BY s.group_name
