@@ -5,7 +5,7 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from mqbroker.api import consumers, operators, producers
+from mqbroker.api import consumers, lookup, operators, producers
 from mqbroker.api.lean import View
 
 
@@ -20,9 +20,11 @@ def by_method(route: str, **views: View) -> URLPattern:
 
 
 routes = [
-    by_method("v1/messages", POST=producers.send),
+    by_method("v1/messages", POST=producers.send, GET=lookup.messages_of_topic),
     by_method("v1/messages/batch", POST=producers.send_batch),
     by_method("v1/messages/recall", POST=producers.recall),
+    by_method("v1/messages/<str:message_id>", GET=lookup.message),
+    by_method("v1/messages/<str:message_id>/trace", GET=lookup.trace),
     by_method("v1/transactions", POST=producers.begin),
     by_method("v1/transactions/<str:transaction_id>/end", POST=producers.end),
     by_method("v1/transactions/<str:transaction_id>", GET=producers.transaction),

@@ -7,9 +7,11 @@ from delivery.deadletters import MAX_LISTED, RedriveDeadLetters
 from delivery.offsets import ResetOffsets
 from delivery.pulls import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receives import Receive
-from mqbroker.api import consumers, operators, producers
+from mqbroker.api import consumers, lookup, operators, producers
+from mqbroker.api.control import lists
 from mqbroker.api.lean import View
-from mqbroker.schema import answers
+from mqbroker.schema import answers, lookups
+from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
 from store.messages import Message
 from transactions.ends import EndTransaction
@@ -56,6 +58,30 @@ CALLS: dict[View, Call] = {
         answers={200: answers.Recalled},
         problems=(409,),
         description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`.",
+    ),
+    lookup.messages_of_topic: Call(
+        "Look messages up by key, or by topic and time",
+        answers={200: lookups.FoundMessages},
+        problems=(404,),
+        query={
+            "topic": NAME,
+            "key": {"type": "string", "pattern": r"^\S+$"},
+            "from": {"type": "string", "format": "date-time"},
+            "to": {"type": "string", "format": "date-time"},
+            "limit": {"type": "integer", "minimum": 1, "maximum": lists.MAX_LIMIT, "default": lists.DEFAULT_LIMIT},
+            "cursor": {"type": "string"},
+        },
+        required_query=("topic",),
+        description="The newest first. With `key`: messages of the topic with this key that were stored from `from` on "
+        "and before `to`, also invisible ones. Without: entries of the topic that became visible within that time.",
+    ),
+    lookup.message: Call("Look a message up by its id", answers={200: lookups.FoundMessage}, problems=(404,)),
+    lookup.trace: Call(
+        "Trace a message",
+        answers={200: lookups.Trace},
+        problems=(404,),
+        description="From its store over its transaction, its delays and its entries to how each consumer group stands "
+        "with it.",
     ),
     producers.begin: Call(
         "Begin a transaction",
