@@ -22,6 +22,8 @@ Row = Any
 Connection = psycopg.AsyncConnection[Row]
 
 CONNECT_TIMEOUT_SECONDS = 3
+# Settings of Django's own connections, which these here have for themselves.
+ORM_OPTIONS = ("pool", "connect_timeout", "application_name")
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 POOL_WAIT_SECONDS = 3.0
@@ -43,7 +45,10 @@ SESSION = " ".join(
 def conninfo(application: str) -> str:
     """Where the database is, for libpq."""
     default: dict[str, Any] = settings.DATABASES["default"]
+    # What the URL says beyond the place, such as sslmode.
+    given = {name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS}
     return make_conninfo(
+        **given,
         dbname=default["NAME"],
         user=default["USER"],
         password=default["PASSWORD"] or None,

@@ -1,7 +1,9 @@
-"""kill -9 of the worker in the middle of checks: every transaction is decided all the same, and once."""
+"""A worker killed or stopped in the middle of checks: every transaction is decided all the same, and once."""
 
 import asyncio
 import os
+import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -13,7 +15,7 @@ from tests.broker.characters import bodies, register
 from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.broker.tellings import ended, received_until_empty
+from tests.broker.tellings import ended, received_until_empty, told
 from tests.broker.wire import Wire
 
 HALVES = 120
@@ -51,5 +53,36 @@ def test_checks_that_a_killed_worker_had_begun_are_asked_again(
     ids = [result["transaction_id"] for result in begun]
     eventually(lambda: all(ended(wire, transaction_id) for transaction_id in ids), within_seconds=60)
     assert 0 < asked_before < HALVES
+    committed = sorted(f"order {number}".encode() for number in range(HALVES) if number % 2)
+    assert sorted(bodies(received_until_empty(consumer, orders))) == committed
+
+
+def test_a_worker_that_was_stopped_in_the_middle_of_checks_changes_nothing_when_it_goes_on(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, endpoint: ProducerEndpoint, orders: str
+) -> None:
+    register(broker, producer.group, endpoint.url)
+    endpoint.replies(slowly)
+    half = {"op": "half", "topic": orders, "producer_group": producer.group}
+
+    begun = wire.bulk(*({**half, "body": f"order {number}", "keys": [str(number)]} for number in range(HALVES)))
+    ids = [result["transaction_id"] for result in begun]
+    eventually(lambda: endpoint.asked)
+    os.killpg(broker.worker.pid, signal.SIGSTOP)
+    try:
+        eventually(lambda: all(ended(wire, transaction_id) for transaction_id in ids), within_seconds=60)
+        outcomes = [told(wire, transaction_id)["state"] for transaction_id in ids]
+    finally:
+        os.killpg(broker.worker.pid, signal.SIGCONT)
+    # It goes on: half messages that are begun now are decided by it, or by whoever stands in for it.
+    later = wire.bulk({**half, "body": "order 1000", "keys": ["1000"]})
+    eventually(lambda: ended(wire, later[0]["transaction_id"]), within_seconds=60)
+
+    stories = [told(wire, transaction_id) for transaction_id in ids]
+    asked = Counter(entry["transaction_id"] for call in endpoint.asked for entry in call.transactions)
+    assert [story["state"] for story in stories] == outcomes
+    assert outcomes == ["COMMITTED" if number % 2 else "ROLLED_BACK" for number in range(HALVES)]
+    for story in stories:
+        checks = [event for event in story["history"] if event["event"] == "check" and event["counted"]]
+        assert len(checks) <= asked[story["transaction_id"]]
     committed = sorted(f"order {number}".encode() for number in range(HALVES) if number % 2)
     assert sorted(bodies(received_until_empty(consumer, orders))) == committed
