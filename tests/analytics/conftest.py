@@ -76,7 +76,8 @@ def reader(database: str) -> Iterator[str]:
     parts = urlsplit(database)
     role = f"reader_of_{parts.path[1:]}"
     name, password = sql.Identifier(role), sql.Literal(PASSWORD)
-    with psycopg.connect(database, autocommit=True) as connection:
+    # Only the embedded server's superuser, who has the same password, may make roles.
+    with psycopg.connect(database, user="postgres", autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE pg_read_all_data").format(name, password))
         netloc = f"{role}:{quote(PASSWORD, safe='')}@{parts.netloc.rpartition('@')[2]}"
         yield parts._replace(netloc=netloc).geturl()
