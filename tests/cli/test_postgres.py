@@ -79,11 +79,11 @@ def test_a_first_start_that_was_killed_is_begun_again(
         "postgres.Server(pathlib.Path(sys.argv[1])).start()"
     )
     first = run_python("-c", start, str(folder.path))
-    while not (folder.path / "postgres.new" / "PG_VERSION").exists():
+    # A busy machine may let it go on past the middle before we look again: that start, too, may be killed.
+    while not ((folder.path / "postgres.new" / "PG_VERSION").exists() or (folder.path / "postgres").exists()):
         assert first.poll() is None
     first.kill()
     first.wait()
-    assert not (folder.path / "postgres").exists()
 
     server.start()
 
