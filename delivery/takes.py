@@ -2,13 +2,13 @@
 
 import secrets
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from delivery import ordered, receipts
 from delivery.filters import Filter
 from delivery.groups import GroupFacts
-from store import messages, readers
+from store import log, messages, readers
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.statements import Statement
@@ -97,13 +97,26 @@ class Takes(Kind[Take]):
                 readers.move(batch, group_id, queue, position.move + 1, position.next_offset)
 
     async def _take_freely(self, batch: Batch, takes: list[Take], positions: dict[Queue, "Position"]) -> None:
-        lanes = await self._read(batch, takes, positions)
+        filtered = any(take.wants is not None for take in takes)
+        lanes = await self._read(batch, takes, positions, heads=filtered)
         for take in takes:
             chosen = _choose(take, lanes, positions)
             take.passed_over = not chosen and any(positions[queue].moved for queue in take.queues)
             take.taken = [_fresh(row) for row in chosen]
             for taken in take.taken:
                 batch.insert(INSERT_RECEIPTS, _receipt(take, taken.row, "flight", taken.nonce))
+        if filtered:
+            await self._add_bodies(batch, takes)
+
+    async def _add_bodies(self, batch: Batch, takes: list[Take]) -> None:
+        """Reads the whole messages of what was chosen by its head."""
+        heads = [taken.row for take in takes for taken in take.taken]
+        if not heads:
+            return
+        places = log.places([(head.segment_id, head.log_offset) for head in heads])
+        rows = {(row.segment_id, row.log_offset): row for row in await batch.read(log.READ_MESSAGES, places)}
+        for take in takes:
+            take.taken = [replace(taken, row=rows[taken.row.segment_id, taken.row.log_offset]) for taken in take.taken]
 
     async def _take_in_order(
         self, batch: Batch, group_id: int, takes: list[Take], positions: dict[Queue, "Position"]
@@ -144,7 +157,7 @@ class Takes(Kind[Take]):
         return taken
 
     async def _read(
-        self, batch: Batch, takes: list[Take], positions: dict[Queue, "Position"]
+        self, batch: Batch, takes: list[Take], positions: dict[Queue, "Position"], *, heads: bool
     ) -> dict[Queue, deque[Row]]:
         """The entries that the takes may get. Offsets are dense: how many each queue gives is known beforehand."""
         counts = _allot(takes, positions)
@@ -152,7 +165,7 @@ class Takes(Kind[Take]):
         if counts:
             queues = list(counts)
             starts = [positions[queue].next_offset for queue in queues]
-            for row in await readers.read(batch, queues, starts, list(counts.values())):
+            for row in await readers.read(batch, queues, starts, list(counts.values()), heads=heads):
                 lanes[row.entry_topic_id, row.entry_queue_id].append(row)
         return lanes
 

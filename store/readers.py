@@ -9,6 +9,7 @@ from store.statements import Statement
 FIND_POSITIONS = Statement(__file__, "find_positions")
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
 LOCK_READERS = Statement(__file__, "lock_readers")
+READ_HEADS = Statement(__file__, "read_heads")
 READ_QUEUES = Statement(__file__, "read_queues")
 
 SCHEDULER = 0
@@ -31,11 +32,19 @@ async def positions(batch: Batch, reader_id: int, queues: Sequence[tuple[int, in
 
 
 async def read(
-    batch: Batch, queues: Sequence[tuple[int, int]], from_offsets: Sequence[int], max_entries: Sequence[int]
+    batch: Batch,
+    queues: Sequence[tuple[int, int]],
+    from_offsets: Sequence[int],
+    max_entries: Sequence[int],
+    *,
+    heads: bool = False,
 ) -> Sequence[Row]:
-    """The entries of several queues with their messages, each from its offset on and so many at most."""
+    """The entries of several queues with their messages, each from its offset on and so many at most.
+
+    `heads` are the entries without their bodies and whatever else no filter judges.
+    """
     asked = {"from_offset": list(from_offsets), "max_entries": list(max_entries), **_columns(queues)}
-    return await batch.read(READ_QUEUES, asked)
+    return await batch.read(READ_HEADS if heads else READ_QUEUES, asked)
 
 
 def move(batch: Batch, reader_id: int, queue: tuple[int, int], move_no: int, next_offset: int) -> None:

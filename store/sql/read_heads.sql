@@ -1,0 +1,17 @@
+-- Read what a filter judges of the entries of several queues, each queue from its own offset on, in order: no bodies, which
+-- may be large, and most of which a filter passes over.
+SELECT
+    q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
+    m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties
+FROM unnest(
+    %(topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(max_entries)s::integer []
+) AS q (topic_id, queue_id, from_offset, max_entries)
+CROSS JOIN LATERAL (
+    SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
+    FROM consume_queue AS c
+    WHERE c.topic_id = q.topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.from_offset
+    ORDER BY c.queue_offset
+    LIMIT q.max_entries
+) AS e
+INNER JOIN commit_log AS m ON e.log_segment = m.segment_id AND e.log_offset = m.log_offset
+ORDER BY q.topic_id, q.queue_id, e.queue_offset
