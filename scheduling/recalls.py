@@ -10,10 +10,12 @@ from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from store import groupcommit, log, readers, topics
 from store.batch import Batch, Kind, Pending
+from store.database import Row
 from store.errors import MessageIllegal
 from store.statements import Statement
 
 DELETE_TIMER = Statement(__file__, "delete_timer")
+FIND_WAITING = Statement(__file__, "find_waiting")
 INSERT_RECALL = Statement(__file__, "insert_recall")
 
 
@@ -29,13 +31,31 @@ class Handle(msgspec.Struct, array_like=True, frozen=True):
 def handle_of(publication: Publication) -> str:
     """The handle of a delayed message; opaque to clients."""
     entry = publication.entry
+    return handle(
+        publication.message_id,
+        publication.timer_id,
+        entry.queue_id if entry else None,
+        entry.queue_offset if entry else None,
+    )
+
+
+def handle(
+    message_id: uuid.UUID | None, timer_id: uuid.UUID | None, level_queue: int | None, level_offset: int | None
+) -> str:
+    """The handle of a message that waits in a timer, or at an offset of a level's queue."""
     handle = Handle(
-        message_id=str(publication.message_id),
-        timer_id=str(publication.timer_id) if publication.timer_id else None,
-        level_queue=entry.queue_id if entry else None,
-        level_offset=entry.queue_offset if entry else None,
+        message_id=str(message_id),
+        timer_id=str(timer_id) if timer_id else None,
+        level_queue=level_queue,
+        level_offset=level_offset,
     )
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
+
+
+async def waiting(batch: Batch, log_offsets: list[int]) -> dict[int, Row]:
+    """Where the messages at these log offsets wait for their time: due_at, and what their handles are made of."""
+    rows = await batch.read(FIND_WAITING, {"log_offsets": log_offsets}) if log_offsets else ()
+    return {row.log_offset: row for row in rows}
 
 
 async def recall(given: str) -> dict[str, Any]:

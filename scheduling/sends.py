@@ -43,10 +43,13 @@ class Sends(Kind[Send]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Send]]) -> None:
         stored = await intake.stored_before(batch, [one.request.accepted for one in pending])
+        hidden = [row.log_offset for row in stored.values() if row.queue_offset is None]
+        waiting = await recalls.waiting(batch, hidden)
         for one in pending:
             accepted = one.request.accepted
             if accepted.message_id in stored:
-                one.outcome = answer_repeat(accepted, stored[accepted.message_id])
+                row = stored[accepted.message_id]
+                one.outcome = answer_repeat(accepted, row, waiting.get(row.log_offset))
                 continue
             try:
                 delays.due_at(delays.of_message(accepted.message), batch.now)
@@ -98,13 +101,16 @@ def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetim
     return answer
 
 
-def answer_repeat(accepted: Accepted, stored: Row) -> dict[str, Any] | Refusal:
-    """The answer to a send whose id is stored already: the first answer, or the refusal of another message."""
+def answer_repeat(accepted: Accepted, stored: Row, waiting: Row | None = None) -> dict[str, Any] | Refusal:
+    """The answer to a send whose id is stored already: the first answer, or the refusal of another message.
+
+    `waiting` is where it still waits for its time, if it does.
+    """
     try:
         intake.judge_repeat(accepted, stored)
     except Refusal as refusal:
         return refusal
-    return {
+    answer = {
         "message_id": accepted.message_id,
         "topic": accepted.topic.name,
         "queue_id": stored.queue_id,
@@ -114,3 +120,12 @@ def answer_repeat(accepted: Accepted, stored: Row) -> dict[str, Any] | Refusal:
         "stored_at": stored.stored_at,
         "duplicate": True,
     }
+    if waiting is not None:
+        delay = delays.of_message(accepted.message)
+        # A level's entry keeps its time in whole milliseconds, rounded up.
+        exact = delay is not None and delay.level is not None
+        answer["deliver_at"] = delays.due_at(delay, stored.stored_at) if exact else waiting.due_at
+        answer["recall_handle"] = recalls.handle(
+            accepted.message_id, waiting.timer_id, waiting.queue_id, waiting.queue_offset
+        )
+    return answer

@@ -1,6 +1,7 @@
 """Recall: a delayed message is taken back, or it is delivered, and who asks is told which; never both."""
 
 import asyncio
+import uuid
 from collections import Counter
 
 import pytest
@@ -91,3 +92,16 @@ async def everything(crowd: Crowd, topic: str, at_least: int) -> list[str]:
             if len(found) >= at_least:
                 return found
             await asyncio.sleep(0.1)
+
+
+@pytest.mark.parametrize("delay", [{"delay_level": 5}, {"delay_seconds": 30}], ids=["level", "timer"])
+def test_a_delayed_message_sent_again_is_answered_as_the_first_time_and_can_be_recalled_by_that(
+    wire: Wire, orders: str, delay: dict[str, int]
+) -> None:
+    message = {"topic": orders, "body": "order 1", "message_id": str(uuid.uuid4()), **delay}
+    first = wire.post("/v1/messages", message).document
+
+    again = wire.post("/v1/messages", message).document
+
+    assert again == {**first, "duplicate": True}
+    assert wire.post("/v1/messages/recall", {"recall_handle": again["recall_handle"]}).status == 200
