@@ -169,7 +169,8 @@ class Server:
     def _make(self) -> None:
         """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
         draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
-        shutil.rmtree(draft, ignore_errors=True)
+        # An initdb whose start was just killed may still write there while it dies.
+        wait_until(lambda: _removed(draft), STOP_SECONDS)
         draft.mkdir(mode=0o700)
         password = self.folder.secret("postgres")
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
@@ -289,3 +290,8 @@ def way_to_run(binaries: Path, folder: Path) -> str:
         if subprocess.run(words, capture_output=True).returncode == 0:
             return way
     raise RootRefused(folder)
+
+
+def _removed(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()

@@ -53,7 +53,7 @@ def test_an_unknown_path_is_not_found(operator: Operator, method: str, path: str
         ("PATCH", "/v1/topics/orders", "DELETE, GET, HEAD, PUT"),
         ("DELETE", "/v1/topics", "GET, HEAD"),
         ("DELETE", "/v1/transactions", "GET, HEAD, POST"),
-        ("GET", "/v1/messages", "POST"),
+        ("GET", "/v1/messages/batch", "POST"),
         ("PUT", "/v1/bulk", "POST"),
         ("DELETE", "/v1/transactions/none", "GET"),
         ("GET", "/v1/consumer-groups/shop/receive", "POST"),

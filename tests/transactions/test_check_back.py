@@ -208,7 +208,11 @@ def test_halves_that_are_due_together_go_into_few_calls(
 
     decided = [eventually(partial(ended, wire, result["transaction_id"])) for result in begun]
     assert {telling["state"] for telling in decided} == {"COMMITTED"}
-    assert [len(asked.transactions) for asked in endpoint.asked] == [10, 10]
+    sizes = [len(asked.transactions) for asked in endpoint.asked]
+    # Those that are due an instant before the others may go by themselves.
+    assert sum(sizes) == 20
+    assert max(sizes) == 10
+    assert len(sizes) <= 4
 
 
 def test_an_end_that_arrives_during_a_check_wins_over_its_answer(
