@@ -20,6 +20,7 @@ from scheduling import overview
 from store import figures as stored
 from store.database import Row
 from transactions import figures as decided
+from transactions import lately
 
 # The values of the labels, in their order, and the number.
 Sample = tuple[tuple[str, ...], float]
@@ -101,6 +102,18 @@ METRICS = (
         "Age of the oldest undecided transaction of a producer group. It grows while the producer answers no checks.",
         lambda reading: [((row.producer_group, row.state), row.oldest_seconds) for row in reading.waiting],
         labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_checks_last_hour",
+        "Checks of the last hour by outcome: decided, unknown, unanswered, handed_out (to a poll), unreached.",
+        lambda _: [((outcome,), count) for outcome, count in lately.checks().items()],
+        labels=("outcome",),
+    ),
+    Metric(
+        "mqbroker_half_to_end_seconds",
+        "How long the latest decided transactions were undecided.",
+        lambda _: [((quantile,), seconds) for quantile, seconds in lately.seconds_undecided().items()],
+        labels=("quantile",),
     ),
     Metric(
         "mqbroker_endpoints",

@@ -2,6 +2,7 @@
 
 import os
 import time
+from datetime import datetime
 from uuid import UUID
 
 # Random bytes are asked of the system in stocks: one call per id was 4 % of a send.
@@ -25,3 +26,9 @@ def new_id() -> UUID:
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
     return UUID(int=value)
+
+
+def first_id_of(at: datetime) -> UUID:
+    """The lowest UUIDv7 of a time."""
+    milliseconds = max(int(at.timestamp() * 1000), 0)
+    return UUID(int=milliseconds << 80)

@@ -1,6 +1,5 @@
 """Figures of transactions: how many began, were decided and were asked about, in all that is kept and lately."""
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from django.db.models import Count
 
 from store import blocking
 from store.database import Row
+from store.ids import first_id_of
 from store.statements import Statement
 from transactions.models import Endpoint
 
@@ -64,7 +64,7 @@ def decisions(windows: Sequence[int]) -> Decisions:
 def _figures(since: datetime, since_id: int, next_id: int) -> Figures:
     ended, estimated = _ended(since, since_id, next_id)
     begun = blocking.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED})
-    checks = blocking.read(COUNT_CHECKS, {"since_id": _first_id_of(since), "max_count": MAX_COUNTED})
+    checks = blocking.read(COUNT_CHECKS, {"since_id": first_id_of(since), "max_count": MAX_COUNTED})
     return Figures(
         halves=ended.begun + begun[0].begun,
         commits=ended.commits,
@@ -79,12 +79,6 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[Row, bool]:
     if next_id - since_id <= MAX_COUNTED_OPERATIONS:
         return blocking.read(COUNT_OPERATIONS, asked)[0], False
     return blocking.read(SAMPLE_OPERATIONS, {**asked, "every": -(-(next_id - since_id) // SAMPLES)})[0], True
-
-
-def _first_id_of(time: datetime) -> uuid.UUID:
-    """The lowest UUIDv7 of a time."""
-    milliseconds = max(int(time.timestamp() * 1000), 0)
-    return uuid.UUID(int=milliseconds << 80)
 
 
 def ever_said() -> int:

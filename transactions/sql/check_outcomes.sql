@@ -1,0 +1,18 @@
+-- Count the latest checks since a time by what came of them, up to a limit. Their ids are UUIDv7, so the key's own order is
+-- that of time.
+SELECT latest.outcome, count(*) AS checks
+FROM (
+    SELECT
+        CASE
+            WHEN NOT c.counted THEN 'unreached'
+            WHEN c.answer IN ('COMMIT', 'ROLLBACK') THEN 'decided'
+            WHEN c.status = 200 THEN 'unknown'
+            WHEN c.endpoint_id IS NULL THEN 'handed_out'
+            ELSE 'unanswered'
+        END AS outcome
+    FROM check_attempt AS c
+    WHERE c.attempt_id >= %(since_id)s
+    ORDER BY c.attempt_id DESC
+    LIMIT %(max_count)s
+) AS latest
+GROUP BY latest.outcome
