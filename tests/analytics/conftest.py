@@ -81,6 +81,8 @@ def reader(database: str) -> Iterator[str]:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE pg_read_all_data").format(name, password))
         netloc = f"{role}:{quote(PASSWORD, safe='')}@{parts.netloc.rpartition('@')[2]}"
         yield parts._replace(netloc=netloc).geturl()
+        # Its sessions too: whoever drops the database afterwards may not end those of another role.
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
         connection.execute(sql.SQL("DROP ROLE {}").format(name))
 
 
