@@ -40,11 +40,11 @@ app.conf.update(
     beat_schedule={
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
         for name, every_seconds in {
-            "transactions.check": 1.0,
+            "transactions.check": 2.0,
             "transactions.discard": 5.0,
             "scheduling.release": 1.0,
-            "delivery.expire": 2.0,
-            "delivery.push": 1.0,
+            "delivery.expire": 3.0,
+            "delivery.push": 2.0,
             "store.segments": 20.0,
             "scheduling.renew": 20.0,
             "delivery.renew": 20.0,
