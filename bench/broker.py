@@ -108,7 +108,7 @@ def _database() -> Iterator[str]:
         try:
             yield urlunsplit(parts._replace(path=f"/{name}"))
         finally:
-            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+            connection.execute(f'DROP DATABASE "{name}"'.encode())
 
 
 def free_port() -> int:

@@ -1,11 +1,9 @@
 """The characters of the export's tests: databases of their own, the past of a broker, Spark, and what was exported."""
 
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -38,28 +36,17 @@ def template() -> Iterator[str]:
         yield url
 
 
-@contextmanager
-def copied(template: str) -> Iterator[str]:
-    """The URL of a copy of a database that nobody is connected to; dropped afterwards."""
-    name, copy = urlsplit(template).path[1:], f"test_{secrets.token_hex(6)}"
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
-        connection.execute(create)
-        yield urlsplit(template)._replace(path=f"/{copy}").geturl()
-        connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(copy)))
-
-
 @pytest.fixture(scope="session")
 def database(template: str) -> Iterator[str]:
     """A database with the past of a broker, which nobody changes any more."""
-    with copied(template) as url:
+    with databases.copied(template) as url:
         yield url
 
 
 @pytest.fixture
 def busy_database(template: str) -> Iterator[str]:
     """A database to write to while others read."""
-    with copied(template) as url:
+    with databases.copied(template) as url:
         yield url
 
 

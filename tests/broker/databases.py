@@ -10,6 +10,11 @@ import psycopg
 import pytest
 from psycopg import sql
 
+SEND_AWAY = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = %s AND backend_type = 'client backend'
+"""
+
 
 @contextmanager
 def fresh() -> Iterator[str]:
@@ -23,4 +28,28 @@ def fresh() -> Iterator[str]:
         try:
             yield urlsplit(server)._replace(path=f"/{name}").geturl()
         finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            drop(connection, name)
+
+
+@contextmanager
+def copied(template: str) -> Iterator[str]:
+    """The URL of a copy of a database that nobody is connected to; dropped afterwards."""
+    name, copy = urlsplit(template).path[1:], f"test_{secrets.token_hex(6)}"
+    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(create)
+        try:
+            yield urlsplit(template)._replace(path=f"/{copy}").geturl()
+        finally:
+            drop(connection, copy)
+
+
+def drop(connection: psycopg.Connection, name: str) -> None:
+    """Drop a database, whoever is still connected.
+
+    Not `DROP DATABASE … WITH (FORCE)`: that is refused to all but a superuser while autovacuum is in the
+    database, which a plain `DROP DATABASE` sends away by itself.
+    """
+    connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
+    connection.execute(SEND_AWAY, (name,))
+    connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))

@@ -16,6 +16,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import namedtuple_row
 
+from tests.broker import databases
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
@@ -48,7 +49,7 @@ def database() -> Iterator[str]:
             manage(url, "shell", "--verbosity", "0", "--command", USERS)
             yield url
         finally:
-            admin.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+            databases.drop(admin, name)
 
 
 def manage(database: str, *arguments: str) -> None:

@@ -1,16 +1,12 @@
 """The characters of the store's tests: a database of each test's own, and whoever maintains its segments."""
 
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
 import django
-import psycopg
 import pytest
-from psycopg import sql
 
 from tests.broker import databases
 from tests.store.keeper import ROOT, Keeper
@@ -28,14 +24,8 @@ def migrated() -> Iterator[str]:
 @pytest.fixture
 def database_url(migrated: str) -> Iterator[str]:
     """The URL of a database with one segment, the first, and nothing in it."""
-    name = f"test_{secrets.token_hex(6)}"
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
-        copied = sql.Identifier(urlsplit(migrated).path[1:])
-        server.execute(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), copied))
-        try:
-            yield urlsplit(migrated)._replace(path=f"/{name}").geturl()
-        finally:
-            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+    with databases.copied(migrated) as url:
+        yield url
 
 
 @pytest.fixture
