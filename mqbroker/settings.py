@@ -112,6 +112,12 @@ CSRF_TRUSTED_ORIGINS = list(
     env.words("CSRF_TRUSTED_ORIGINS", (), "Origins behind a TLS proxy that may post to the console.")
 )
 SECURE_COOKIES = env.switch("SECURE_COOKIES", False, "Send the console's cookies over TLS only. Turn on behind TLS.")
+API_KEY = env.text(
+    "API_KEY",
+    "",
+    "An API key that `manage.py prepare` and `./mq up` let in with every scope; without it the first one is made. "
+    "Unlike an argument it is in no list of processes.",
+)
 DATABASE_CONNECTIONS = env.whole(
     "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have one more.", 1
 )

@@ -17,17 +17,22 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq demo", description=__doc__)
     parser.add_argument("--orders", type=options.positive, default=100, help="how many (default: 100)")
     parser.add_argument("--broker", metavar="URL", help="of a running broker; needs --api-key")
-    parser.add_argument("--api-key", metavar="KEY")
+    options.add_api_key(parser, "that the broker knows, with every scope")
     options.add_data_folder(parser)
     given = parser.parse_args(words)
     orders = ("--orders", str(given.orders))
     if given.broker and not given.api_key:
         parser.error("--broker needs --api-key: the key that this broker knows.")
     if given.broker:
-        return foreground.run(commands.demonstration(given.broker, given.api_key, *orders), environment.common())
+        return beside(given.broker, given.api_key, orders)
     if running := running_broker(given.folder, given.api_key):
-        return foreground.run(commands.demonstration(*running, *orders), environment.common())
-    return on_own_broker(orders)
+        return beside(*running, orders)
+    return on_own_broker(orders, given.api_key)
+
+
+def beside(broker_url: str, api_key: str, orders: tuple[str, ...]) -> int:
+    """Runs the shop beside a broker that runs already."""
+    return foreground.run(commands.demonstration(broker_url, *orders), environment.common() | {"SHOP_API_KEY": api_key})
 
 
 def running_broker(folder: DataFolder, api_key: str | None) -> tuple[str, str] | None:
@@ -41,14 +46,15 @@ def running_broker(folder: DataFolder, api_key: str | None) -> tuple[str, str] |
     return f"http://127.0.0.1:{port}", key
 
 
-def on_own_broker(orders: tuple[str, ...]) -> int:
+def on_own_broker(orders: tuple[str, ...], api_key: str | None) -> int:
     refuse_bad_settings()
     with private.folder() as folder, Interrupts() as interrupts:
         broker = Broker(folder, free_port(), interrupts, say)
         try:
-            broker.start()
-            words = commands.demonstration(broker.url, folder.secret("api-key"), *orders)
-            with subprocess.Popen(words, env=broker.environment(), cwd=commands.ROOT) as shop:
+            broker.start(api_key)
+            variables = broker.environment() | {"SHOP_API_KEY": folder.secret("api-key")}
+            words = commands.demonstration(broker.url, *orders)
+            with subprocess.Popen(words, env=variables, cwd=commands.ROOT) as shop:
                 broker.run(until=lambda: shop.poll() is not None)
                 shop.terminate()
             return shop.returncode

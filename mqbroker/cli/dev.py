@@ -9,6 +9,6 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq dev", description=__doc__)
     parser.add_argument("--port", type=options.port, default=8000, help="of the web process (default: 8000)")
     options.add_data_folder(parser)
-    parser.add_argument("--api-key", metavar="KEY", help="the key that callers will use (default: one is made)")
+    options.add_api_key(parser, "the key that callers will use (default: one is made)")
     given = parser.parse_args(words, argparse.Namespace(no_demo=True, processes=1))
     return up.serve(given, reload=True)

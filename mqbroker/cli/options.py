@@ -42,6 +42,16 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Also from the environment, because everybody on the machine can read arguments."""
+    parser.add_argument(
+        "--api-key",
+        metavar="KEY",
+        default=os.environ.get("MQBROKER_API_KEY") or None,
+        help=f"{meaning}; or MQBROKER_API_KEY",
+    )
+
+
 def default_folder() -> DataFolder:
     """The data folder of commands whose options belong to somebody else."""
     return data_folder(os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"))

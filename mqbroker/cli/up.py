@@ -15,7 +15,7 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq up", description=__doc__)
     parser.add_argument("--port", type=options.port, default=8000, help="of the web process (default: 8000)")
     options.add_data_folder(parser)
-    parser.add_argument("--api-key", metavar="KEY", help="the key that callers will use (default: one is made)")
+    options.add_api_key(parser, "the key that callers will use (default: one is made)")
     parser.add_argument("--no-demo", action="store_true", help="without the order and coupon services")
     parser.add_argument("--processes", type=options.positive, default=1, help="web processes (default: 1)")
     return serve(parser.parse_args(words))

@@ -81,7 +81,8 @@ class Broker:
         if key is None:
             self.say("The demonstration needs an API key and this folder keeps none: give one with --api-key.")
             return
-        self.supervisor.watch(self._child("demo", commands.demonstration(self.url, key, "--forever")), CALLERS)
+        shop = self._child("demo", commands.demonstration(self.url, "--forever"), SHOP_API_KEY=key)
+        self.supervisor.watch(shop, CALLERS)
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
         """Watches over the processes until it is so, or until a signal."""
@@ -99,14 +100,14 @@ class Broker:
         assert self._servers, "the broker was not started"
         return environment.embedded(self.folder, self._servers) | {"MQBROKER_PORT": str(self.port)}
 
-    def _child(self, name: str, command: list[str]) -> Child:
-        return Child(name, command, self.environment(), self.folder.log(name), ROOT)
+    def _child(self, name: str, command: list[str], **variables: str) -> Child:
+        return Child(name, command, self.environment() | variables, self.folder.log(name), ROOT)
 
     def _prepare(self, api_key: str | None) -> Access:
         """Keeps the key for the demonstration and for whoever tries the broker."""
         access = preparation.run(self.environment(), self.folder.log("prepare"), api_key)
-        if access.api_key:
-            self.folder.keep_secret("api-key", access.api_key)
+        if key := api_key or access.api_key:
+            self.folder.keep_secret("api-key", key)
         if memory := self._memory():
             memory.keep()
         return access

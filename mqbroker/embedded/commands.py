@@ -42,5 +42,6 @@ def watched(command: list[str], folders: list[Path]) -> list[str]:
     return python("-m", "watchfiles", "--filter", "python", shlex.join(command), *map(str, folders))
 
 
-def demonstration(broker_url: str, api_key: str, *options: str) -> list[str]:
-    return python("-m", "examples.shop", *options, "--broker", broker_url, "--api-key", api_key)
+def demonstration(broker_url: str, *options: str) -> list[str]:
+    """It finds its API key in SHOP_API_KEY: everybody on the machine can read arguments."""
+    return python("-m", "examples.shop", *options, "--broker", broker_url)

@@ -15,7 +15,7 @@ from mqbroker.embedded.errors import ServerFailed
 
 @dataclass(frozen=True)
 class Access:
-    """How to get in. What an earlier start made or was given is None: it was shown or known then."""
+    """How to get in. What was given or an earlier start made is None: it is known, or was shown then."""
 
     api_key: str | None = None
     console_user: str | None = None
@@ -27,11 +27,11 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Acces
 
     Raises ServerFailed with the last line that it said.
     """
-    words = commands.manage("prepare", *(["--api-key", api_key] if api_key else []))
+    given = {"MQBROKER_API_KEY": api_key} if api_key else {}
     with log.open("w") as opened:
         done = subprocess.run(
-            launch.command("stay", SIGKILL, *words),
-            env=environment,
+            launch.command("stay", SIGKILL, *commands.manage("prepare")),
+            env={**environment, **given},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -33,19 +33,19 @@ def test_the_services_are_those_of_the_production_shape() -> None:
         ("web", commands.web(8000, 2, reload=False)),
         ("worker", commands.worker()),
         ("beat", commands.beat(Path("/tmp/beat-schedule"))),
-        ("migrate", commands.manage("prepare", "--api-key", "given")),
-        ("example", commands.demonstration("http://web:8000", "", "--forever")),
+        ("migrate", commands.manage("prepare")),
+        ("example", commands.demonstration("http://web:8000", "--forever")),
     ],
 )
 def test_a_process_is_started_as_the_embedded_profile_starts_it(service: str, embedded: list[str]) -> None:
     command = filled(services()[service]["command"], GIVEN)
 
-    # A container's network is its own, the key comes by the environment, and the books have a volume.
+    # A container's network is its own, and the books have a volume.
     expected = ["python", *embedded[1:]]
     if service == "web":
         expected[expected.index("--host") + 1] = "0.0.0.0"
     if service == "example":
-        expected = [*expected[: expected.index("--api-key")], "--data-dir", "/data"]
+        expected += ["--data-dir", "/data"]
     assert command == expected
 
 

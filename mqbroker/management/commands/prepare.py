@@ -4,6 +4,7 @@ import json
 import secrets
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
@@ -12,17 +13,25 @@ from mqbroker import access
 from mqbroker.models import ApiKey
 
 FIRST_KEY = "first key"
+GIVEN_KEY = "given at the start"
 ALL_SCOPES = ["manage", "produce:*", "consume:*"]
 CONSOLE_USER = "admin"
 
 
 class Command(BaseCommand):
-    """Safe to repeat: what is there already is left as it is, and only what was just made is printed, once."""
+    """Safe to repeat: what is there already is left as it is, and only what was just made is printed, once.
+
+    Whoever gave a key knows it, and what is printed ends up in a log.
+    """
 
     help = "Migrate, make the first API key and console user, and print as JSON what was made."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--api-key", help="use this API key instead of making one")
+        parser.add_argument(
+            "--api-key",
+            default=settings.API_KEY or None,
+            help="let this API key in instead of making one; as MQBROKER_API_KEY it is in no list of processes",
+        )
 
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
         call_command("migrate", interactive=False, verbosity=0)
@@ -33,12 +42,15 @@ class Command(BaseCommand):
 
 
 def first_key(given: str | None) -> str | None:
-    """The key that was stored now, or None when nothing had to be."""
-    known = ApiKey.objects.all() if given is None else ApiKey.objects.filter(digest=access.digest_of(given))
-    if known.exists():
+    """The key that was made now, or None when one was given or is there already."""
+    if given is not None:
+        if not ApiKey.objects.filter(digest=access.digest_of(given)).exists():
+            access.store_key(GIVEN_KEY, given, ALL_SCOPES)
         return None
-    key = given or access.make_key()
-    access.store_key(FIRST_KEY if given is None else "given at the start", key, ALL_SCOPES)
+    if ApiKey.objects.exists():
+        return None
+    key = access.make_key()
+    access.store_key(FIRST_KEY, key, ALL_SCOPES)
     return key
 
 

@@ -1,0 +1,62 @@
+"""`manage.py prepare` tells what it made, once, and never what it was given: its output ends up in logs."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from mqbroker.access import digest_of
+from mqbroker.embedded import commands
+from tests.broker import databases
+
+KEY = "mq_given_by_an_operator"
+
+
+class Empty:
+    """A database that nobody has prepared yet."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def prepare(self, *words: str, **variables: str) -> tuple[dict[str, Any], str]:
+        """What was made, and all that was said."""
+        environment = os.environ | {"DATABASE_URL": self.url} | variables
+        command = commands.manage("prepare", *words)
+        done = subprocess.run(command, cwd=commands.ROOT, env=environment, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout), done.stdout + done.stderr
+
+    def lets_in(self, key: str) -> bool:
+        with psycopg.connect(self.url) as connection:
+            found = connection.execute("SELECT 1 FROM api_key WHERE digest = %s", (digest_of(key),))
+            return found.fetchone() is not None
+
+
+@pytest.fixture
+def empty() -> Iterator[Empty]:
+    with databases.fresh() as url:
+        yield Empty(url)
+
+
+def test_a_key_that_is_made_is_told_once(empty: Empty) -> None:
+    made, _ = empty.prepare()
+    again, _ = empty.prepare()
+
+    assert empty.lets_in(made["api_key"])
+    assert made["console_password"]
+    assert again == {"api_key": None, "console_user": None, "console_password": None}
+
+
+def test_a_key_that_is_given_is_let_in_and_not_told(empty: Empty) -> None:
+    by_environment = empty.prepare(MQBROKER_API_KEY=KEY)
+    by_argument = empty.prepare("--api-key", KEY.upper())
+
+    for key, (made, said) in ((KEY, by_environment), (KEY.upper(), by_argument)):
+        assert made["api_key"] is None
+        assert key not in said
+    assert empty.lets_in(KEY.upper())
+    # The one given last takes the place of the one before.
+    assert not empty.lets_in(KEY)
