@@ -19,7 +19,7 @@ app.conf.update(
     task_acks_late=True,
     task_serializer="json",
     accept_content=["json"],
-    task_default_queue="mqbroker",
+    task_default_queue=settings.TASK_QUEUE,
     # A tick that waited longer than this has been overtaken by the next ones.
     task_default_delivery_mode=1,
     worker_prefetch_multiplier=1,

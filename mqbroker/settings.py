@@ -165,6 +165,19 @@ def database(url: str) -> dict[str, object]:
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
 DATABASES = {"default": database(DATABASE_URL)}
+
+
+def ticks_of(place: dict[str, object]) -> str:
+    """Names the database, so that brokers which share a Redis leave each other their ticks."""
+    return f"mqbroker.{place['NAME']}@{place['HOST'] or 'localhost'}:{place['PORT'] or 5432}"
+
+
+TASK_QUEUE = env.text(
+    "TASK_QUEUE",
+    ticks_of(DATABASES["default"]),
+    "The list in Redis with this broker's ticks. It follows from DATABASE_URL: set it where beat and workers name the "
+    "same database differently, or two brokers with one Redis name different databases the same.",
+)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [

@@ -8,7 +8,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -116,9 +115,7 @@ class Container:
 def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     """The containers of docker-compose.yml, started in its order."""
     with databases.fresh() as database_url:
-        # A room of Redis of its own, or its worker would take the ticks of other brokers.
-        redis_url = urlsplit(os.environ["REDIS_URL"])._replace(path="/1").geturl()
-        made = Container(tmp_path_factory.mktemp("image"), database_url, redis_url)
+        made = Container(tmp_path_factory.mktemp("image"), database_url, os.environ["REDIS_URL"])
         assert KEY not in made.prepare().values()
         processes = [made.process(name) for name in ("web", "worker", "beat", "example")]
         try:
