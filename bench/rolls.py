@@ -92,7 +92,7 @@ async def main() -> None:
                 await segments.prepare(connection)
                 opened = await segments.roll(connection, 0, 0) or opened
             found[f"send_us_of_{number}_segments"] = await microseconds_per_send(connection)
-    await groupcommit.writer.close()
+    await groupcommit.writers.close()
     await database.reads.close()
     sys.stdout.write(msgspec.json.encode(found).decode())
 

@@ -58,7 +58,7 @@ async def main() -> None:
     for name, work in (("sends", send), ("transactions", transact)):
         await rate(work, ROUNDS // 10)
         rates[name] = await rate(work, ROUNDS)
-    await groupcommit.writer.close()
+    await groupcommit.writers.close()
     await database.reads.close()
     sys.stdout.write(msgspec.json.encode(rates).decode())
 

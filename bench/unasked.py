@@ -31,7 +31,7 @@ async def main(name: str) -> None:
         await asyncio.gather(*map(outcomes.apply, attempts))
         done += len(halves)
     seconds = time.perf_counter() - began
-    await groupcommit.writer.close()
+    await groupcommit.writers.close()
     await database.reads.close()
     sys.stdout.write(msgspec.json.encode(done / seconds).decode())
 

@@ -133,6 +133,8 @@ def _handle_of(row: Row) -> Handle:
 class Acks(Kind[Held]):
     """Acks are written in a batch: one delete for all of them."""
 
+    lane = "acks"
+
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
         handles = {held for one in pending for held in one.request.handles}
         acked = set(map(_handle_of, await batch.read(ACK_RECEIPTS, _columns(handles))))
@@ -166,6 +168,8 @@ class Holds(Kind[Held]):
 
 class Extensions(Kind[Held]):
     """Each extension is one update: they are rare."""
+
+    lane = "acks"
 
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
         for one in pending:

@@ -78,6 +78,8 @@ class Position:
 class Takes(Kind[Take]):
     """Receives are written in a batch: those of one group take turns, and read what they get in one statement."""
 
+    lane = "takes"
+
     async def decide(self, batch: Batch, pending: list[Pending[Take]]) -> None:
         for group_id in sorted({one.request.group.id for one in pending}):
             takes = [one.request for one in pending if one.request.group.id == group_id]

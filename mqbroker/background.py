@@ -67,7 +67,7 @@ async def close() -> None:
     """Ends what runs in this process's event loop: asks and pushes no more, writes what is waiting, lets go."""
     await pushes.pusher.close()
     await checks.checker.close()
-    await groupcommit.writer.close()
+    await groupcommit.writers.close()
     await wakeups.wakeups.close()
     await database.reads.close()
 

@@ -119,7 +119,7 @@ API_KEY = env.text(
     "Unlike an argument it is in no list of processes.",
 )
 DATABASE_CONNECTIONS = env.whole(
-    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have one more.", 1
+    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 3 more.", 1
 )
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES

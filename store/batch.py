@@ -83,7 +83,12 @@ class Kind(Generic[Request]):
 
     Each step sees the requests of this kind and sets `outcome` of those it settles: an answer, or a Refusal.
     A batch may be done over: a step must keep nothing between two calls, and change no request.
+
+    Kinds of one `lane` share a writer, and so their batches; those of another lane neither wait for them nor keep any
+    order with them.
     """
+
+    lane = "log"
 
     async def decide(self, batch: Batch, pending: list[Pending[Request]]) -> None:
         """Locks and looks up what is concerned; has messages appended."""

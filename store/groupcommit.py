@@ -32,7 +32,7 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
 class GroupCommit:
-    """The writer of one process: a bounded queue, and one connection that empties it batch by batch."""
+    """A writer: a bounded queue, and one connection that empties it batch by batch."""
 
     def __init__(self) -> None:
         self._urgent: deque[Pending[Any]] = deque()
@@ -240,5 +240,26 @@ def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
         one.outcome = refusal
 
 
-writer = GroupCommit()
-submit = writer.submit
+class Writers:
+    """The writers of one process, one per lane: while one waits for PostgreSQL, another makes its next batch ready."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[str, GroupCommit] = {}
+
+    async def submit(
+        self, kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
+    ) -> Any:
+        """Has a request written by the writer of its kind's lane; as `GroupCommit.submit`."""
+        writer = self._lanes.get(kind.lane)
+        if writer is None:
+            writer = self._lanes[kind.lane] = GroupCommit()
+        return await writer.submit(kind, request, key=key, size=size, urgent=urgent)
+
+    async def close(self) -> None:
+        """Writes what is waiting, then lets go of the connections."""
+        for writer in self._lanes.values():
+            await writer.close()
+
+
+writers = Writers()
+submit = writers.submit

@@ -48,7 +48,7 @@ class Keeper:
         settings.AUTO_CREATE_TOPICS = self._creates
 
     async def _close(self) -> None:
-        await groupcommit.writer.close()
+        await groupcommit.writers.close()
         await wakeups.wakeups.close()
         await database.reads.close()
 
