@@ -2,14 +2,16 @@
 
 import sys
 
-from bench import checks, delivery, lateness, segments, throughput
+from bench import checks, delivery, lateness, longpolls, segments, throughput, timers
 from bench.report import Report
 
 BENCHMARKS = {
     "throughput": throughput.main,
     "checks": checks.main,
     "lateness": lateness.main,
+    "timers": timers.main,
     "delivery": delivery.main,
+    "longpolls": longpolls.main,
     "segments": segments.main,
 }
 

@@ -60,6 +60,13 @@ class Broker:
         return f"http://127.0.0.1:{self.port}"
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU that one process has used so far, to the nanosecond; none once it has ended."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    return 0.0
+
+
 def _cpu_of_group(group: int) -> float:
     ticks = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -71,11 +78,17 @@ def _cpu_of_group(group: int) -> float:
 
 
 @contextlib.contextmanager
-def running(web_processes: int = 1, worker: bool = True, **settings: object) -> Iterator[Broker]:
-    """A broker that is ready; ended, and its database dropped, afterwards."""
+def running(
+    web_processes: int = 1, worker: bool = True, redis_database: int = 0, **settings: object
+) -> Iterator[Broker]:
+    """A broker that is ready; ended, and its database dropped, afterwards.
+
+    Two that run at the same time need Redis databases of their own: a worker would take the other's ticks.
+    """
     with _database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
         environment = os.environ | {
             "DATABASE_URL": database_url,
+            "REDIS_URL": urlsplit(os.environ["REDIS_URL"])._replace(path=f"/{redis_database}").geturl(),
             "MQBROKER_AUTO_CREATE_TOPICS": "true",
             "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "MQBROKER_SECRET_KEY": "bench",

@@ -52,7 +52,7 @@ async def publish(batch: Batch, publication: Publication) -> None:
     publication.deliver_at = due
     soon.expect(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
-        publication.entry = await _at_level(publication, publication.delay.level, due)
+        publication.entry = await _at_level(publication, delays.known_level(publication.delay.level), due)
         batch.enqueue(publication.entry)
     else:
         publication.timer_id = new_id()

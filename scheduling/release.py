@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from scheduling import delays, lateness, soon
 from scheduling.publish import Publication, publish
@@ -48,7 +49,11 @@ async def run(ahead_seconds: float = 0) -> int:
     released = 0
     while True:
         while due.level_queues or due.timers:
-            released += await groupcommit.submit(RELEASES, due)
+            moved = await groupcommit.submit(RELEASES, due)
+            released += moved
+            if not moved:
+                # Another process is releasing these, or somebody recalls them: its commit is a moment away.
+                await asyncio.sleep(LOOK_SECONDS)
             due = await look()
         left = end - asyncio.get_running_loop().time()
         wait = (due.next_at - due.now).total_seconds() if due.next_at is not None else left
@@ -70,7 +75,7 @@ async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool
 
 
 async def look() -> Due:
-    """What is due now, and what is next."""
+    """What is due now, and what is next. The database's clock is read after the heads."""
     heads = await database.read(DELAY_LEVEL_HEADS)
     timer = (await database.read(NEXT_TIMER))[0]
     times = {head.queue_id: _due_of(head.due_ms, head.queue_id + 1, timer.now) for head in heads}
@@ -84,23 +89,21 @@ async def look() -> Due:
 
 
 def _due_of(due_ms: int, level: int, now: datetime) -> datetime:
-    """When an entry of a level is due; later than its level's delay from now means: now."""
-    due = _time_of(due_ms, now)
-    return due if due <= now + timedelta(seconds=delays.seconds_of_level(level)) else now
+    return delays.corrected(_time_of(due_ms, now), level, now)
 
 
 def _time_of(due_ms: int, now: datetime) -> datetime:
     return datetime.fromtimestamp(due_ms / 1000, now.tzinfo)
 
 
-def _note(batch: Batch, queue_id: int, due: list[datetime]) -> None:
+def _note(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
     """Counts how late these are visible, once they are: the write takes its time, too."""
     loop = asyncio.get_running_loop()
-    began = loop.time()
+    taken_at = loop.time()
 
     def visible() -> None:
-        written_ms = (loop.time() - began) * 1000
-        lateness.note(queue_id, ((batch.now - at).total_seconds() * 1000 + written_ms for at in due))
+        written_ms = (loop.time() - taken_at) * 1000
+        lateness.note(queue_id, (one.total_seconds() * 1000 + written_ms for one in late))
 
     batch.after_commit(visible)
 
@@ -119,8 +122,8 @@ class Releases(Kind[Due]):
             one.outcome = released
 
     async def _timers(self, batch: Batch) -> int:
-        timers = await batch.read(TAKE_TIMERS, {"max_timers": MAX_PER_BATCH})
-        _note(batch, lateness.TIMERS, [timer.due_at for timer in timers])
+        timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
+        _note(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
         await _publish(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
         return len(timers)
 
@@ -144,12 +147,12 @@ class Releases(Kind[Due]):
                 "max_entries": MAX_PER_BATCH,
             },
         )
-        due = _due_in_order(entries, position.queue_id + 1, batch.now)
+        due = _due_in_order(entries, position.queue_id + 1)
         recalled = await self._recalled(batch, position.queue_id, due)
         await _publish(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
         if due:
             queue = (position.topic_id, position.queue_id)
-            _note(batch, position.queue_id, [_time_of(entry.due_ms, batch.now) for entry in due])
+            _note(batch, position.queue_id, [entry.now - _time_of(entry.due_ms, entry.now) for entry in due])
             readers.move(batch, readers.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
         return len(due)
 
@@ -164,14 +167,9 @@ class Releases(Kind[Due]):
 RELEASES = Releases()
 
 
-def _due_in_order(entries: Sequence[Row], level: int, now: datetime) -> list[Row]:
+def _due_in_order(entries: Sequence[Row], level: int) -> list[Row]:
     """The entries up to the first that is not due: a level is first in, first out."""
-    due: list[Row] = []
-    for entry in entries:
-        if _due_of(entry.due_ms, level, now) > now:
-            break
-        due.append(entry)
-    return due
+    return list(takewhile(lambda entry: _due_of(entry.due_ms, level, entry.now) <= entry.now, entries))
 
 
 async def _publish(batch: Batch, publications: list[Publication]) -> None:
