@@ -47,7 +47,8 @@ def main() -> int:
 def _open(options: argparse.Namespace, stop: threading.Event) -> int:
     with Broker(options.broker, options.api_key) as broker:
         _wait_for(broker, stop)
-        with Shop(broker, options.api_key, Names(options.run), options.workers, options.data_dir) as shop:
+        names = Names(options.run)
+        with Shop(broker, options.api_key, names, options.workers, options.data_dir, options.host) as shop:
             return _trade(shop, stop) if options.forever else _run(shop, options, stop)
 
 
@@ -116,6 +117,12 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.shop", description=__doc__)
     parser.add_argument("--broker", default="http://127.0.0.1:8000", help="the broker's address (%(default)s)")
     parser.add_argument("--api-key", default=os.environ.get("SHOP_API_KEY"), help="or SHOP_API_KEY; needs all scopes")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="address of this machine where the broker asks the order service (%(default)s); its network must be among "
+        "MQBROKER_WEBHOOK_ALLOWED_NETWORKS",
+    )
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--orders", type=int, default=100, help="how many, before the reconciliation (%(default)s)")
     length.add_argument("--forever", action="store_true", help="an order now and then, until SIGTERM or Ctrl-C")

@@ -137,8 +137,8 @@ def main() -> None:
     options = _options()
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
     api_key = os.environ["SHOP_API_KEY"]
-    listening = workers.listen("127.0.0.1", options.port)
-    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    listening = workers.listen(options.host, options.port)
+    url = f"http://{options.host}:{listening.getsockname()[1]}"
     endpoint_id, secret = _register(options, api_key, url + CHECKS_PATH)
 
     def application() -> Application:
@@ -185,6 +185,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--database", type=Path, required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--group", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     return parser.parse_args()

@@ -102,6 +102,8 @@ class Shop:
     names: Names
     workers: int
     data_dir: Path | None = None
+    #: Where the order service listens, and the broker asks it.
+    host: str = "127.0.0.1"
     orders: Service = field(init=False)
     coupons: Service = field(init=False)
     _ending: ExitStack = field(init=False, default_factory=ExitStack)
@@ -112,6 +114,7 @@ class Shop:
             folder.mkdir(parents=True, exist_ok=True)
             Admin(self.broker).create_topic(self.names.topic)
             Admin(self.broker).create_producer_group(self.names.producer_group)
+            Admin(self.broker).create_consumer_group(self.names.consumer_group)
             self._open(folder, ending)
             self._ending = ending.pop_all()
         return self
@@ -153,6 +156,8 @@ class Shop:
             self.names.producer_group,
             "--database",
             orders,
+            "--host",
+            self.host,
             "--workers",
             self.workers,
         )

@@ -14,8 +14,8 @@ ORDERS = 40
 
 def shop(broker: RunningBroker, *options: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "examples.shop", "--broker", broker.url, "--api-key", API_KEY, *options],
-        env=broker.environment,
+        [sys.executable, "-m", "examples.shop", "--broker", broker.url, *options],
+        env=broker.environment | {"SHOP_API_KEY": API_KEY},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -25,10 +25,9 @@ ORDINARY, COMMIT_LOST, CRASH, DECLINED, ROLLBACK_LOST = 0, 2, 4, 6, 8
 
 
 @contextmanager
-def order_service(broker: ScriptedServer, database: Path) -> Iterator[Service]:
-    service = Service.start(
-        "orders", "mq_key", "--broker", broker.url, "--topic", "orders", "--group", "shop", "--database", database
-    )
+def order_service(broker: ScriptedServer, database: Path, *options: str) -> Iterator[Service]:
+    names = ("--broker", broker.url, "--topic", "orders", "--group", "shop")
+    service = Service.start("orders", "mq_key", *names, "--database", database, *options)
     try:
         service.wait_until_ready()
         yield service
@@ -88,6 +87,14 @@ def test_a_crash_after_payment_costs_its_own_request_and_the_check_knows_the_ord
         assert ends(broker) == []
         assert check(broker, service, crashed) == "COMMIT"
         assert check(broker, service, unknown) == "ROLLBACK"
+
+
+def test_the_broker_asks_at_the_address_that_the_service_is_given(tmp_path: Path) -> None:
+    given = ("--host", "127.0.0.2")
+    with scripted(ENDPOINT) as broker, order_service(broker, tmp_path / "orders", *given) as service:
+        assert service.ready.startswith("http://127.0.0.2:")
+        assert broker.asked[0].body["url"] == f"{service.ready}/checks"
+        assert check(broker, service, uuid7()) == "ROLLBACK"
 
 
 def test_an_order_that_the_broker_does_not_take_is_not_paid(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ class Container:
         self.given["API_KEY"] = KEY
         self.places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
         # What docs/operations.md tells to set for the example.
-        example = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8", "MQBROKER_AUTO_CREATE_TOPICS": "true"}
+        example = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
         self.variables = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **paths, **example}
 
     def process(self, service: str) -> Child:
