@@ -1,6 +1,6 @@
 """Finds PostgreSQL's JDBC driver."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,12 +35,11 @@ class Driver:
         return {"spark.jars.packages": COORDINATES, "spark.jars.excludes": "org.checkerframework:checker-qual"}
 
 
-def find(environ: Mapping[str, str], system_jars: Iterable[Path] = SYSTEM_JARS) -> Driver:
-    """The jar that MQBROKER_JDBC_JAR names, else the system's, else Maven coordinates.
+def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Driver:
+    """The jar that is `named` by MQBROKER_JDBC_JAR, else the system's, else Maven coordinates.
 
-    Raises DriverMissing when the variable names no file.
+    Raises DriverMissing when that is no file.
     """
-    named = environ.get(VARIABLE)
     if named:
         if not Path(named).is_file():
             raise DriverMissing(f"{VARIABLE} names {named}, which is no file: {THREE_WAYS}.")

@@ -41,17 +41,20 @@ class Counted:
 Announce = Callable[[Counted], None]
 
 
-def export(conninfo: str, target: Path, environ: Mapping[str, str], heaviest: int, announce: Announce) -> None:
+def export(
+    conninfo: str, target: Path, environ: Mapping[str, str], jdbc_jar: str, heaviest: int, announce: Announce
+) -> None:
     """Exports the database to the folder `target`, and announces each table when it is written and counted.
 
-    `heaviest` is the usual limit of a body in bytes. Raises ExportFailed; the target is then as it was before.
+    `environ` leads to Java, `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in
+    bytes. Raises ExportFailed; the target is then as it was before.
     """
     with _told(), folder.workspace(target) as workspace:
         # Before Spark's seconds, whatever can be refused at once.
         with closed.connect(conninfo) as connection:
             address.of(connection)
             brief = counts.estimate(connection) < BRIEF_MESSAGES
-        runtime, jdbc = java.find(java.candidates(environ)), driver.find(environ)
+        runtime, jdbc = java.find(java.candidates(environ)), driver.find(jdbc_jar)
         with session.opened(runtime, jdbc, workspace / "spark", brief=brief) as spark:
             write(spark, conninfo, workspace / "export", heaviest, announce)
         folder.put(workspace / "export", target, workspace)

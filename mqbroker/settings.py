@@ -101,6 +101,11 @@ WEBHOOK_ALLOWED_NETWORKS = env.networks(
     "Private networks that check-back and push may call. Each one listed is reachable by whoever may register a URL.",
 )
 
+# --- the export -----------------------------------------------------------------------------------------------------
+JDBC_JAR = env.text(
+    "JDBC_JAR", "", "PostgreSQL's JDBC driver for `./mq export`. Without it: the system's, else Spark fetches one."
+)
+
 # --- the web, the database and the task broker ------------------------------------------------------------------------
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY", "", "Signs the console's sessions; all web processes need the same one.")

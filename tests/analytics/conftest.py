@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 import django
 import psycopg
 import pytest
+from django.conf import settings
 from psycopg import sql
 from pyspark.sql import SparkSession
 
@@ -89,7 +90,9 @@ def past(database: str) -> Past:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session as an export opens it."""
     runtime = java.find(java.candidates(os.environ))
-    with session.opened(runtime, driver.find(os.environ), tmp_path_factory.mktemp("spark"), brief=True) as opened:
+    with session.opened(
+        runtime, driver.find(settings.JDBC_JAR), tmp_path_factory.mktemp("spark"), brief=True
+    ) as opened:
         yield opened
 
 

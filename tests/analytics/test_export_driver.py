@@ -21,23 +21,23 @@ def test_the_jar_of_the_variable_comes_first(jar: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.jar"
     other.touch()
 
-    assert driver.find({"MQBROKER_JDBC_JAR": str(other)}, [jar]) == Driver(other)
+    assert driver.find(str(other), [jar]) == Driver(other)
 
 
 def test_the_systems_jar_comes_second(jar: Path, tmp_path: Path) -> None:
-    found = driver.find({}, [tmp_path / "none.jar", jar])
+    found = driver.find("", [tmp_path / "none.jar", jar])
 
     assert found == Driver(jar)
     assert found.settings() == {"spark.jars": str(jar)}
 
 
 def test_maven_comes_last() -> None:
-    assert driver.find({}, []).settings()["spark.jars.packages"].startswith("org.postgresql:postgresql:42.")
+    assert driver.find("", []).settings()["spark.jars.packages"].startswith("org.postgresql:postgresql:42.")
 
 
 def test_a_variable_that_names_no_file_is_refused_with_the_three_ways(jar: Path) -> None:
     with pytest.raises(DriverMissing) as refused:
-        driver.find({"MQBROKER_JDBC_JAR": "/none.jar"}, [jar])
+        driver.find("/none.jar", [jar])
 
     assert refused.value.code == "driver_missing"
     assert str(refused.value) == (

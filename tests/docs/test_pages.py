@@ -15,7 +15,7 @@ from tests.house.sources import APPS
 
 PAGES = all_pages()
 # Read from the environment, and no settings of the broker's processes.
-OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_JDBC_JAR"}
+OTHER_VARIABLES = {"MQBROKER_DATA_DIR"}
 # What a reader makes by following a page.
 MADE = {"first.py", "tests/store/test_content_types.py", ".venv/bin/pre-commit"}
 

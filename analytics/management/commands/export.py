@@ -53,4 +53,4 @@ class Command(BaseCommand):
             heading = ""
 
         conninfo = address.conninfo(settings.DATABASES["default"])
-        job.export(conninfo, target, os.environ, settings.MAX_MESSAGE_BYTES, show)
+        job.export(conninfo, target, os.environ, settings.JDBC_JAR, settings.MAX_MESSAGE_BYTES, show)
