@@ -64,6 +64,9 @@ class Segment(models.Model):
             models.UniqueConstraint(fields=("state",), condition=models.Q(state="open"), name="segment_one_is_open"),
         )
 
+    def __str__(self) -> str:
+        return f"{self.id} ({self.state})"
+
 
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
