@@ -9,9 +9,12 @@ from scheduling.publish import Publication, publish
 from store import database, groupcommit, topics
 from store.batch import Batch, Kind, Pending
 from store.database import Row
+from store.errors import Refusal
 from store.statements import Statement
 from transactions import ends
 from transactions.ends import INSERT_OPERATIONS, End
+from transactions.errors import TransactionDiscarded
+from transactions.halves import FIND_TRANSACTIONS
 
 DISCARD_HALVES = Statement(__file__, "discard_halves")
 RESUME_HALVES = Statement(__file__, "resume_halves")
@@ -38,7 +41,8 @@ async def run_outdated() -> int:
 async def resume(transaction_id: uuid.UUID, reason: str | None) -> dict[str, Any]:
     """Has a discarded transaction checked again, from 0 checks on.
 
-    Raises TransactionNotFound when no discarded transaction has this id.
+    Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
+    retention: no check may keep it longer.
     """
     answer: dict[str, Any] = await groupcommit.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
     return answer
@@ -59,9 +63,10 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
     async def decide(self, batch: Batch, pending: list[Pending[tuple[uuid.UUID, str | None]]]) -> None:
         for one in pending:
             transaction_id, reason = one.request
-            halves = await batch.read(RESUME_HALVES, {"transaction_id": transaction_id})
+            asked = {"transaction_id": transaction_id, "reserved_hours": settings.RESERVED_HOURS}
+            halves = await batch.read(RESUME_HALVES, asked)
             if not halves:
-                one.outcome = ends.not_discarded(transaction_id)
+                one.outcome = await self._refusal(batch, transaction_id)
                 continue
             end = End(transaction_id, "RESUME", "operator", None, remark=reason)
             batch.insert(INSERT_OPERATIONS, ends.operation(end, halves[0], None))
@@ -71,6 +76,15 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
                 "check_times": 0,
                 "next_check_at": halves[0].next_check_at,
             }
+
+    async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
+        found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+        if not found or found[0].state != "DISCARDED":
+            return ends.not_discarded(transaction_id)
+        return TransactionDiscarded(
+            f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
+            f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
+        )
 
 
 RESUMES = Resumes()

@@ -192,6 +192,25 @@ def test_a_half_that_nobody_decides_is_discarded_and_then_rolled_back_before_its
         keeper.do(ends.end(transaction_id, EndTransaction(producer_group=payments, state="COMMIT")))
 
 
+def test_a_half_older_than_the_retention_is_not_resumed_but_can_be_decided(
+    keeper: Keeper, orders: str, payments: str
+) -> None:
+    transaction_id = keeper.do(begun(payments, orders))
+    keeper.sql("UPDATE half_message SET stored_at = now() - interval '73 hours'")
+    keeper.do(discards.run_outdated())
+
+    with pytest.raises(Refusal) as refused:
+        keeper.do(discards.resume(transaction_id, "the shop is back"))
+
+    assert (refused.value.code, refused.value.detail) == (
+        "transaction_discarded",
+        f"Transaction {transaction_id} is older than the retention of 72 hours and is not checked again: "
+        f"decide it at /v1/discarded/{transaction_id}/resolve.",
+    )
+    resolved = keeper.do(discards.resolve(transaction_id, "COMMIT", "it was paid"))
+    assert resolved["state"] == "COMMITTED"
+
+
 def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: str, payments: str) -> None:
     transaction_id = keeper.do(begun(payments, orders))
     keeper.sql("UPDATE half_message SET stored_at = now() - interval '73 hours'")
