@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from delivery import expiries, pushes, renewals
+from delivery import departures, expiries, pushes, renewals
 from store import loops
 
 
@@ -16,6 +16,12 @@ def expire() -> None:
 def push() -> None:
     """Pushes the messages of subscriptions to their servers."""
     loops.run(pushes.run(), limit_seconds=20)
+
+
+@shared_task(name="delivery.depart")
+def depart() -> None:
+    """Deletes what is left of consumer groups that are gone."""
+    loops.run(departures.run(), limit_seconds=60)
 
 
 @shared_task(name="delivery.renew")

@@ -48,6 +48,7 @@ app.conf.update(
             "store.segments": 20.0,
             "scheduling.renew": 20.0,
             "delivery.renew": 20.0,
+            "delivery.depart": 60.0,
         }.items()
     },
 )

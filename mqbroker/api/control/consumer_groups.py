@@ -111,7 +111,8 @@ class ConsumerGroupDetail(Resource):
     def delete(self, request: Request, group: str) -> Response:
         """Takes a consumer group away with its progress, its deliveries in flight and its retries.
 
-        Its dead letters stay readable in their topic. A group that is made later under the same name begins anew.
+        Its dead letters stay readable in their topic. A group that is made later under the same name begins anew, and
+        subscriptions that name it push nothing until then.
         """
         registry.remove(group)
         return Response(status=204)

@@ -1,0 +1,10 @@
+-- Find who has read anything, the scheduler left out: the ledger is hopped through from reader to reader along its key.
+WITH RECURSIVE readers AS (
+    (SELECT p.reader_id FROM progress AS p WHERE p.reader_id > 0 ORDER BY p.reader_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT p.reader_id FROM progress AS p WHERE p.reader_id > r.reader_id ORDER BY p.reader_id LIMIT 1)
+    FROM readers AS r
+    WHERE r.reader_id IS NOT NULL
+)
+
+SELECT reader_id FROM readers WHERE reader_id IS NOT NULL
