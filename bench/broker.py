@@ -78,17 +78,11 @@ def _cpu_of_group(group: int) -> float:
 
 
 @contextlib.contextmanager
-def running(
-    web_processes: int = 1, worker: bool = True, redis_database: int = 0, **settings: object
-) -> Iterator[Broker]:
-    """A broker that is ready; ended, and its database dropped, afterwards.
-
-    Two that run at the same time need Redis databases of their own: a worker would take the other's ticks.
-    """
+def running(web_processes: int = 1, worker: bool = True, **settings: object) -> Iterator[Broker]:
+    """A broker that is ready; ended, and its database dropped, afterwards."""
     with _database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
         environment = os.environ | {
             "DATABASE_URL": database_url,
-            "REDIS_URL": urlsplit(os.environ["REDIS_URL"])._replace(path=f"/{redis_database}").geturl(),
             "MQBROKER_AUTO_CREATE_TOPICS": "true",
             "MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8",
             "MQBROKER_SECRET_KEY": "bench",

@@ -141,7 +141,7 @@ class Side:
 def main(report: Report) -> None:
     """Prints what a delay costs with few and with many pending ones, and the ratios of the two."""
     with contextlib.ExitStack() as stack:
-        few, many = (_side(stack, redis_database) for redis_database in (0, 1))
+        few, many = (_side(stack) for _ in range(2))
         for side, (timers, level) in ((few, FEW), (many, MANY)):
             began = time.perf_counter()
             side.fill(timers, level)
@@ -154,8 +154,8 @@ def main(report: Report) -> None:
         report.line(what, _comparison(few, many, what))
 
 
-def _side(stack: contextlib.ExitStack, redis_database: int) -> Side:
-    running = stack.enter_context(broker.running(redis_database=redis_database))
+def _side(stack: contextlib.ExitStack) -> Side:
+    running = stack.enter_context(broker.running())
     connection = stack.enter_context(psycopg.connect(running.database_url, autocommit=True))
     return Side(running, connection)
 

@@ -86,6 +86,8 @@ def networks(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ..
 
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+# Ten years: times beyond the year 9999 cannot be told.
+MAX_LEVEL_DAYS = 3650
 
 
 def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
@@ -95,7 +97,10 @@ def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
         unit, number = token[-1:], token[:-1]
         if unit not in UNIT_SECONDS or not number.isascii() or not number.isdigit():
             raise ValueError(f"level {token!r} is no number with a unit")
-        return int(number) * UNIT_SECONDS[unit]
+        seconds = int(number) * UNIT_SECONDS[unit]
+        if seconds > MAX_LEVEL_DAYS * UNIT_SECONDS["d"]:
+            raise ValueError(f"level {token!r} is longer than {MAX_LEVEL_DAYS}d")
+        return seconds
 
     def parse(raw: str) -> tuple[int, ...]:
         tokens = raw.split()

@@ -48,16 +48,13 @@ async def run(ahead_seconds: float = 0) -> int:
     end = asyncio.get_running_loop().time() + ahead_seconds
     released = 0
     while True:
-        while due.level_queues or due.timers:
-            moved = await groupcommit.submit(RELEASES, due)
+        while (due.level_queues or due.timers) and (moved := await groupcommit.submit(RELEASES, due)):
             released += moved
-            if not moved:
-                # Another process is releasing these, or somebody recalls them: its commit is a moment away.
-                await asyncio.sleep(LOOK_SECONDS)
             due = await look()
+        # What is due and was not moved is being released by another process, or recalled: that is over in a moment.
         left = end - asyncio.get_running_loop().time()
         wait = (due.next_at - due.now).total_seconds() if due.next_at is not None else left
-        if wait >= left:
+        if left <= 0 or wait >= left:
             await lateness.keep()
             return released
         await asyncio.sleep(max(wait, LOOK_SECONDS))
@@ -128,9 +125,9 @@ class Releases(Kind[Due]):
         return len(timers)
 
     async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
+        """Releases at the levels at which nobody else does: one that stopped in the middle holds up its level alone."""
         schedule = await topics.own(topics.SCHEDULE, queues=1)
-        queues = [(schedule.id, queue) for queue in level_queues]
-        await readers.lock(batch, readers.SCHEDULER, queues)
+        queues = await readers.try_lock(batch, readers.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
         released = 0
         for position in await readers.positions(batch, readers.SCHEDULER, queues):
             released += await self._level(batch, position)

@@ -11,6 +11,7 @@ INSERT_PROGRESS = Statement(__file__, "insert_progress")
 LOCK_READERS = Statement(__file__, "lock_readers")
 READ_HEADS = Statement(__file__, "read_heads")
 READ_QUEUES = Statement(__file__, "read_queues")
+TRY_LOCK_READERS = Statement(__file__, "try_lock_readers")
 
 SCHEDULER = 0
 
@@ -19,6 +20,13 @@ async def lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) 
     """Makes this transaction the only one that moves the reader in these (topic, queue) pairs."""
     keys = sorted({_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues})
     await batch.read(LOCK_READERS, {"keys": keys})
+
+
+async def try_lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same for those of the pairs in which nobody else moves the reader now; gives these, and waits for none."""
+    pairs = {_lock_key(reader_id, topic_id, queue_id): (topic_id, queue_id) for topic_id, queue_id in queues}
+    rows = await batch.read(TRY_LOCK_READERS, {"keys": sorted(pairs)})
+    return [pairs[row.key] for row in rows if row.taken]
 
 
 def _lock_key(reader_id: int, topic_id: int, queue_id: int) -> int:
