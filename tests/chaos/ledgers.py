@@ -40,10 +40,10 @@ class Ledger:
         told += [f"{body} was rolled back and is visible" for body in self.rolled_back if body in places]
         told += [f"{body} is there {times[body]} times" for body in times if times[body] > 1]
         told += [f"{body} is there and was never acknowledged" for body in places if body not in self.visible]
-        return told + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in _holes(entries)]
+        return told + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in holes(entries)]
 
 
-def _holes(entries: list[tuple[Place, str]]) -> list[Place]:
+def holes(entries: list[tuple[Place, str]]) -> list[Place]:
     """The places whose predecessor is missing."""
     there = {place for place, _ in entries}
     return [

@@ -1,8 +1,13 @@
 """The books of whoever survives the accidents show every flaw."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from tests.chaos.delays import Promises
 from tests.chaos.ledgers import Ledger, Place
+
+DUE = datetime(2030, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -23,3 +28,24 @@ def test_the_ledger_catches_every_flaw(found: list[tuple[str, int]], flaw: str) 
     told = ledger.flaws((Place(0, offset), body) for body, offset in found)
 
     assert [one for one in told if one.startswith(flaw)]
+
+
+@pytest.mark.parametrize(
+    ("found", "late_ms", "flaw"),
+    [
+        ([("a", 0)], 0, "b is lost"),
+        ([("a", 0), ("b", 1), ("b", 2)], 0, "b is there 2 times"),
+        ([("a", 0), ("b", 1), ("x", 2)], 0, "x was never sent"),
+        ([("a", 0), ("b", 2)], 0, "queue 0 has a hole before 2"),
+        ([("a", 0), ("b", 1)], -1, "b is 0:00:00.001000 early"),
+    ],
+)
+def test_the_books_of_delayed_messages_catch_every_flaw(found: list[tuple[str, int]], late_ms: int, flaw: str) -> None:
+    promises = Promises({"a": "1", "b": "2"}, {"a": DUE, "b": DUE})
+    places = [(Place(0, 0), "a"), (Place(0, 1), "b")]
+    assert promises.flaws(places, {"a": DUE, "b": DUE}) == []
+
+    visible_at = {"a": DUE, "b": DUE + timedelta(milliseconds=late_ms)}
+    told = promises.flaws([(Place(0, offset), body) for body, offset in found], visible_at)
+
+    assert told == [flaw]
