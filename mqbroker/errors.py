@@ -8,12 +8,13 @@ import msgspec
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.views import defaults
 from rest_framework import exceptions
 from rest_framework.response import Response
 
 from store import errors
-from store.database import away
+from store.database import away, is_read_only
 
 STATUS_OF_CODE = {
     "bad_request": 400,
@@ -116,7 +117,7 @@ def refusal_of(problem_met: Exception) -> errors.Refusal | None:
     """The refusal that an exception of Django or DRF stands for, if one says the same."""
     if isinstance(problem_met, errors.Refusal):
         return problem_met
-    if isinstance(problem_met, (OperationalError, InterfaceError)):
+    if isinstance(problem_met, (OperationalError, InterfaceError)) or is_read_only(problem_met):
         return away(problem_met)
     if isinstance(problem_met, exceptions.ValidationError):
         return errors.MessageIllegal(sentence(problem_met.detail))
@@ -167,9 +168,18 @@ def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse
 
 
 def answer_failure(request: HttpRequest) -> HttpResponse:
-    """The answer when the broker itself failed, or its database is away."""
+    """The answer when the broker itself failed, or its database is away or read-only."""
+    failure = sys.exc_info()[1]
+    refusal = refusal_of(failure) if isinstance(failure, Exception) else None
     if is_of_console(request):
-        return defaults.server_error(request)
-    if isinstance(failure := sys.exc_info()[1], (OperationalError, InterfaceError)):
-        return answer(away(failure))
+        return defaults.server_error(request) if refusal is None else page(refusal)
+    if refusal is not None:
+        return answer(refusal)
     return answer_status(500, "The broker failed: its log has the details.")
+
+
+def page(refusal: errors.Refusal) -> HttpResponse:
+    """The same as `answer` for a browser. It asks the database for nothing, not even for who is signed in."""
+    found = problem(refusal)
+    html = render_to_string("console/refused.html", {"problem": found})
+    return HttpResponse(html, status=status_of(found), headers=headers_of(refusal))

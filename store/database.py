@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -115,11 +116,12 @@ reads = Reads()
 async def read(statement: Statement, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
     """The rows of one statement.
 
-    Raises SystemBusy when the database is away or no connection gets free within 3 s.
+    Raises SystemBusy when the database is away, no connection gets free within 3 s, or it writes and the database is
+    read-only.
     """
     try:
         return await _read(statement, parameters)
-    except PoolTimeout as problem:
+    except (PoolTimeout, ReadOnlySqlTransaction) as problem:
         raise away(problem) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: exchange them, and ask once more.
@@ -144,6 +146,15 @@ async def execute(
     return await cursor.fetchall() if cursor.description else ()
 
 
+def is_read_only(problem: BaseException | None) -> bool:
+    """Whether a write met a database that takes none, as a replica is, also where Django tells of it."""
+    return isinstance(problem, ReadOnlySqlTransaction) or isinstance(
+        getattr(problem, "__cause__", None), ReadOnlySqlTransaction
+    )
+
+
 def away(problem: Exception) -> SystemBusy:
-    """The refusal for a database that does not answer."""
+    """The refusal for a database that does not answer, or takes no writes."""
+    if is_read_only(problem):
+        return SystemBusy("This database is read-only: nothing was stored. Ask a broker that is at the primary.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

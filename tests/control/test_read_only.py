@@ -1,0 +1,78 @@
+"""A broker at a replica: it tells what it knows, and says of every write that its database takes none."""
+
+import http.client
+import subprocess
+import urllib.parse
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from mqbroker.embedded import commands
+from tests.broker import databases
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import problem
+from tests.control.conftest import PASSWORD, SET_PASSWORD, SETTINGS
+from tests.control.operators import Operator
+
+READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
+MAKE_TOPIC = """
+from store import catalog
+catalog.put("orders", {})
+"""
+
+
+@pytest.fixture(scope="module")
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+    """Whoever holds the first key of a broker whose database refuses writes as a replica does."""
+    with databases.fresh() as url:
+        running = RunningBroker(tmp_path_factory.mktemp("replica"), url, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)
+        running.prepare()
+        words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD + MAKE_TOPIC)
+        subprocess.run(words, env=running.environment, cwd=commands.ROOT, check=True)
+        with psycopg.connect(url, autocommit=True) as connection:
+            name = sql.Identifier(url.rpartition("/")[2])
+            connection.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        with running:
+            yield Operator(running.url, API_KEY)
+
+
+def test_it_is_ready_and_tells_what_it_knows(replica: Operator) -> None:
+    assert [replica.get(path).status for path in ("/readyz", "/v1/topics", "/v1/stats")] == [200, 200, 200]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "document"),
+    [
+        ("POST", "/v1/messages", b'{"topic": "orders", "body": "order 1"}'),
+        ("POST", "/v1/transactions", b'{"topic": "orders", "body": "order 1", "producer_group": "shop"}'),
+        ("POST", "/v1/consumer-groups/coupons/receive", b'{"topic": "orders"}'),
+        ("PUT", "/v1/topics/orders", b'{"queues": 2}'),
+        ("PUT", "/v1/consumer-groups/coupons", b"{}"),
+    ],
+)
+def test_a_write_is_refused_and_sent_to_the_primary(
+    replica: Operator, method: str, path: str, document: bytes | None
+) -> None:
+    answer = replica.call(method, path, document)
+
+    assert answer.problem == problem(503, "system_busy", READ_ONLY)
+    assert answer.headers["retry-after"] == "1"
+
+
+def test_whoever_signs_in_there_is_told_why_that_does_not_work(replica: Operator) -> None:
+    line = http.client.HTTPConnection(urllib.parse.urlsplit(replica.url).netloc, timeout=20)
+    line.request("GET", "/console/login/")
+    page = line.getresponse()
+    page.read()
+    token = page.headers["Set-Cookie"].partition("csrftoken=")[2].partition(";")[0]
+    form = {"username": "admin", "password": PASSWORD, "csrfmiddlewaretoken": token}
+    headers = {"Cookie": f"csrftoken={token}", "Content-Type": "application/x-www-form-urlencoded"}
+
+    line.request("POST", "/console/login/", urllib.parse.urlencode(form), headers)
+    answer = line.getresponse()
+
+    assert (answer.status, answer.headers["Content-Type"]) == (503, "text/html; charset=utf-8")
+    assert READ_ONLY in answer.read().decode()
+    line.close()
