@@ -70,9 +70,24 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
     try:
         return msgspec.json.decode(body, type=shape)
     except msgspec.ValidationError as problem:
+        _require_json(body)
         raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise BadRequest(f"The body is no JSON: {problem}.") from problem
+        raise _no_json(problem) from problem
+
+
+def _require_json(body: bytes) -> None:
+    """Raises BadRequest for what is no JSON: a field that breaks a rule ends the decoding before the rest is read."""
+    try:
+        msgspec.json.decode(body)
+    except msgspec.ValidationError:
+        return  # It is JSON, with a number that no type here holds.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _no_json(problem) from problem
+
+
+def _no_json(problem: Exception) -> BadRequest:
+    return BadRequest(f"The body is no JSON: {problem}.")
 
 
 def answer(result: object, status: int = 200) -> HttpResponse:
@@ -100,7 +115,7 @@ class LeanHandler:
         if view is None and _announced(headers) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
             await _write(errors.answer(_too_large(_announced(headers))), request_id, send)
         elif view is None:
-            await self._otherwise(scope, _bounded(receive), _bearing(request_id, send))
+            await self._hand_over(scope, receive, send, headers, request_id)
         else:
             await _write(await self._respond(scope, receive, headers, view, named), request_id, send)
 
@@ -111,6 +126,18 @@ class LeanHandler:
             return None, {}
         views: dict[str, View] = match.func.views  # type: ignore[attr-defined]  # ours: see `routes.by_method`
         return views.get(scope["method"]), match.kwargs
+
+    async def _hand_over(
+        self, scope: dict[str, Any], receive: Receive, send: Send, headers: dict[bytes, bytes], request_id: bytes
+    ) -> None:
+        """Has Django's stock handler answer."""
+        if headers.get(b"host") == b"":
+            # granian's way of saying that none came, as in HTTP/1.0: Django then goes by the address it listens on.
+            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"host"]}
+        try:
+            await self._otherwise(scope, _bounded(receive), _bearing(request_id, send))
+        except MessageTooLarge as refusal:
+            await _write(errors.answer(refusal), request_id, send)
 
     async def _respond(
         self, scope: dict[str, Any], receive: Receive, headers: dict[bytes, bytes], view: View, named: dict[str, Any]
@@ -147,7 +174,7 @@ async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
         parts.append(event.get("body", b""))
         size += len(parts[-1])
         if size > limit:
-            raise MessageTooLarge(f"The request has more than {limit} bytes, the limit.")
+            raise _over(limit)
     return b"".join(parts)
 
 
@@ -167,17 +194,25 @@ def _too_large(size: int) -> MessageTooLarge:
     return MessageTooLarge(f"The request has {size} bytes, the limit is {settings.DATA_UPLOAD_MAX_MEMORY_SIZE}.")
 
 
+def _over(limit: int) -> MessageTooLarge:
+    return MessageTooLarge(f"The request has more than {limit} bytes, the limit.")
+
+
 def _bounded(receive: Receive) -> Receive:
-    """A `receive` for Django's stock handler, which spools a body before it asks who sends it: beyond the limit the
-    caller counts as gone.
+    """A `receive` for Django's stock handler, which spools a body before it asks who sends it.
+
+    It raises MessageTooLarge beyond the limit.
     """
-    left = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    read = 0
 
     async def receive_bounded() -> dict[str, Any]:
-        nonlocal left
+        nonlocal read
         event = await receive()
-        left -= len(event.get("body", b""))
-        return event if left >= 0 else {"type": "http.disconnect"}
+        read += len(event.get("body", b""))
+        if read > limit:
+            raise _over(limit)
+        return event
 
     return receive_bounded
 

@@ -1,7 +1,9 @@
 """Probes: whether the broker lives and is ready."""
 
 import os
+import socket
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import sql
@@ -22,6 +24,16 @@ def test_a_living_broker_says_so_to_anybody(stranger: Operator) -> None:
 
 def test_a_ready_broker_says_so_to_anybody(stranger: Operator) -> None:
     assert stranger.reads("/readyz")["status"] == "ready"
+
+
+def test_a_prober_that_names_no_host_is_answered(broker: RunningBroker) -> None:
+    address = urlsplit(broker.url)
+    with socket.create_connection((address.hostname, address.port), timeout=10) as line:
+        line.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        answer = line.makefile("rb").read()
+
+    assert answer.startswith(b"HTTP/1.0 200 ")
+    assert answer.endswith(b'{"status":"alive"}')
 
 
 def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ SHAPES: dict[str, tuple[bytes, int, str, str]] = {
     "no JSON": (b"{", 400, "bad_request", "The body is no JSON: "),
     "nothing": (b"", 400, "bad_request", "The body is no JSON: "),
     "no UTF-8": (b'{"topic": "\xff"}', 400, "bad_request", "The body is no JSON: "),
+    "no JSON after a wrong field": (b'{"topic": 1, "body": ', 400, "bad_request", "The body is no JSON: "),
+    "no UTF-8 in an unknown field": (b'{"colour": "\xff"}', 400, "bad_request", "The body is no JSON: "),
     "a surrogate": (b'{"topic": "orders", "body": "\\ud800"}', 400, "bad_request", "The body is no JSON: "),
     "a list": (
         b"[]",
