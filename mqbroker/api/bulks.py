@@ -90,7 +90,7 @@ async def run(request: DataRequest) -> list[dict[str, Any]]:
     if not 1 <= len(raws) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(raws)} operations: give 1 to {MAX_OPERATIONS}.")
     operations = [_read(raw) for raw in raws]
-    await _warm(operations)
+    await _warm(operations, request.caller)
     earlier: dict[uuid.UUID, asyncio.Task[dict[str, Any]]] = {}
     tasks = []
     for operation in operations:
@@ -111,11 +111,15 @@ def _read(raw: msgspec.Raw) -> Operation | Refusal:
         return refusal
 
 
-async def _warm(operations: list[Operation | Refusal]) -> None:
-    """Looks topics up beforehand: then no send waits for its topic, and they reach the group commit in order."""
+async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
+    """Looks topics up beforehand: then no send waits for its topic, and they reach the group commit in order.
+
+    Only what the caller may produce to: a look-up makes a topic that does not exist.
+    """
     for name in {operation.topic for operation in operations if isinstance(operation, SendOperation)}:
-        with contextlib.suppress(Refusal):
-            await topics.for_sending(name)
+        if caller.may("produce", name):
+            with contextlib.suppress(Refusal):
+                await topics.for_sending(name)
 
 
 async def _judge(

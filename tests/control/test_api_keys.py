@@ -49,6 +49,16 @@ def test_a_key_is_shown_once(operator: Operator, holder: str) -> None:
     assert operator.reads(f"/v1/api-keys/{holder}") == answer.document
 
 
+def test_a_bulk_of_a_key_makes_no_topic_that_the_key_may_not_send_to(operator: Operator, holder: str) -> None:
+    key = operator.make("/v1/api-keys", name=holder, scopes=["produce:orders-*"]).document["key"]
+    topic = characters.name("invoices")
+
+    [refused] = with_key(operator, key).bulk({"op": "send", "topic": topic, "body": "invoice"})
+
+    assert (refused["status"], refused["code"]) == (403, "no_permission")
+    assert operator.get(f"/v1/topics/{topic}").status == 404
+
+
 def test_a_key_may_do_what_its_scopes_say_and_no_more(operator: Operator, holder: str) -> None:
     key = operator.make("/v1/api-keys", name=holder, scopes=["produce:orders-*"]).document["key"]
     producer = with_key(operator, key)
