@@ -21,8 +21,7 @@ from store.database import Row
 from store.errors import Refusal
 from store.ids import new_id
 from store.statements import Statement
-from transactions import health, outcomes, questions
-from transactions.errors import TransactionNotFound
+from transactions import ends, health, outcomes, questions
 from transactions.health import Endpoint
 from transactions.outcomes import Attempt
 from webhooks.addresses import parse_networks
@@ -35,7 +34,13 @@ logger = logging.getLogger(__name__)
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves")
 CHECK_NOW = Statement(__file__, "check_now")
 CLAIM_HALVES = Statement(__file__, "claim_halves")
+SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check")
 
+# Beat ticks every two seconds. What falls due before the next tick is waited for, so that a check comes at its time: by
+# the ticks alone, an interval of 2 s was one of 4 s.
+AHEAD_SECONDS = 2.0
+# Claims of a group whose halves fall due one by one are this far apart at least, and take several at a time.
+PAUSE_SECONDS = 0.2
 MAX_GROUPS = 500
 MAX_CLAIM = 1000
 # Calls that each place of an endpoint makes one after another within a claim: enough to keep it busy, few enough that
@@ -50,15 +55,19 @@ MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
 async def ask_now(transaction_id: uuid.UUID) -> dict[str, Any]:
     """Has a pending transaction asked about at once, whatever its next check was.
 
-    Raises TransactionNotFound when it is not pending.
+    Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
     """
     rows = await database.read(CHECK_NOW, {"transaction_id": transaction_id})
     if not rows:
-        raise TransactionNotFound(
-            f"There is no pending transaction {transaction_id}: GET /v1/transactions/{transaction_id} tells its state."
-        )
+        raise await ends.not_pending(transaction_id)
     await run()
     return {"transaction_id": transaction_id, "state": "PREPARED", **rows[0]._asdict()}
+
+
+async def seconds_to_next(group_id: int) -> float | None:
+    """How long it is until a group's next check is due, negative when it is late; None without a pending half."""
+    seconds: float | None = (await database.read(SECONDS_TO_NEXT_CHECK, {"group_id": group_id}))[0].seconds
+    return seconds
 
 
 @dataclass(slots=True)
@@ -78,8 +87,11 @@ class Checker:
         self._slots = Slots()
         self._turns = count()
 
-    async def run(self, late_seconds: float = 0) -> None:
-        """Starts to ask every group that has halves due by `late_seconds`, and is not being asked already."""
+    async def run(self, late_seconds: float = -AHEAD_SECONDS) -> None:
+        """Starts to ask every group that has halves due by `late_seconds`, and is not being asked already.
+
+        As a rule by less than none: what is due before the next tick is waited for.
+        """
         rows = await database.read(GROUPS_WITH_DUE_HALVES, {"late_seconds": late_seconds, "max_groups": MAX_GROUPS})
         for row in rows:
             if row.group_id not in self._asking:
@@ -100,22 +112,35 @@ class Checker:
             self._caller = None
 
     async def _ask_group(self, group: Group) -> None:
-        """Claims and asks until nothing is due or nobody can be asked."""
-        await asyncio.gather(*(self._ask_lane(group) for _ in range(LANES)))
+        """Claims and asks until nothing is due before the next tick, or nobody can be asked."""
+        loop = asyncio.get_running_loop()
+        next_tick = loop.time() + AHEAD_SECONDS
+        while await self._ask_what_is_due(group):
+            try:
+                seconds = await seconds_to_next(group.id)
+            except Refusal:
+                break
+            if seconds is None or loop.time() + seconds > next_tick:
+                break
+            await asyncio.sleep(max(seconds, PAUSE_SECONDS))
 
-    async def _ask_lane(self, group: Group) -> None:
+    async def _ask_what_is_due(self, group: Group) -> bool:
+        """Whether everything that is due was asked about."""
+        return all(await asyncio.gather(*(self._ask_lane(group) for _ in range(LANES))))
+
+    async def _ask_lane(self, group: Group) -> bool:
         try:
-            while await self._ask_claim(group):
-                pass
+            while endpoints := await health.callable_endpoints(group.id):
+                if not await self._ask_claim(group, endpoints):
+                    return True
         except Refusal as refusal:
             logger.warning("checks of %s stopped: %s", group.name, refusal.detail)
         except Exception:
             logger.exception("checks of %s failed", group.name)
+        return False
 
-    async def _ask_claim(self, group: Group) -> bool:
-        endpoints = await health.callable_endpoints(group.id)
-        if not endpoints:
-            return False
+    async def _ask_claim(self, group: Group, endpoints: Sequence[Endpoint]) -> bool:
+        """Whether something was due."""
         longest = max(endpoint.timeout_seconds for endpoint in endpoints)
         halves = await database.read(
             CLAIM_HALVES,

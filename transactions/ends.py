@@ -22,7 +22,7 @@ from transactions.errors import (
     TransactionEnded,
     TransactionNotFound,
 )
-from transactions.halves import FIND_TRANSACTIONS
+from transactions.halves import FIND_TRANSACTIONS, find
 
 END_HALVES = Statement(__file__, "end_halves")
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
@@ -151,9 +151,8 @@ ENDS = Ends()
 def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
-        return TransactionNotFound(
-            f"There is no transaction {end.transaction_id}: it was never stored, or its segment is gone. "
-            "If its half message is still on the way, repeat the end after its answer."
+        return _not_found(
+            end.transaction_id, "If its half message is still on the way, repeat the end after its answer."
         )
     if end.group_id is not None and transaction.producer_group_id != end.group_id:
         return ProducerGroupWrong(
@@ -168,10 +167,7 @@ def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
 
 def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
     if transaction.state == "DISCARDED" and not end.discarded:
-        return TransactionDiscarded(
-            f"Transaction {end.transaction_id} was discarded after {transaction.check_times} checks: "
-            "an operator can resume or resolve it at /v1/discarded."
-        )
+        return _discarded(transaction)
     if end.discarded and transaction.state == "PREPARED":
         return not_discarded(end.transaction_id)
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
@@ -179,6 +175,28 @@ def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
     return TransactionEnded(
         f"Transaction {end.transaction_id} is {transaction.state} already, by {transaction.decided_by}: "
         f"{end.decision} comes too late."
+    )
+
+
+async def not_pending(transaction_id: uuid.UUID) -> Refusal:
+    """The refusal of a check of a transaction that was just found to be not pending."""
+    transaction = await find(transaction_id)
+    if transaction is None:
+        return _not_found(transaction_id)
+    if transaction.state == "DISCARDED":
+        return _discarded(transaction)
+    return TransactionEnded(f"Transaction {transaction_id} is {transaction.state} already: there is nothing to ask.")
+
+
+def _not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
+    sentence = f"There is no transaction {transaction_id}: it was never stored, or its segment is gone."
+    return TransactionNotFound(f"{sentence} {advice}".strip())
+
+
+def _discarded(transaction: Row) -> TransactionDiscarded:
+    return TransactionDiscarded(
+        f"Transaction {transaction.transaction_id} was discarded after {transaction.check_times} checks: "
+        "an operator can resume or resolve it at /v1/discarded."
     )
 
 

@@ -8,16 +8,13 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from store import database, groupcommit
+from store import groupcommit
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import GroupNotExist, MessageIllegal
-from store.statements import Statement
 from transactions import groups, outcomes, questions
-from transactions.checks import CLAIM_HALVES
+from transactions.checks import CLAIM_HALVES, seconds_to_next
 from transactions.outcomes import Attempt
-
-SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check")
 
 MAX_TRANSACTIONS = 100
 DEFAULT_TRANSACTIONS = 32
@@ -58,7 +55,7 @@ async def receive(group_name: str, request: ReceiveChecks) -> list[dict[str, Any
         left = deadline - loop.time()
         if halves or left <= 0:
             break
-        next_due = (await database.read(SECONDS_TO_NEXT_CHECK, {"group_id": group.id}))[0].seconds
+        next_due = await seconds_to_next(group.id)
         await asyncio.sleep(min(left, LOOK_AGAIN_SECONDS, max(next_due or left, 0.01)))
     told = await questions.transactions(halves)
     return [told[half.transaction_id] for half in halves if half.transaction_id in told]

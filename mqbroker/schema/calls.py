@@ -118,15 +118,15 @@ CALLS: dict[View, Call] = {
         description="Each operation has the fields of its call. They are judged one by one and answered in order.",
     ),
     operators.check_now: Call(
-        "Ask about a transaction now", answers={202: answers.Awaited}, problems=(404,), may_be_empty=True
+        "Ask about a transaction now", answers={202: answers.Awaited}, problems=(404, 409), may_be_empty=True
     ),
     operators.resume: Call(
         "Resume a discarded transaction",
         given=operators.Resume,
         may_be_empty=True,
         answers={200: answers.Awaited},
-        problems=(404,),
-        description="Its checks start again at 0.",
+        problems=(404, 409),
+        description="Its checks start again at 0. One that is older than the retention can only be resolved.",
     ),
     operators.resolve: Call(
         "Resolve a discarded transaction",

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from functools import partial
 
 import pytest
@@ -164,6 +165,23 @@ def test_another_endpoint_of_the_group_answers_for_one_that_is_away(
 
     assert (decided["state"], decided["check_times"]) == ("COMMITTED", 1)
     assert decided["history"][1]["endpoint"] == endpoint.url
+
+
+def test_checks_follow_each_other_by_their_interval(
+    wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+) -> None:
+    producer_endpoint.replies(states("UNKNOWN"))
+    transaction = producer.begin(orders, b"order 1")
+
+    eventually(lambda: told(wire, transaction.transaction_id)["check_times"] == 3)
+
+    checks = [event for event in told(wire, transaction.transaction_id)["history"] if event["event"] == "check"]
+    first, second, third = (datetime.fromisoformat(check["at"]) for check in checks)
+    interval = timedelta(seconds=1)
+    assert second - first >= interval
+    assert third - second >= interval
+    # The ticks that start checks are two seconds apart: by them alone, the third came 4 s after the first.
+    assert third - first < 3.5 * interval
 
 
 def test_a_check_that_reaches_nobody_is_not_counted(
