@@ -96,9 +96,14 @@ async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid
     return await log.find(batch.connection, ids) if ids else {}
 
 
-def judge_repeat(accepted: Accepted, stored: Row) -> None:
-    """Raises MessageIdReused unless the stored message is the same one."""
-    if stored.topic_id != accepted.topic.id or stored.body != accepted.body:
+def judge_repeat(accepted: Accepted, stored: Row, *, transactional: bool = False) -> None:
+    """Raises MessageIdReused unless the stored message is the same one.
+
+    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be told that
+    it is done while a transaction still may roll it back.
+    """
+    same_way = (stored.transaction_id is not None) == transactional
+    if stored.topic_id != accepted.topic.id or stored.body != accepted.body or not same_way:
         raise errors.MessageIdReused(
             f"The message_id {accepted.message_id} was used for another message: use a new id for a new message."
         )

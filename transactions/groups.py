@@ -36,6 +36,8 @@ _by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
 # Of thousands that use a new group at once, one makes it, and the others wait for that.
 _making: Memory[str, GroupFacts] = Memory(0)
 _undecided: Memory[tuple[int, int], int] = Memory(0.2)
+# Of those that ask for a small count at once, one reads it.
+_counting: Memory[tuple[int, int], int] = Memory(0)
 
 
 def judge_name(name: str) -> None:
@@ -47,13 +49,12 @@ def judge_name(name: str) -> None:
 async def for_producing(name: str) -> GroupFacts:
     """The group that begins a transaction; made at its first use where AUTO_CREATE_TOPICS is on.
 
-    Raises GroupNotExist, TransactionsRejected, or RateLimited when it has too many undecided transactions.
+    Raises GroupNotExist or TransactionsRejected.
     """
     judge_name(name)
     group = await find(name) or await _create(name)
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
-    await _judge_undecided(group)
     return group
 
 
@@ -93,19 +94,25 @@ async def _create(name: str) -> GroupFacts:
     return group
 
 
-async def _judge_undecided(group: GroupFacts) -> None:
-    """Counts to the limit at most, and not at each half: the limit guards the store, it is no account."""
+async def over_limit(group: GroupFacts) -> RateLimited | None:
+    """The refusal of one more undecided transaction of the group, or None when it may have one.
+
+    A small limit is counted each time, so that one sender after another meets it to the transaction. A large one guards
+    the store and is no account: it is counted now and then, and senders at one time may pass either by as many.
+    """
     limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
 
     async def count() -> int:
         rows = await database.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
         return int(rows[0].undecided)
 
-    undecided = await _undecided.get((group.id, limit), count) or 0
+    counts = _counting if limit <= SMALL_COUNT else _undecided
+    undecided = await counts.get((group.id, limit), count) or 0
     if undecided > SMALL_COUNT:
         # A large count costs the more, and changes the less in a moment.
         _undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
-    if undecided >= limit:
-        raise RateLimited(
-            f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
-        )
+    if undecided < limit:
+        return None
+    return RateLimited(
+        f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
+    )

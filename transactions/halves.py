@@ -14,7 +14,7 @@ from store import database, groupcommit, intake
 from store.arrays import literal
 from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.errors import BatchIllegal, DelayIllegal, MessageIdReused, MessageIllegal, Refusal
+from store.errors import BatchIllegal, DelayIllegal, MessageIdReused, MessageIllegal, MessageTooLarge, Refusal
 from store.ids import new_id
 from store.intake import Accepted
 from store.log import Record
@@ -54,6 +54,8 @@ class Begin:
     immunity_seconds: float
     accepted: list[Accepted]
     may_repeat: bool
+    # What it is told when it was not begun before.
+    refusal: Refusal | None = None
     records: list[Record] = field(default_factory=list)
 
 
@@ -79,7 +81,10 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
         immunity_seconds=_immunity(request.check_immunity_seconds),
         accepted=accepted,
         may_repeat=request.transaction_id is not None,
+        refusal=await groups.over_limit(group),
     )
+    if begun.refusal is not None and not any(one.may_repeat for one in accepted):
+        raise begun.refusal
     size = sum(len(one.body) for one in accepted)
     answer: dict[str, Any] = await groupcommit.submit(BEGINS, begun, key=transaction_id, size=size)
     return answer
@@ -105,7 +110,7 @@ def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | Non
 def _judge_together(accepted: Sequence[Accepted]) -> None:
     size = sum(len(one.body) for one in accepted)
     if size > settings.MAX_MESSAGE_BYTES:
-        raise BatchIllegal(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
+        raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
     if len({one.message_id for one in accepted}) < len(accepted):
         raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
 
@@ -124,9 +129,9 @@ class Begins(Kind[Begin]):
     async def decide(self, batch: Batch, pending: list[Pending[Begin]]) -> None:
         before = await self._begun_before(batch, pending)
         for one in pending:
-            one.outcome = before.get(one.request.transaction_id) or _illegal_delay(one.request, batch)
+            begun = one.request
+            one.outcome = before.get(begun.transaction_id) or begun.refusal or _illegal_delay(begun, batch)
             if one.outcome is None:
-                begun = one.request
                 begun.records = [message.record(begun.transaction_id, begun.group_id) for message in begun.accepted]
                 batch.append(begun.records)
 
@@ -178,7 +183,7 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID,
             # Without a transaction id of its own the request is known by its message.
             transaction = known.get(row.transaction_id)
         try:
-            intake.judge_repeat(message, row)
+            intake.judge_repeat(message, row, transactional=True)
         except Refusal as refusal:
             return refusal
         if transaction is None or row.transaction_id != transaction.transaction_id:

@@ -129,3 +129,19 @@ async def test_a_topic_and_groups_that_thousands_use_first_at_once_are_made_once
         results = await at_once(crowd.bulk, [[half] * 500] * 4)
 
     assert Counter(result["status"] for some in results for result in some) == {201: 2000}
+
+
+def test_a_half_message_is_not_sent_by_a_plain_message_of_its_id(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    message = {"topic": orders, "body": "order 1", "message_id": str(uuid4())}
+    wire.post("/v1/transactions", {**message, "producer_group": producer.group})
+
+    answer = wire.post("/v1/messages", message)
+
+    assert answer.problem == problem(
+        409,
+        "message_id_reused",
+        f"The message_id {message['message_id']} was used for another message: use a new id for a new message.",
+    )
+    assert consumer.receive(orders) == []

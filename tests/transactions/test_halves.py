@@ -167,7 +167,7 @@ def test_the_id_of_a_message_that_was_sent_begins_no_transaction(wire: Wire, pro
     assert wire.post("/v1/transactions", half).problem == problem(
         409,
         "message_id_reused",
-        f"The message_id {sent.message_id} is that of another message: use a new id.",
+        f"The message_id {sent.message_id} was used for another message: use a new id for a new message.",
     )
 
 
@@ -247,7 +247,7 @@ def test_the_messages_of_a_transaction_are_together_no_larger_than_one_may_be(
     answer = wire.post("/v1/transactions", {"producer_group": producer.group, "messages": [half, half]})
 
     assert answer.problem == problem(
-        422, "batch_illegal", "The bodies have 4194306 bytes together, the limit is 4194304."
+        413, "message_too_large", "The bodies have 4194306 bytes together, the limit is 4194304."
     )
 
 

@@ -1,6 +1,7 @@
 """Polled checks and producer groups: who cannot be called asks for itself; groups bound what stays undecided."""
 
 from functools import partial
+from uuid import uuid4
 
 from mqbroker_client import Admin, CheckPoller, Consumer, HalfMessage, LocalTransactionState, Producer
 
@@ -80,14 +81,31 @@ def test_a_group_has_no_more_undecided_transactions_than_it_may(
     first = producer.begin(orders, b"order 1")
     producer.begin(orders, b"order 2")
 
-    refused = eventually(lambda: answer if (answer := wire.post("/v1/transactions", half)).status == 429 else None)
+    refused = wire.post("/v1/transactions", half)
     first.commit()
+    third = wire.post("/v1/transactions", half)
 
     assert refused.problem == problem(
         429,
         "rate_limited",
         f"The producer group {producer.group} has 2 undecided transactions, its limit: end some of them first.",
     )
+    assert "retry-after" in refused.headers
+    assert third.status == 201
+
+
+def test_a_begin_is_answered_again_when_its_group_has_no_place_left(
+    broker: RunningBroker, wire: Wire, producer: Producer, orders: str
+) -> None:
+    Admin(broker.client()).create_producer_group(producer.group, max_undecided=1)
+    half: Document = {"topic": orders, "body": "order 1", "producer_group": producer.group}
+    begun = wire.post("/v1/transactions", {**half, "transaction_id": str(uuid4())}).document
+
+    again = wire.post("/v1/transactions", {**half, "transaction_id": begun["transaction_id"]})
+    another = wire.post("/v1/transactions", {**half, "transaction_id": str(uuid4())})
+
+    assert (again.status, again.document) == (200, {**begun, "duplicate": True})
+    assert (another.status, another.problem["code"]) == (429, "rate_limited")
 
 
 def test_a_group_whose_checks_are_paused_is_not_asked_until_they_go_on(
@@ -123,3 +141,20 @@ def test_an_operator_may_have_a_transaction_asked_about_now(
 
     assert answer.status == 202
     assert eventually(partial(ended, wire, transaction.transaction_id))["state"] == "COMMITTED"
+
+
+def test_nobody_is_asked_about_a_transaction_that_is_not_pending(wire: Wire, producer: Producer, orders: str) -> None:
+    transaction = producer.begin(orders, b"order 1")
+    transaction.commit()
+    unknown = uuid4()
+
+    assert wire.post(f"/v1/transactions/{transaction.transaction_id}/check", {}).problem == problem(
+        409,
+        "transaction_ended",
+        f"Transaction {transaction.transaction_id} is COMMITTED already: there is nothing to ask.",
+    )
+    assert wire.post(f"/v1/transactions/{unknown}/check", {}).problem == problem(
+        404,
+        "transaction_not_found",
+        f"There is no transaction {unknown}: it was never stored, or its segment is gone.",
+    )
