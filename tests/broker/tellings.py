@@ -1,7 +1,10 @@
 """What the broker tells of a transaction, and all that a group receives now: what many tests look at."""
 
+from datetime import datetime
+
 from mqbroker_client import Consumer, Delivery
 
+from tests.broker.polling import eventually
 from tests.broker.wire import Document, Wire
 
 
@@ -29,3 +32,14 @@ def received_until_empty(consumer: Consumer, topic: str, filter: str = "*") -> l
     while more := consumer.receive(topic, filter=filter):
         found += more
     return found
+
+
+def visible_at(wire: Wire, message_id: object) -> datetime:
+    """When a message became visible in its topic, by the database's clock; waits for it."""
+
+    def visible() -> Document | None:
+        trace: Document = wire.get(f"/v1/messages/{message_id}/trace").document
+        return trace if trace["state"] == "VISIBLE" else None
+
+    events = eventually(visible)["events"]
+    return min(datetime.fromisoformat(event["at"]) for event in events if event["event"] == "visible")

@@ -14,6 +14,7 @@ from mqbroker.embedded.commands import ROOT
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
+from tests.broker.tellings import visible_at
 from tests.broker.wire import Document, Wire
 
 LEVELS = "MQBROKER_DELAY_LEVELS"
@@ -43,7 +44,7 @@ def test_a_shortened_level_delivers_at_once_and_a_removed_one_at_its_time(changi
 
     assert eventually(partial(visible, wire, orders, 0, len(shortened))) == ids(shortened)
     assert eventually(partial(visible, wire, orders, 1, len(removed))) == ids(removed)
-    assert all(visible_at(wire, sent) >= due(sent) for sent in (*removed, shortened[-1], above))
+    assert all(visible_at(wire, sent["message_id"]) >= due(sent) for sent in (*removed, shortened[-1], above))
     assert (due(above) - stored(above)).total_seconds() == 2
     told = {level["level"]: level for level in wire.get("/v1/delay-levels").document["results"]}
     assert {level: one["delay_seconds"] for level, one in told.items()} == {1: 1, 2: 2, 4: None}
@@ -59,12 +60,12 @@ def test_a_process_that_stops_in_the_middle_of_a_level_holds_up_nothing_else(
         others = [send(wire, orders, queue=1, **delay) for delay in ({"delay_level": 3}, {"delay_seconds": 1.2})]
 
         assert eventually(partial(visible, wire, orders, 1, 2), within_seconds=10) == ids(others)
-        assert all(visible_at(wire, sent) >= due(sent) for sent in others)
+        assert all(visible_at(wire, sent["message_id"]) >= due(sent) for sent in others)
         assert visible(wire, orders, 0, 1) is None
         held.append(send(wire, orders, queue=0, delay_level=1))
 
     assert eventually(partial(visible, wire, orders, 0, 2)) == ids(held)
-    assert all(visible_at(wire, sent) >= due(sent) for sent in held)
+    assert all(visible_at(wire, sent["message_id"]) >= due(sent) for sent in held)
 
 
 @pytest.mark.parametrize(
@@ -112,14 +113,6 @@ def visible(wire: Wire, topic: str, queue: int, count: int) -> list[str] | None:
     page = wire.get(f"/v1/topics/{topic}/queues/{queue}/messages?offset=0").document
     found = [entry["message"]["message_id"] for entry in page.get("messages", ())]
     return found if len(found) >= count else None
-
-
-def visible_at(wire: Wire, sent: Document) -> datetime:
-    """When a message became visible, by the database's clock."""
-    trace = eventually(
-        lambda: (found := wire.get(f"/v1/messages/{sent['message_id']}/trace").document)["state"] == "VISIBLE" and found
-    )
-    return min(datetime.fromisoformat(event["at"]) for event in trace["events"] if event["event"] == "visible")
 
 
 def ids(sent: list[Document]) -> list[str]:
