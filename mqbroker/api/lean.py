@@ -125,7 +125,8 @@ class LeanHandler:
         except Resolver404:
             return None, {}
         views: dict[str, View] = match.func.views  # type: ignore[attr-defined]  # ours: see `routes.by_method`
-        return views.get(scope["method"]), match.kwargs
+        # HEAD is a GET whose body the server keeps back.
+        return views.get("GET" if scope["method"] == "HEAD" else scope["method"]), match.kwargs
 
     async def _hand_over(
         self, scope: dict[str, Any], receive: Receive, send: Send, headers: dict[bytes, bytes], request_id: bytes
