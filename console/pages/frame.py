@@ -6,8 +6,9 @@ from django.template.response import TemplateResponse
 
 
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
-    """A page of the console."""
-    return TemplateResponse(request, template, {**admin.site.each_context(request), "title": title, **shown})
+    """A page of the console; its commands to copy begin with `broker`."""
+    known = {**admin.site.each_context(request), "title": title, "broker": address(request)}
+    return TemplateResponse(request, template, {**known, **shown})
 
 
 def not_there(request: HttpRequest, sentence: str, back_to: str) -> TemplateResponse:

@@ -17,7 +17,6 @@ def all_producers(request: HttpRequest) -> HttpResponse:
         "Producer groups",
         now=clock.now(),
         page=page,
-        broker=frame.address(request),
     )
 
 
@@ -34,7 +33,6 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
         now=clock.now(),
         producers=found,
         endpoints=producers.endpoints(found.group),
-        broker=frame.address(request),
     )
 
 
@@ -48,7 +46,6 @@ def all_consumers(request: HttpRequest) -> HttpResponse:
         "Consumer groups",
         now=clock.now(),
         page=page,
-        broker=frame.address(request),
     )
 
 
@@ -65,5 +62,4 @@ def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
         now=clock.now(),
         consumers=found,
         queues_limit=consumers.QUEUES,
-        broker=frame.address(request),
     )

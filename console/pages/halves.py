@@ -82,5 +82,4 @@ def filter_form(request: HttpRequest, wanted: halves.Wanted) -> dict[str, object
         "query": kept.urlencode(),
         "check_max": settings.TRANSACTION_CHECK_MAX,
         "auto_create": settings.AUTO_CREATE_TOPICS,
-        "broker": frame.address(request),
     }

@@ -12,9 +12,7 @@ from store.topics import is_system
 def all_topics(request: HttpRequest) -> HttpResponse:
     """Topics by name."""
     page = topics.page(request.GET.get("after", ""))
-    return frame.show(
-        request, "console/topics.html", "Topics", now=clock.now(), page=page, broker=frame.address(request)
-    )
+    return frame.show(request, "console/topics.html", "Topics", now=clock.now(), page=page)
 
 
 @require_GET
@@ -42,7 +40,6 @@ def one(request: HttpRequest, name: str) -> HttpResponse:
         below=below,
         entries_limit=queues.ENTRIES,
         older=entries[-1].queue_offset if len(entries) == queues.ENTRIES and entries[-1].queue_offset else None,
-        broker=frame.address(request),
     )
 
 
