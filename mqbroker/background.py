@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from delivery import expiries, pushes
-from scheduling import release
+from scheduling import lateness, release
 from store import database, groupcommit, loops, segments, wakeups
 from store.errors import Refusal
 from transactions import checks, discards
@@ -46,6 +46,8 @@ class Fallback:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
         if stalled:
             await release.run()
+        # What this process released itself, and nothing after it: no run comes by to keep those figures.
+        await lateness.keep()
 
     async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -16,7 +16,8 @@ from prometheus_client.registry import Collector
 from delivery import figures as delivered
 from delivery import subscriptions
 from mqbroker import statistics
-from scheduling import overview
+from scheduling import forecasts, lateness, overview
+from scheduling.overview import Ends
 from store import figures as stored
 from store.database import Row
 from transactions import figures as decided
@@ -46,6 +47,11 @@ class Metric:
         return family
 
 
+# Beside the numbers of the delay levels.
+TIMER = "timer"
+QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
+
+
 class Reading(Collector):
     """One look at the broker: what several metrics are told from is read once."""
 
@@ -53,6 +59,18 @@ class Reading(Collector):
     def waiting(self) -> Sequence[Row]:
         """The undecided transactions by group and state."""
         return decided.waiting()
+
+    @cached_property
+    def delays(self) -> dict[str, Ends]:
+        """The ends of what waits at each delay level and in the timers."""
+        levels = {str(level): ends for level, ends in overview.level_ends().items()}
+        return levels | {TIMER: overview.timer_ends()}
+
+    @cached_property
+    def late(self) -> dict[str, dict[str, float | int | None]]:
+        """How late the releases of the last hour were, per delay level and of timers."""
+        found = lateness.of_last_hour()
+        return {TIMER if queue == lateness.TIMERS else str(queue + 1): summary for queue, summary in found.items()}
 
     def collect(self) -> Iterator[Family]:
         return (metric.family(self) for metric in METRICS)
@@ -62,6 +80,33 @@ def _last_minute(_: Reading) -> Iterator[Sample]:
     for figure, numbers in statistics.now().last_minute.items():
         if isinstance(numbers, dict):
             yield (figure,), numbers["per_second"]
+
+
+def _lateness(reading: Reading) -> Iterator[Sample]:
+    for level, summary in reading.late.items():
+        for quantile, name in QUANTILES.items():
+            late_ms = summary[name]
+            if late_ms is not None:
+                yield (level, quantile), late_ms / 1000
+
+
+def _oldest(reading: Reading) -> Iterator[Sample]:
+    for level, ends in reading.delays.items():
+        if ends.oldest_seconds is not None:
+            yield (level,), ends.oldest_seconds
+
+
+def _next_due(reading: Reading) -> Iterator[Sample]:
+    for level, ends in reading.delays.items():
+        if ends.next_due_seconds is not None:
+            yield (level,), ends.next_due_seconds
+
+
+def _forecast(_: Reading) -> Iterator[Sample]:
+    coming = {str(queue + 1): minutes for queue, minutes in forecasts.levels().items()}
+    for level, minutes in (coming | {TIMER: forecasts.timers()[0]}).items():
+        yield (level, "minute"), minutes[0]
+        yield (level, "hour"), sum(minutes)
 
 
 METRICS = (
@@ -149,6 +194,36 @@ METRICS = (
         "mqbroker_timers",
         "Messages that wait for a time of their own, counted to a million.",
         lambda _: [((), overview.timers())],
+    ),
+    Metric(
+        "mqbroker_delay_oldest_seconds",
+        "Time for which the message has waited that has waited longest, at a delay level or as a timer.",
+        _oldest,
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_next_due_seconds",
+        "Time until the next message is due at a delay level or as a timer; below zero it is overdue.",
+        _next_due,
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_lateness_seconds",
+        "How late the releases of the last hour were, at a delay level or as timers: from due to visible.",
+        _lateness,
+        labels=("level", "quantile"),
+    ),
+    Metric(
+        "mqbroker_delay_released_last_hour",
+        "Releases of the last hour, at a delay level or as timers.",
+        lambda reading: [((level,), summary["released"] or 0) for level, summary in reading.late.items()],
+        labels=("level",),
+    ),
+    Metric(
+        "mqbroker_delay_forecast",
+        "Messages that become due within the coming minute, or hour, at a delay level or as timers.",
+        _forecast,
+        labels=("level", "within"),
     ),
     Metric(
         "mqbroker_segments",

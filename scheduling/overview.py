@@ -13,8 +13,30 @@ from store.database import Row
 from store.statements import Statement
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs")
+LOOK_AT_TIMERS = Statement(__file__, "look_at_timers")
 
 MAX_COUNTED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Of what waits at a level or in the timers: since when the oldest does, and when the next is due, and the
+    database's time now. None: nothing waits.
+    """
+
+    oldest_at: datetime | None
+    next_due_at: datetime | None
+    now: datetime
+
+    @property
+    def oldest_seconds(self) -> float | None:
+        """How long the oldest has waited."""
+        return None if self.oldest_at is None else (self.now - self.oldest_at).total_seconds()
+
+    @property
+    def next_due_seconds(self) -> float | None:
+        """How long it is until the next is due; negative when that is over."""
+        return None if self.next_due_at is None else (self.next_due_at - self.now).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +46,7 @@ class Level:
     level: int
     delay_seconds: int | None
     backlog: int
+    oldest_at: datetime | None
     next_due_at: datetime | None
 
 
@@ -37,15 +60,27 @@ def backlogs() -> Sequence[Row]:
     return blocking.read(DELAY_BACKLOGS, schedule())
 
 
+def level_ends() -> dict[int, Ends]:
+    """The ends of every delay level at which something waits."""
+    return {
+        row.queue_id + 1: Ends(row.entered_at, datetime.fromtimestamp(row.due_ms / 1000, UTC), row.now)
+        for row in blocking.read(DELAY_LEVEL_HEADS)
+    }
+
+
 def levels() -> list[Level]:
     """Every delay level of the settings, and any that was removed from them but still has messages."""
     waiting = {row.level: row.backlog for row in backlogs()}
-    heads = {
-        row.queue_id + 1: datetime.fromtimestamp(row.due_ms / 1000, UTC) for row in blocking.read(DELAY_LEVEL_HEADS)
-    }
+    ends = level_ends()
     delays = dict(enumerate(settings.DELAY_LEVELS, start=1))
     known = sorted(delays.keys() | {level for level, backlog in waiting.items() if backlog})
-    return [Level(level, delays.get(level), waiting.get(level, 0), heads.get(level)) for level in known]
+    return [_level(level, delays.get(level), waiting.get(level, 0), ends.get(level)) for level in known]
+
+
+def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | None) -> Level:
+    if ends is None:
+        return Level(level, delay_seconds, backlog, None, None)
+    return Level(level, delay_seconds, backlog, ends.oldest_at, ends.next_due_at)
 
 
 def timers() -> int:
@@ -53,6 +88,7 @@ def timers() -> int:
     return Timer.objects.order_by()[:MAX_COUNTED].count()
 
 
-def next_timer() -> datetime | None:
-    """When the next timer is due."""
-    return Timer.objects.order_by("due_at", "id").values_list("due_at", flat=True).first()
+def timer_ends() -> Ends:
+    """The ends of what waits in the timers."""
+    [row] = blocking.read(LOOK_AT_TIMERS)
+    return Ends(row.oldest_at, row.next_due_at, row.now)

@@ -1,9 +1,9 @@
 -- Look at the head of every level's queue: the first entry after the scheduler's position, by two index probes a level.
-SELECT q.queue_id, head.queue_offset, head.tags_code AS due_ms
+SELECT q.queue_id, head.queue_offset, head.tags_code AS due_ms, head.entered_at, clock_timestamp() AS now
 FROM topic AS t
 CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS q (queue_id)
 CROSS JOIN LATERAL (
-    SELECT c.queue_offset, c.tags_code
+    SELECT c.queue_offset, c.tags_code, c.entered_at
     FROM consume_queue AS c
     WHERE
         c.topic_id = t.id AND c.queue_id = q.queue_id

@@ -3,4 +3,4 @@
 UPDATE timer AS t
 SET log_segment = %(segment_id)s, log_offset = m.log_offset
 FROM unnest(%(id)b::uuid [], %(log_offset)b::bigint []) AS m (id, log_offset)
-WHERE t.id = m.id
+WHERE t.id = m.id AND t.id = any(%(id)b::uuid [])

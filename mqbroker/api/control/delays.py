@@ -26,6 +26,7 @@ class DelayLevel(Shape):
     level = Whole()
     delay_seconds = Whole(allow_null=True)
     backlog = Whole(help_text="Messages that wait, recalled ones among them until their time.")
+    oldest_at = Time(allow_null=True, help_text="Since when the message waits that has waited longest.")
     next_due_at = Time(allow_null=True)
     lateness = Lateness()
     forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
@@ -42,6 +43,7 @@ class Timers(Shape):
     """The messages that wait for a time of their own."""
 
     backlog = Whole(help_text="Counted to a million.")
+    oldest_at = Time(allow_null=True, help_text="Since when the message waits that has waited longest.")
     next_due_at = Time(allow_null=True)
     lateness = Lateness()
     forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
@@ -58,6 +60,7 @@ class DelayLevelList(Resource):
                 "level": level.level,
                 "delay_seconds": level.delay_seconds,
                 "backlog": level.backlog,
+                "oldest_at": level.oldest_at,
                 "next_due_at": level.next_due_at,
                 "lateness": _lateness(late, level.level - 1),
                 "forecast": coming.get(level.level - 1, [0] * forecasts.MINUTES),
@@ -72,9 +75,11 @@ class TimersDetail(Resource):
     def get(self, request: Request) -> Response:
         """What waits for a time of its own."""
         coming, estimated = forecasts.timers()
+        ends = overview.timer_ends()
         fields = {
             "backlog": overview.timers(),
-            "next_due_at": overview.next_timer(),
+            "oldest_at": ends.oldest_at,
+            "next_due_at": ends.next_due_at,
             "lateness": _lateness(lateness.of_last_hour(), lateness.TIMERS),
             "forecast": coming,
             "estimated": estimated,
