@@ -1,13 +1,10 @@
 """Consumer groups by name, remembered for a moment by each process, and the queues that each of them reads."""
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
 from store import database, topics
-from store.errors import GroupNotExist, MessageIllegal
+from store.groups import Groups
 from store.memory import Memory
 from store.statements import Statement
 from store.topics import TopicFacts
@@ -18,8 +15,7 @@ FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 
 # %RETRY% and %DLQ% go in front of it in a topic's name.
-NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
-BELIEVED_SECONDS = 2.0
+MAX_NAME = 120
 # Once given, a retry queue is its topic's for good.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
@@ -37,16 +33,19 @@ class GroupFacts:
     paused: bool
 
 
-_by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
-# Of thousands that use a new group at once, one makes it, and the others wait for that.
-_making: Memory[str, GroupFacts] = Memory(0)
+_groups = Groups("consumer", MAX_NAME, GroupFacts, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
 _retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
+
+is_name = _groups.is_name
+find = _groups.find
+existing = _groups.existing
+absent = _groups.absent
+forget = _groups.forget
 
 
 def judge_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
-    if not NAME.fullmatch(name):
-        raise MessageIllegal(f"consumer group {name[:140]!r} is no group name: 1 to 120 letters, digits and % | _ -.")
+    _groups.judge_name(name, "consumer group")
 
 
 async def for_consuming(name: str) -> GroupFacts:
@@ -55,48 +54,7 @@ async def for_consuming(name: str) -> GroupFacts:
     Raises MessageIllegal or GroupNotExist.
     """
     judge_name(name)
-    return await find(name) or await _create(name)
-
-
-async def existing(name: str) -> GroupFacts:
-    """The group of this name.
-
-    Raises GroupNotExist when there is none.
-    """
-    group = await find(name)
-    if group is None:
-        raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
-    return group
-
-
-async def find(name: str) -> GroupFacts | None:
-    """The group of this name, or None."""
-
-    async def look_up() -> GroupFacts | None:
-        # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
-        rows = await database.read(FIND_CONSUMER_GROUP, {"name": name}) if NAME.fullmatch(name) else ()
-        return GroupFacts(*rows[0]) if rows else None
-
-    return await _by_name.get(name, look_up)
-
-
-def forget(name: str) -> None:
-    """Drops what this process remembers of a group: it was just changed here."""
-    _by_name.forget(name)
-
-
-async def _create(name: str) -> GroupFacts:
-    if not settings.AUTO_CREATE_TOPICS:
-        raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
-
-    async def make() -> GroupFacts | None:
-        await database.read(CREATE_CONSUMER_GROUP, {"name": name})
-        forget(name)
-        return await find(name)
-
-    group = await _making.get(name, make)
-    assert group is not None
-    return group
+    return await _groups.at_first_use(name)
 
 
 async def retry_topic(group_name: str) -> TopicFacts:

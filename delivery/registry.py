@@ -9,7 +9,7 @@ from delivery import groups, retries
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from store import catalog, lags, topics
 from store.database import Row
-from store.errors import GroupNotExist, MessageIllegal
+from store.errors import MessageIllegal
 
 
 def page(after: str, count: int) -> Sequence[ConsumerGroup]:
@@ -25,7 +25,7 @@ def find(name: str) -> ConsumerGroup:
     groups.judge_name(name)
     group = ConsumerGroup.objects.filter(name=name).first()
     if group is None:
-        raise GroupNotExist(f"There is no consumer group {name}: PUT /v1/consumer-groups/{name} makes it.")
+        raise groups.absent(name)
     return group
 
 

@@ -112,7 +112,7 @@ def _behind(rows: Sequence[Row], topic: Topic, queue_ids: Container[int], *, fro
 
 
 def _named(name: str) -> Subscription | None:
-    if not groups.NAME.fullmatch(name):
+    if not groups.is_name(name):
         raise MessageIllegal(
             f"subscription {name[:140]!r} is no subscription name: 1 to 120 letters, digits and % | _ -."
         )

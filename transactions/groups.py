@@ -1,12 +1,11 @@
 """Producer groups by name, remembered for a moment by each process."""
 
-import re
 from dataclasses import dataclass
 
 from django.conf import settings
 
 from store import database
-from store.errors import GroupNotExist, MessageIllegal
+from store.groups import BELIEVED_SECONDS, Groups
 from store.memory import Memory
 from store.statements import Statement
 from transactions.errors import RateLimited, TransactionsRejected
@@ -16,8 +15,7 @@ CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name")
 COUNT_UNDECIDED = Statement(__file__, "count_undecided")
 
-NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
-BELIEVED_SECONDS = 2.0
+MAX_NAME = 127
 SMALL_COUNT = 1000
 
 
@@ -32,18 +30,19 @@ class GroupFacts:
     checks_paused: bool
 
 
-_by_name: Memory[str, GroupFacts] = Memory(BELIEVED_SECONDS)
-# Of thousands that use a new group at once, one makes it, and the others wait for that.
-_making: Memory[str, GroupFacts] = Memory(0)
+_groups = Groups("producer", MAX_NAME, GroupFacts, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
 _undecided: Memory[tuple[int, int], int] = Memory(0.2)
 # Of those that ask for a small count at once, one reads it.
 _counting: Memory[tuple[int, int], int] = Memory(0)
 
+find = _groups.find
+absent = _groups.absent
+forget = _groups.forget
+
 
 def judge_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
-    if not NAME.fullmatch(name):
-        raise MessageIllegal(f"producer_group {name[:140]!r} is no group name: 1 to 127 letters, digits and % | _ -.")
+    _groups.judge_name(name, "producer_group")
 
 
 async def for_producing(name: str) -> GroupFacts:
@@ -52,46 +51,16 @@ async def for_producing(name: str) -> GroupFacts:
     Raises GroupNotExist or TransactionsRejected.
     """
     judge_name(name)
-    group = await find(name) or await _create(name)
+    group = await _groups.at_first_use(name)
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
     return group
-
-
-async def find(name: str) -> GroupFacts | None:
-    """The group of this name, or None."""
-
-    async def look_up() -> GroupFacts | None:
-        # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
-        rows = await database.read(FIND_PRODUCER_GROUP, {"name": name}) if NAME.fullmatch(name) else ()
-        return GroupFacts(*rows[0]) if rows else None
-
-    return await _by_name.get(name, look_up)
 
 
 async def name(group_id: int) -> str:
     """The name of a group by its id."""
     rows = await database.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
     return str(rows[0].name) if rows else f"(deleted producer group {group_id})"
-
-
-def forget(name: str) -> None:
-    """Drops what this process remembers of a group: it was just changed here."""
-    _by_name.forget(name)
-
-
-async def _create(name: str) -> GroupFacts:
-    if not settings.AUTO_CREATE_TOPICS:
-        raise GroupNotExist(f"There is no producer group {name}: PUT /v1/producer-groups/{name} makes it.")
-
-    async def make() -> GroupFacts | None:
-        await database.read(CREATE_PRODUCER_GROUP, {"name": name})
-        forget(name)
-        return await find(name)
-
-    group = await _making.get(name, make)
-    assert group is not None
-    return group
 
 
 async def over_limit(group: GroupFacts) -> RateLimited | None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from django.db import transaction
 
-from store.errors import GroupNotExist
 from transactions import groups, undecided
 from transactions.models import ProducerGroup
 
@@ -23,7 +22,7 @@ def find(name: str) -> ProducerGroup:
     groups.judge_name(name)
     group = ProducerGroup.objects.filter(name=name).first()
     if group is None:
-        raise GroupNotExist(f"There is no producer group {name}: PUT /v1/producer-groups/{name} makes it.")
+        raise groups.absent(name)
     return group
 
 

@@ -1,0 +1,91 @@
+"""Groups of one kind by name, remembered for a moment by each process: what producer and consumer groups share."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from django.conf import settings
+
+from store import database
+from store.errors import GroupNotExist, MessageIllegal
+from store.memory import Memory
+from store.statements import Statement
+
+Facts = TypeVar("Facts")
+
+CHARACTERS = re.compile(r"[%|a-zA-Z0-9_-]+")
+# A change of a group by another process is seen after this at the latest.
+BELIEVED_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Groups(Generic[Facts]):
+    """The groups of one kind. `facts` is what the message path knows of one: the columns of the statement `found`."""
+
+    kind: str
+    max_characters: int
+    facts: Callable[..., Facts]
+    found: Statement
+    created: Statement
+    _by_name: Memory[str, Facts] = field(default_factory=lambda: Memory(BELIEVED_SECONDS))
+    # Of thousands that use a new group at once, one makes it, and the others wait for that.
+    _making: Memory[str, Facts] = field(default_factory=lambda: Memory(0))
+
+    def is_name(self, name: str) -> bool:
+        """Whether a group of this kind may have this name."""
+        return len(name) <= self.max_characters and CHARACTERS.fullmatch(name) is not None
+
+    def judge_name(self, name: str, called: str) -> None:
+        """Raises MessageIllegal, which calls it by its field's name, unless a group may have this name."""
+        if not self.is_name(name):
+            letters = f"1 to {self.max_characters} letters, digits and % | _ -"
+            raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {letters}.")
+
+    async def find(self, name: str) -> Facts | None:
+        """The group of this name, or None."""
+
+        async def look_up() -> Facts | None:
+            # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
+            rows = await database.read(self.found, {"name": name}) if self.is_name(name) else ()
+            return self.facts(*rows[0]) if rows else None
+
+        return await self._by_name.get(name, look_up)
+
+    async def existing(self, name: str) -> Facts:
+        """The group of this name.
+
+        Raises GroupNotExist when there is none.
+        """
+        group = await self.find(name)
+        if group is None:
+            raise self.absent(name)
+        return group
+
+    async def at_first_use(self, name: str) -> Facts:
+        """The group of this name; made now where AUTO_CREATE_TOPICS is on.
+
+        Raises GroupNotExist.
+        """
+        return await self.find(name) or await self._create(name)
+
+    def absent(self, name: str) -> GroupNotExist:
+        """The refusal of a name that no group has."""
+        return GroupNotExist(f"There is no {self.kind} group {name}: PUT /v1/{self.kind}-groups/{name} makes it.")
+
+    def forget(self, name: str) -> None:
+        """Drops what this process remembers of a group: it was just changed here."""
+        self._by_name.forget(name)
+
+    async def _create(self, name: str) -> Facts:
+        if not settings.AUTO_CREATE_TOPICS:
+            raise self.absent(name)
+
+        async def make() -> Facts | None:
+            await database.read(self.created, {"name": name})
+            self.forget(name)
+            return await self.find(name)
+
+        group = await self._making.get(name, make)
+        assert group is not None
+        return group
