@@ -53,6 +53,14 @@ class Connection:
                 length = int(line[15:])
         return int(answer[9:12]), await self._reader.readexactly(length) if length else b""
 
+    async def process(self) -> str:
+        """Which web process is at the other end: ids of requests begin with its own."""
+        self._writer.write(HEAD.format(method="GET", path="/v1/transactions/none", length=0).encode())
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n") if b": " in line)
+        await self._reader.readexactly(int(fields[b"content-length"]))
+        return fields[b"x-request-id"].split(b"-")[0].decode()
+
     async def post(self, path: str, content: object) -> tuple[int, dict[str, object]]:
         """The status and decoded answer of one POST."""
         status, answer = await self.ask("POST", path, msgspec.json.encode(content))

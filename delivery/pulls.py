@@ -26,6 +26,7 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
         raise MessageIllegal(f"wait_seconds {wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
     deadline = time.monotonic() + wait_seconds
     while True:
+        heard = wakeups.heard((topic.id,))
         rows = await queues.read(topic.id, queue_id, offset, max_messages)
         bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
         held = bool(rows) and rows[0].queue_offset == offset
@@ -34,7 +35,7 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
         left = deadline - time.monotonic()
         if rows or left <= 0:
             break
-        await wakeups.wait((topic.id,), object(), min(left, 5.0))
+        await wakeups.wait((topic.id,), object(), min(left, 5.0), heard=heard)
     names = await topics.names({row.topic_id for row in rows})
     return {
         "messages": [_entry(row, names[row.topic_id]) for row in rows],

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import psycopg
@@ -33,14 +33,31 @@ class Wakeups:
 
     def __init__(self) -> None:
         self._waiters: dict[int, dict[Any, deque[asyncio.Future[None]]]] = {}
+        # How often each topic's waiters were woken, whether or not there were any.
+        self._woken: Counter[int] = Counter()
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
 
+    def heard(self, topic_ids: Iterable[int]) -> int:
+        """How often the topics' waiters were woken until now; to be asked before one looks and waits."""
+        return sum(self._woken[topic] for topic in topic_ids)
+
     async def wait(
-        self, topic_ids: Iterable[int], reader: Any, seconds: float, gone: asyncio.Future[Any] | None = None
+        self,
+        topic_ids: Collection[int],
+        reader: Any,
+        seconds: float,
+        gone: asyncio.Future[Any] | None = None,
+        *,
+        heard: int,
     ) -> None:
-        """Waits until a message of one of the topics becomes visible, the time is over, or the waiter is `gone`."""
+        """Waits until a message of one of the topics becomes visible, the time is over, or the waiter is `gone`.
+
+        Not at all when more than `heard` was heard of the topics: the message came while one was still looking.
+        """
+        if self.heard(topic_ids) != heard:
+            return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if gone is not None:
             gone.add_done_callback(lambda _: _wake(waiter))
@@ -53,7 +70,7 @@ class Wakeups:
         finally:
             self._forget(waiter, topic_ids, reader)
 
-    def _forget(self, waiter: asyncio.Future[None], topic_ids: Iterable[int], reader: Any) -> None:
+    def _forget(self, waiter: asyncio.Future[None], topic_ids: Collection[int], reader: Any) -> None:
         for topic in topic_ids:
             readers = self._waiters.get(topic, {})
             lane = readers.get(reader)
@@ -68,6 +85,7 @@ class Wakeups:
 
     def wake(self, topic_id: int, messages: int) -> None:
         """Wakes up to `messages` waiters of each reader of the topic, who has waited longest first."""
+        self._woken[topic_id] += 1
         for lane in self._waiters.get(topic_id, {}).values():
             woken = 0
             while lane and woken < messages:
@@ -88,13 +106,14 @@ class Wakeups:
 
     async def _send_soon(self) -> None:
         while self._unsent:
-            await asyncio.sleep(COALESCE_SECONDS)
             told = dict(self._unsent.most_common(MAX_TOPICS_PER_NOTIFY))
             for topic_id in told:
                 del self._unsent[topic_id]
             payload = ",".join(f"{topic_id}:{messages}" for topic_id, messages in told.items())
             with contextlib.suppress(Refusal):
                 await database.read(NOTIFY_VISIBLE, {"channel": CHANNEL, "payload": payload})
+            # The first goes at once; what comes meanwhile goes together.
+            await asyncio.sleep(COALESCE_SECONDS)
 
     def listen(self) -> None:
         """Starts to hear of what other processes make visible."""
@@ -138,5 +157,6 @@ def _wake(waiter: asyncio.Future[None]) -> bool:
 wakeups = Wakeups()
 visible = wakeups.visible
 tell = wakeups.tell
+heard = wakeups.heard
 wait = wakeups.wait
 listen = wakeups.listen

@@ -7,6 +7,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
+# Waiting consumers hold a connection each. At granian's own limit, 1024 by the number of workers, a worker takes no
+# further connection: whoever sends would wait for them.
+MAX_CONNECTIONS_PER_WEB_PROCESS = 65536
+
+
 def python(*words: str) -> list[str]:
     return [sys.executable, *words]
 
@@ -18,6 +23,7 @@ def manage(*words: str) -> list[str]:
 def web(port: int, processes: int, reload: bool) -> list[str]:
     options = ["--interface", "asgi", "--host", "127.0.0.1", "--port", str(port), "--workers", str(processes)]
     options += ["--loop", "uvloop", "--no-ws", "--log-level", "warning", "--workers-kill-timeout", "2"]
+    options += ["--backpressure", str(MAX_CONNECTIONS_PER_WEB_PROCESS)]
     if reload:
         options += ["--reload"]
     elif processes > 1:

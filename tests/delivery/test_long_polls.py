@@ -1,10 +1,13 @@
 """Long polls: a waiting consumer is woken when a message becomes visible, wherever that happens, and costs nothing."""
 
 import asyncio
+import resource
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
+import pytest
 from mqbroker_client import Consumer, Delivery, Producer
 
 from tests.broker.characters import bodies
@@ -12,7 +15,8 @@ from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 
-WAITING = 300
+# More than a web server or a system takes without being told: 1024 connections, 1024 open files.
+WAITING = 1100
 # Without a wake-up a waiting consumer looks again after 5 s.
 QUICKLY_SECONDS = 2.0
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -79,18 +83,29 @@ def test_a_wait_ends_without_a_message(producer: Producer, consumer: Consumer, o
     assert 1 <= time.monotonic() - began < 1 + QUICKLY_SECONDS
 
 
-async def test_hundreds_of_waiting_consumers_hold_no_connection_and_each_gets_a_message(
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """As many open files as the system allows."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("many_files")
+async def test_a_thousand_consumers_who_wait_at_one_process_hold_no_session_and_each_gets_a_message(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
     producer.send(orders, b"the first")
     consumer.receive(orders)
     asked = {"topic": orders, "max_messages": 1, "wait_seconds": 20}
 
-    async with Crowd(broker.urls, connections=WAITING + 10) as crowd:
+    async with Crowd(broker.urls[:1], connections=WAITING + 10) as crowd:
         receive = f"/v1/consumer-groups/{consumer.group}/receive"
         waits = [asyncio.create_task(crowd.post(receive, asked)) for _ in range(WAITING)]
         sessions = await asyncio.to_thread(sessions_when_calm, broker)
-        await crowd.bulk({"op": "send", "topic": orders, "body": f"order {number}"} for number in range(WAITING))
+        for numbers in (range(WAITING // 2), range(WAITING // 2, WAITING)):
+            await crowd.bulk({"op": "send", "topic": orders, "body": f"order {number}"} for number in numbers)
         answers = await asyncio.gather(*waits)
 
     # Two web processes of at most 6 sessions each, the worker's likewise, and what the control plane keeps.
