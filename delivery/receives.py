@@ -40,16 +40,17 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
     """
     take = await _judge(group_name, request)
     deadline = time.monotonic() + request.wait_seconds
+    topic_ids = {topic_id for topic_id, _ in take.queues}
     while gone is None or not gone.done():
+        heard = wakeups.heard(topic_ids)
         entries: list[dict[str, Any]] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
         left = deadline - time.monotonic()
         if entries or left <= 0:
             return entries
         if take.passed_over:
             continue
-        topic_ids = {topic_id for topic_id, _ in take.queues}
         pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
-        await wakeups.wait(topic_ids, take.group.id, min(left, pause), gone)
+        await wakeups.wait(topic_ids, take.group.id, min(left, pause), gone, heard=heard)
     return []
 
 
