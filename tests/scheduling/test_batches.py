@@ -36,10 +36,22 @@ def test_a_batch_that_is_sent_again_is_stored_once(producer: Producer, consumer:
         ([{"body": "x", "delay_seconds": 1}], 422, "batch_illegal"),
         ([{"body": "x", "deliver_at": "2030-01-01T00:00:00Z"}], 422, "batch_illegal"),
         ([{"body": "x", "topic": "coupons"}], 422, "batch_illegal"),
+        ([{"body": "x", "check_immunity_seconds": 0}], 422, "batch_illegal"),
+        ([{"body": "x", "queue_id": 0}, {"body": "x", "queue_id": 1}], 422, "batch_illegal"),
         ([{"body": "x"}, {"body": "x", "tags": "a|b"}], 422, "message_illegal"),
         ([{"body": "x" * (2 * 1024 * 1024 + 1)}] * 2, 413, "message_too_large"),
     ],
-    ids=["empty", "level", "seconds", "time", "another topic", "one bad message", "too large"],
+    ids=[
+        "empty",
+        "level",
+        "seconds",
+        "time",
+        "another topic",
+        "immunity",
+        "two queues",
+        "one bad message",
+        "too large",
+    ],
 )
 def test_a_batch_that_cannot_be_one_is_refused_and_nothing_of_it_stored(
     wire: Wire, producer: Producer, consumer: Consumer, orders: str, messages: list[Document], status: int, code: str
