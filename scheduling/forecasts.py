@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from scheduling.overview import schedule
+from scheduling import overview
 from store import blocking
 from store.statements import Statement
 
@@ -18,7 +18,9 @@ MAX_COUNTED_TIMERS = 10_000
 def levels() -> dict[int, list[int]]:
     """Per queue of the schedule topic that has a backlog: deliveries in each of the next MINUTES minutes, exactly."""
     found: dict[int, list[int]] = defaultdict(lambda: [0] * MINUTES)
-    for row in blocking.read(FORECAST_LEVELS, {**schedule(), "minutes": MINUTES}):
+    backlogs = [row for row in overview.backlogs() if row.backlog]
+    waiting = {name: [getattr(row, name) for row in backlogs] for name in ("queue_id", "topic_id", "low", "high")}
+    for row in blocking.read(FORECAST_LEVELS, {**waiting, "minutes": MINUTES}):
         found[row.queue_id][row.minute - 1] = row.deliveries
     return dict(found)
 

@@ -50,14 +50,9 @@ class Level:
     next_due_at: datetime | None
 
 
-def schedule() -> dict[str, object]:
-    """What the statements about the levels' queues ask for."""
-    return {"scheduler": readers.SCHEDULER, "schedule_topic": topics.SCHEDULE}
-
-
 def backlogs() -> Sequence[Row]:
-    """Per delay level that the schedule topic has a queue for: level and backlog."""
-    return blocking.read(DELAY_BACKLOGS, schedule())
+    """Per delay level that the schedule topic has a queue for: level, backlog, and its place, from `low` to `high`."""
+    return blocking.read(DELAY_BACKLOGS, {"scheduler": readers.SCHEDULER, "schedule_topic": topics.SCHEDULE})
 
 
 def level_ends() -> dict[int, Ends]:

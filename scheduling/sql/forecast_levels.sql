@@ -1,35 +1,12 @@
 -- Forecast what the levels deliver in each of the coming minutes: a binary search for each minute's end in the waiting
 -- part of each queue, whose entries are in the order of their due times. No row is counted.
-WITH RECURSIVE waiting AS (
-    SELECT
-        s.queue_id, t.id AS topic_id,
-        greatest(coalesce(newest.next_offset, 0), coalesce(f.min_offset, 0)) AS low,
-        coalesce(last.queue_offset + 1, 0) AS high
-    FROM topic AS t
-    CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS s (queue_id)
-    LEFT JOIN queue_floor AS f ON t.id = f.topic_id AND s.queue_id = f.queue_id
-    LEFT JOIN LATERAL (
-        SELECT c.queue_offset
-        FROM consume_queue AS c
-        WHERE c.topic_id = t.id AND c.queue_id = s.queue_id
-        ORDER BY c.queue_offset DESC
-        LIMIT 1
-    ) AS last ON true
-    LEFT JOIN LATERAL (
-        SELECT p.next_offset
-        FROM progress AS p
-        WHERE p.reader_id = %(scheduler)s AND p.topic_id = t.id AND p.queue_id = s.queue_id
-        ORDER BY p.move DESC
-        LIMIT 1
-    ) AS newest ON true
-    WHERE t.name = %(schedule_topic)s
-),
-
-search AS (
+WITH RECURSIVE search AS (
     SELECT
         w.queue_id, w.topic_id, m.minute, w.low AS first, w.low, w.high,
         (extract(EPOCH FROM now()) * 1000)::bigint + m.minute * 60000 AS due_ms
-    FROM waiting AS w
+    FROM unnest(
+        %(queue_id)s::integer [], %(topic_id)s::integer [], %(low)s::bigint [], %(high)s::bigint []
+    ) AS w (queue_id, topic_id, low, high)
     CROSS JOIN generate_series(1, %(minutes)s::integer) AS m (minute)
     WHERE w.low < w.high
     UNION ALL
@@ -43,6 +20,7 @@ search AS (
         SELECT c.tags_code
         FROM consume_queue AS c
         WHERE c.topic_id = s.topic_id AND c.queue_id = s.queue_id AND c.queue_offset = (s.low + s.high) / 2
+        LIMIT 1
     ) AS probe ON true
     WHERE s.low < s.high
 )
