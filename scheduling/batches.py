@@ -84,7 +84,13 @@ def _judge_message(message: BatchedMessage) -> None:
         raise BatchIllegal("TimeDelayLevel is not supported for batching")
     if message.delay_seconds is not None or message.deliver_at is not None:
         raise BatchIllegal("delay_seconds and deliver_at are not supported for batching: send it by itself.")
-    if any((message.producer_group, message.transaction_id, message.check_immunity_seconds, message.check_url)):
+    of_transactions = (
+        message.producer_group,
+        message.transaction_id,
+        message.check_immunity_seconds,
+        message.check_url,
+    )
+    if any(given is not None for given in of_transactions):
         raise BatchIllegal("Transactional messages are not supported for batching: use POST /v1/transactions.")
 
 

@@ -2,35 +2,44 @@
 
 import base64
 import uuid
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
-from store import groupcommit, log, readers, topics
+from store import groupcommit, readers, topics
 from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.errors import MessageIllegal
+from store.errors import MessageIllegal, Refusal
 from store.statements import Statement
 
 DELETE_TIMER = Statement(__file__, "delete_timer")
+FIND_FATE = Statement(__file__, "find_fate")
 FIND_WAITING = Statement(__file__, "find_waiting")
 INSERT_RECALL = Statement(__file__, "insert_recall")
 
 
-class Handle(msgspec.Struct, array_like=True, frozen=True):
+class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """Where a delayed message waits: a timer by its id, or an offset of a level's queue."""
 
-    message_id: str
-    timer_id: str | None = None
-    level_queue: int | None = None
-    level_offset: int | None = None
+    message_id: uuid.UUID
+    timer_id: uuid.UUID | None = None
+    level_queue: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    level_offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
+
+    @property
+    def names_one_place(self) -> bool:
+        """Whether it is a timer's or a level's; a handle that was given out is."""
+        at_level = (self.level_queue is not None, self.level_offset is not None)
+        return at_level == ((False, False) if self.timer_id is not None else (True, True))
 
 
 def handle_of(publication: Publication) -> str:
     """The handle of a delayed message; opaque to clients."""
     entry = publication.entry
+    assert publication.message_id is not None
     return handle(
         publication.message_id,
         publication.timer_id,
@@ -39,16 +48,9 @@ def handle_of(publication: Publication) -> str:
     )
 
 
-def handle(
-    message_id: uuid.UUID | None, timer_id: uuid.UUID | None, level_queue: int | None, level_offset: int | None
-) -> str:
+def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int | None, level_offset: int | None) -> str:
     """The handle of a message that waits in a timer, or at an offset of a level's queue."""
-    handle = Handle(
-        message_id=str(message_id),
-        timer_id=str(timer_id) if timer_id else None,
-        level_queue=level_queue,
-        level_offset=level_offset,
-    )
+    handle = Handle(message_id, timer_id, level_queue, level_offset)
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
 
 
@@ -72,12 +74,13 @@ def _read(given: str) -> Handle:
     try:
         packed = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
         handle = msgspec.json.decode(packed, type=Handle)
-        uuid.UUID(handle.message_id), uuid.UUID(handle.timer_id or handle.message_id)
-    except (ValueError, msgspec.DecodeError) as problem:
-        raise MessageIllegal(
-            f"recall_handle {given[:60]!r} is none: give the one that the send of the delayed message answered."
-        ) from problem
-    return handle
+        if handle.names_one_place:
+            return handle
+    except (ValueError, msgspec.DecodeError):
+        pass
+    raise MessageIllegal(
+        f"recall_handle {given[:60]!r} is none: give the one that the send of the delayed message answered."
+    )
 
 
 class Recalls(Kind[Handle]):
@@ -88,12 +91,8 @@ class Recalls(Kind[Handle]):
         for one in pending:
             handle = one.request
             taken = await _take_timer(batch, handle) if handle.timer_id is not None else await _note(batch, handle)
-            if taken or not await _delivered(batch, handle):
-                one.outcome = {"message_id": handle.message_id, "state": "RECALLED"}
-            else:
-                one.outcome = AlreadyDelivered(
-                    f"Message {handle.message_id} was delivered before it was recalled: its consumers have it."
-                )
+            refusal = None if taken else await _fate(batch, handle.message_id)
+            one.outcome = refusal or {"message_id": handle.message_id, "state": "RECALLED"}
 
 
 RECALLS = Recalls()
@@ -112,19 +111,24 @@ async def _take_timer(batch: Batch, handle: Handle) -> bool:
 
 
 async def _note(batch: Batch, handle: Handle) -> bool:
-    """Whether the entry still waits, and is now noted as recalled."""
+    """Whether the entry still waits, and was only now noted as recalled."""
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     assert handle.level_queue is not None
     assert handle.level_offset is not None
     position = (await readers.positions(batch, readers.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
     if not max(position.next_offset or 0, position.min_offset) <= handle.level_offset < position.max_offset:
         return False
-    await batch.read(INSERT_RECALL, {"queue_id": handle.level_queue, "queue_offset": handle.level_offset})
-    return True
+    place = {"topic_id": schedule.id, "queue_id": handle.level_queue, "queue_offset": handle.level_offset}
+    return bool(await batch.read(INSERT_RECALL, {**place, "message_id": handle.message_id}))
 
 
-async def _delivered(batch: Batch, handle: Handle) -> bool:
-    """Whether the message is in its topic: what waits no longer and is not there was recalled before."""
-    message_id = uuid.UUID(handle.message_id)
-    row = (await log.find(batch.connection, [message_id])).get(message_id)
-    return row is None or row.queue_offset is not None
+async def _fate(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
+    """Why a message that does not wait cannot be recalled: it was delivered. None: it was recalled before."""
+    rows = await batch.read(FIND_FATE, {"message_id": message_id})
+    if rows and rows[0].visible:
+        return AlreadyDelivered(f"Message {message_id} was delivered before it was recalled: its consumers have it.")
+    if not rows or not rows[0].told:
+        return AlreadyDelivered(
+            f"Message {message_id} waits no more, and it is too long ago to tell whether it was delivered or recalled."
+        )
+    return None

@@ -1,6 +1,12 @@
--- Find the timers that a message waits for, wherever it lies in the log, the first due first.
-SELECT due_at, topic_id, queue_id, reconsume_times
-FROM timer
-WHERE log_offset = any(%(log_offsets)s::bigint [])
-ORDER BY due_at
+-- Find the timers that a message waits for, wherever it lies in the log, the first due first. Found by index, before they are put in
+-- order.
+WITH found AS MATERIALIZED (
+    SELECT t.due_at, t.topic_id, t.queue_id, t.reconsume_times
+    FROM timer AS t
+    WHERE t.log_offset = any(%(log_offsets)s::bigint [])
+)
+
+SELECT f.due_at, f.topic_id, f.queue_id, f.reconsume_times
+FROM found AS f
+ORDER BY f.due_at
 LIMIT %(max_timers)s

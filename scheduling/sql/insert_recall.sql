@@ -1,5 +1,17 @@
--- Note that an entry of a level's queue is recalled. The caller holds the lock of the scheduler's position, so the release
--- either has passed the entry already or will find this note.
+-- Note that an entry of a level's queue is recalled, if it is the message's own: nobody takes another's message back. The
+-- caller holds the lock of the scheduler's position, so the release either has passed the entry already or will find this
+-- note. No row: it is noted already, or the entry is another message's.
 INSERT INTO recall (queue_id, queue_offset)
-VALUES (%(queue_id)s, %(queue_offset)s)
+SELECT c.queue_id, c.queue_offset
+FROM consume_queue AS c
+CROSS JOIN LATERAL (
+    SELECT m.message_id
+    FROM commit_log AS m
+    WHERE m.segment_id = c.log_segment AND m.log_offset = c.log_offset
+    LIMIT 1
+) AS waiting
+WHERE
+    c.topic_id = %(topic_id)s AND c.queue_id = %(queue_id)s AND c.queue_offset = %(queue_offset)s
+    AND waiting.message_id = %(message_id)s::uuid
 ON CONFLICT DO NOTHING
+RETURNING queue_offset

@@ -9,9 +9,11 @@ SELECT
     ) AS next_due_at,
     (
         SELECT m.stored_at
-        FROM timer AS t
-        INNER JOIN commit_log AS m ON t.log_segment = m.segment_id AND t.log_offset = m.log_offset
-        ORDER BY t.id
-        LIMIT 1
+        FROM (SELECT t.log_segment, t.log_offset FROM timer AS t ORDER BY t.id LIMIT 1) AS first
+        CROSS JOIN LATERAL (
+            SELECT l.stored_at FROM commit_log AS l
+            WHERE l.segment_id = first.log_segment AND l.log_offset = first.log_offset
+            LIMIT 1
+        ) AS m
     ) AS oldest_at,
     clock_timestamp() AS now

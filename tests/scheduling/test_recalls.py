@@ -1,6 +1,8 @@
 """Recall: a delayed message is taken back, or it is delivered, and who asks is told which; never both."""
 
 import asyncio
+import base64
+import json
 import uuid
 from collections import Counter
 
@@ -72,15 +74,48 @@ async def test_of_messages_that_are_recalled_when_they_are_due_each_is_recalled_
     assert Counter(found) == Counter(body for body, status in statuses.items() if status == 409)
 
 
-@pytest.mark.parametrize("handle", ["", "x", "W10", "WyJ4Il0"])
+def packed(*handle: object) -> str:
+    """A handle as the broker packs one."""
+    return base64.urlsafe_b64encode(json.dumps(handle).encode()).decode().rstrip("=")
+
+
+SOME_ID = str(uuid.UUID(int=1))
+NO_HANDLES = [
+    "",
+    "x",
+    "W10",
+    packed("x"),
+    packed(SOME_ID),
+    packed(SOME_ID, SOME_ID, 0, 0),
+    packed(SOME_ID, None, 0),
+    packed(SOME_ID, None, -1, 0),
+    packed(SOME_ID, None, 0, 2**63),
+]
+
+
+@pytest.mark.parametrize("handle", NO_HANDLES)
 def test_what_is_no_recall_handle_is_refused(wire: Wire, handle: str) -> None:
     answer = wire.post("/v1/messages/recall", {"recall_handle": handle})
 
     assert answer.problem == problem(
         422,
         "message_illegal",
-        f"recall_handle {handle!r} is none: give the one that the send of the delayed message answered.",
+        f"recall_handle {handle[:60]!r} is none: give the one that the send of the delayed message answered.",
     )
+
+
+def test_nobody_takes_back_a_message_by_the_id_of_another(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    sent = wire.post("/v1/messages", {"topic": orders, "body": "order 1", "queue_id": 0, "delay_level": 1}).document
+    mine = producer.send(orders, b"order 2", queue_id=1)
+    padded = sent["recall_handle"] + "=" * (-len(sent["recall_handle"]) % 4)
+    _, *place = json.loads(base64.urlsafe_b64decode(padded))
+
+    answer = wire.post("/v1/messages/recall", {"recall_handle": packed(str(mine.message_id), *place)})
+
+    assert answer.problem["code"] == "already_delivered"
+    assert bodies(eventually(lambda: consumer.pull(orders, 0, 0).messages)) == [b"order 1"]
 
 
 async def everything(crowd: Crowd, topic: str, at_least: int) -> list[str]:

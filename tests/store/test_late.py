@@ -7,7 +7,8 @@ import pytest
 
 from delivery import expiries, pulls, receives
 from delivery.receives import Receive
-from scheduling import release
+from scheduling import recalls, release
+from scheduling.errors import AlreadyDelivered
 from store.errors import OffsetOutOfRange
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
@@ -84,6 +85,25 @@ def test_a_send_that_is_repeated_gets_its_first_answer_also_when_its_message_was
 
     assert again["duplicate"] is True
     assert again["commit_log_offset"] == first["commit_log_offset"]
+
+
+def test_a_message_that_was_delivered_segments_later_is_not_recalled(keeper: Keeper, orders: str) -> None:
+    sent = keeper.send(orders, "order 1", queue_id=0, delay_seconds=DAY_SECONDS)
+    for _ in range(2):
+        keeper.roll()
+    keeper.sql("UPDATE timer SET due_at = now()")
+    keeper.do(release.run(ahead_seconds=0))
+    assert keeper.segments_of(sent["message_id"]) == [1, 3]
+
+    with pytest.raises(AlreadyDelivered, match="its consumers have it"):
+        keeper.do(recalls.recall(sent["recall_handle"]))
+
+    # Its entry goes before its body does; then nobody can tell any more.
+    keeper.roll()
+    keeper.drop_old()
+    assert keeper.partitions(3) == dict.fromkeys(keeper.partitions(3), "missing") | {"commit_log": "attached"}
+    with pytest.raises(AlreadyDelivered, match="too long ago to tell"):
+        keeper.do(recalls.recall(sent["recall_handle"]))
 
 
 def test_an_offset_below_the_floor_is_out_of_range_also_while_newer_messages_are_there(
