@@ -7,8 +7,7 @@ from django.db import transaction
 
 from delivery import groups, retries
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
-from store import catalog, lags, topics
-from store.database import Row
+from store import catalog, topics
 from store.errors import MessageIllegal
 
 
@@ -56,11 +55,6 @@ def _judge_settled(group: ConsumerGroup) -> None:
     """Raises MessageIllegal while messages are held in their order: the other way of delivery would not find them."""
     if Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
         raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
-
-
-def lag(group: ConsumerGroup) -> Sequence[Row]:
-    """How far the group is behind in each queue that it reads, its retries among them; see `lags.of`."""
-    return lags.of(group.id, from_latest=group.start_at == "latest")
 
 
 def remove(name: str) -> None:

@@ -9,10 +9,10 @@ from django.db import IntegrityError, transaction
 from django.db.models import Count, F
 from django.db.models.functions import Now
 
-from delivery import filters, groups, registry
+from delivery import behind, filters, groups, registry
+from delivery.behind import QueueLag
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from store import catalog, topics
-from store.database import Row
 from store.errors import FilterIllegal, MessageIllegal, Refusal, TopicForbidden
 from store.models import Topic
 from webhooks import registration, signing
@@ -89,11 +89,11 @@ def lag(subscription: Subscription) -> int:
     group = ConsumerGroup.objects.filter(name=subscription.group_name).first()
     if topic is None or group is None:
         return 0
-    rows = registry.lag(group)
+    rows = behind.queues_of(group)
     retries = catalog.named(topics.RETRY_PREFIX + group.name)
     again = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
-    behind = _behind(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
-    return behind + (_behind(rows, retries, list(again), from_latest=False) if retries is not None else 0)
+    own = _lag(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
+    return own + (_lag(rows, retries, list(again), from_latest=False) if retries is not None else 0)
 
 
 def states() -> dict[str, int]:
@@ -102,7 +102,7 @@ def states() -> dict[str, int]:
     return dict(rows)
 
 
-def _behind(rows: Sequence[Row], topic: Topic, queue_ids: Container[int], *, from_latest: bool) -> int:
+def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, from_latest: bool) -> int:
     read = [row.lag for row in rows if row.topic == topic.name and row.queue_id in queue_ids]
     if read or from_latest:
         return sum(read)

@@ -72,6 +72,11 @@ class Reading(Collector):
         found = lateness.of_last_hour()
         return {TIMER if queue == lateness.TIMERS else str(queue + 1): summary for queue, summary in found.items()}
 
+    @cached_property
+    def lags(self) -> Sequence[delivered.TopicLag]:
+        """How far each consumer group is behind in each topic."""
+        return list(delivered.lags())
+
     def collect(self) -> Iterator[Family]:
         return (metric.family(self) for metric in METRICS)
 
@@ -169,7 +174,13 @@ METRICS = (
     Metric(
         "mqbroker_consumer_lag",
         "Entries of a topic that a consumer group was not handed yet.",
-        lambda _: [((group, topic), lag) for group, topic, lag in delivered.lags()],
+        lambda reading: [((one.group, one.topic), one.lag) for one in reading.lags],
+        labels=("consumer_group", "topic"),
+    ),
+    Metric(
+        "mqbroker_oldest_unacked_seconds",
+        "How long the oldest entry of a topic is visible that a consumer group was not handed or has not acked.",
+        lambda reading: [((one.group, one.topic), one.oldest_unacked_seconds) for one in reading.lags],
         labels=("consumer_group", "topic"),
     ),
     Metric(

@@ -12,7 +12,8 @@ MAX_QUEUES = 2000
 
 
 def of(reader_id: int, from_latest: bool = False) -> Sequence[Row]:
-    """Per queue of the topics the reader has begun to read: topic, queue_id, next_offset, max_offset, lag, moved_at.
+    """Per queue of the topics the reader has begun to read: topic_id, topic, queue_id, next_offset, min_offset,
+    max_offset, lag, moved_at and next_entered_at (since when its next entry is there, None without one).
 
     `from_latest` tells where it begins in a queue without a move of its own. MAX_QUEUES queues at most, by topic.
     """

@@ -1,6 +1,6 @@
--- Find how far a reader is behind in each queue of each topic it has begun to read. The ledger is hopped through from topic
--- to topic along its key; per queue it takes one probe for the newest move and one for each bound. A queue without a move
--- is read from where the reader starts.
+-- Find how far a reader is behind in each queue of each topic it has begun to read, and since when its next entry is there.
+-- The ledger is hopped through from topic to topic along its key; per queue it takes one probe for the newest move, one for
+-- each bound and one for the next entry. A queue without a move is read from where the reader starts.
 WITH RECURSIVE topics_read AS (
     (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = %(reader_id)s ORDER BY p.topic_id LIMIT 1)
     UNION ALL
@@ -17,12 +17,12 @@ WITH RECURSIVE topics_read AS (
 )
 
 SELECT
-    q.topic, q.queue_id, q.min_offset, q.max_offset, q.moved_at,
+    q.topic_id, q.topic, q.queue_id, q.min_offset, q.max_offset, q.moved_at, next.entered_at AS next_entered_at,
     greatest(q.next_offset, q.min_offset) AS next_offset,
     q.max_offset - greatest(q.next_offset, q.min_offset) AS lag
 FROM (
     SELECT
-        t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
+        t.id AS topic_id, t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
         coalesce(last.queue_offset + 1, f.min_offset, 0) AS max_offset,
         coalesce(
             newest.next_offset,
@@ -50,4 +50,13 @@ FROM (
     ORDER BY t.name, s.queue_id
     LIMIT %(max_queues)s
 ) AS q
+LEFT JOIN LATERAL (
+    SELECT c.entered_at
+    FROM consume_queue AS c
+    WHERE
+        c.topic_id = q.topic_id AND c.queue_id = q.queue_id
+        AND c.queue_offset >= greatest(q.next_offset, q.min_offset)
+    ORDER BY c.queue_offset
+    LIMIT 1
+) AS next ON true
 ORDER BY q.topic, q.queue_id

@@ -105,11 +105,35 @@ def test_lag_tells_what_a_group_was_not_handed_yet(operator: Operator, coupon_se
 
     lag = operator.reads(f"/v1/consumer-groups/{coupon_service}")["lag"]
 
-    assert all(queue.pop("moved_at") for queue in lag)
+    assert all(queue.pop("moved_at") and queue.pop("oldest_unacked_at") for queue in lag)
     assert lag == [
         {"topic": orders, "queue_id": 0, "next_offset": 3, "max_offset": 5, "lag": 2},
         {"topic": orders, "queue_id": 1, "next_offset": 1, "max_offset": 1, "lag": 0},
     ]
+
+
+def test_the_oldest_unacked_message_is_the_first_that_is_in_flight_or_not_handed_out(
+    operator: Operator, coupon_service: str, orders: str
+) -> None:
+    operator.put(f"/v1/topics/{orders}", queues=1)
+    sent = [operator.make("/v1/messages", topic=orders, body="order").document["stored_at"] for _ in range(3)]
+    group = f"/v1/consumer-groups/{coupon_service}"
+    oldest: list[int | None] = []
+
+    for _ in range(3):
+        [entry] = operator.make(f"{group}/receive", topic=orders, max_messages=1).document["messages"]
+        oldest.append(oldest_unacked(operator, group, sent))
+        operator.make(f"{group}/ack", receipt_handles=[entry["receipt_handle"]])
+        oldest.append(oldest_unacked(operator, group, sent))
+
+    assert oldest == [0, 1, 1, 2, 2, None]
+
+
+def oldest_unacked(operator: Operator, group: str, sent: list[str]) -> int | None:
+    """Which message is the oldest in the only queue that the group has not acked: it is visible once it is stored."""
+    [queue] = operator.reads(group)["lag"]
+    visible_at = queue["oldest_unacked_at"]
+    return None if visible_at is None else sum(stored_at <= visible_at for stored_at in sent) - 1
 
 
 def test_a_paused_group_is_handed_nothing(operator: Operator, coupon_service: str, orders: str) -> None:

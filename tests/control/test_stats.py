@@ -90,6 +90,7 @@ def test_every_web_process_tells_the_same_metrics(
     assert here[f'mqbroker_endpoints{{producer_group="{shop}",state="healthy"}}'] == 1
     assert here[f'mqbroker_entries_total{{topic="{orders}"}}'] == 3
     assert here[f'mqbroker_consumer_lag{{consumer_group="{group}",topic="{orders}"}}'] == 2
+    assert 0 < here[f'mqbroker_oldest_unacked_seconds{{consumer_group="{group}",topic="{orders}"}}'] < 60
     assert here[f'mqbroker_deliveries_in_flight{{consumer_group="{group}"}}'] == 1
     assert here["mqbroker_timers"] >= 1
     assert here['mqbroker_segments{state="open"}'] == 1

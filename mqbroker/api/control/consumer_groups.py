@@ -7,8 +7,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from delivery import behind, registry
 from delivery import models as delivery
-from delivery import registry
 from delivery.retries import Policy
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
@@ -55,6 +55,10 @@ class QueueLag(Shape):
     max_offset = Whole(help_text="The next offset to be written.")
     lag = Whole()
     moved_at = Time(allow_null=True, help_text="When it last came further; null: it has not read the queue yet.")
+    oldest_unacked_at = Time(
+        allow_null=True,
+        help_text="When the first entry became visible that it was not handed or has not acked; null: there is none.",
+    )
 
 
 class ConsumerGroupSummary(Shape):
@@ -77,7 +81,7 @@ class ConsumerGroup(ConsumerGroupSummary):
 
 def told(group: delivery.ConsumerGroup) -> dict[str, Any]:
     """A group as `ConsumerGroup` shows it."""
-    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(registry.lag(group), many=True).data}
+    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(behind.queues_of(group), many=True).data}
 
 
 class ConsumerGroupList(Resource):

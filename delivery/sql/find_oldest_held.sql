@@ -1,0 +1,18 @@
+-- Find in each queue when the first message became visible that a group was handed and is not done with: in flight, held or
+-- parked. Two probes by index per queue.
+SELECT q.topic_id, q.queue_id, first.entered_at
+FROM unnest(%(topic_id)s::integer [], %(queue_id)s::integer []) AS q (topic_id, queue_id)
+CROSS JOIN LATERAL (
+    SELECT r.queue_offset
+    FROM receipt AS r
+    WHERE r.group_id = %(group_id)s AND r.topic_id = q.topic_id AND r.queue_id = q.queue_id
+    ORDER BY r.queue_offset
+    LIMIT 1
+) AS held
+CROSS JOIN LATERAL (
+    SELECT c.entered_at
+    FROM consume_queue AS c
+    WHERE c.topic_id = q.topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= held.queue_offset
+    ORDER BY c.queue_offset
+    LIMIT 1
+) AS first
