@@ -2,7 +2,7 @@
 
 import sys
 
-from bench import checks, delivery, lateness, longpolls, segments, throughput, timers
+from bench import checks, delivery, lagging, lateness, longpolls, segments, throughput, timers
 from bench.report import Report
 
 BENCHMARKS = {
@@ -12,6 +12,7 @@ BENCHMARKS = {
     "timers": timers.main,
     "delivery": delivery.main,
     "longpolls": longpolls.main,
+    "lagging": lagging.main,
     "segments": segments.main,
 }
 
