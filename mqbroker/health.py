@@ -2,11 +2,14 @@
 
 from functools import cache
 
+import psycopg
 import redis
 from django.conf import settings
 from django.db import DatabaseError, ProgrammingError
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
+
+from store import database
 
 REDIS_PATIENCE_SECONDS = 0.5
 MAX_NAMED = 5
@@ -15,13 +18,15 @@ MAX_NAMED = 5
 def reasons_not_ready() -> list[str]:
     """Why this process cannot serve now; empty when it can.
 
-    One small query: it asks the database for the migrations it has had, and so whether it answers at all.
+    Asks the database for the migrations it has had. First on a connection of its own: beginning one has a time limit,
+    where a query to a server that hangs would wait as long as that does.
     """
     try:
+        psycopg.connect(database.conninfo("mqbroker-ready")).close()
         applied = set(MigrationRecorder.Migration.objects.using("default").values_list("app", "name"))
     except ProgrammingError:
         applied = set()  # Not even the table of migrations is there.
-    except DatabaseError as problem:
+    except (DatabaseError, psycopg.Error) as problem:
         return [f"the database does not answer as it should ({type(problem).__name__})"]
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
     if not missing:

@@ -160,6 +160,8 @@ def database(url: str) -> dict[str, object]:
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
+            # Milliseconds after which a cut network is noticed; by the system's own limits it is a quarter of an hour.
+            "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
             "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
             **query,
@@ -167,8 +169,19 @@ def database(url: str) -> dict[str, object]:
     }
 
 
+def task_broker(url: str) -> str:
+    """The URL of a Redis, as given.
+
+    Raises ImproperlyConfigured when it names none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise ImproperlyConfigured("REDIS_URL does not name a Redis: give redis://:password@host:port/number.")
+    return url
+
+
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
-REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+REDIS_URL = task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
 DATABASES = {"default": database(DATABASE_URL)}
 
 

@@ -24,7 +24,7 @@ Connection = psycopg.AsyncConnection[Row]
 
 CONNECT_TIMEOUT_SECONDS = 3
 # Settings of Django's own connections, which these here have for themselves.
-ORM_OPTIONS = ("pool", "connect_timeout", "application_name")
+ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 POOL_WAIT_SECONDS = 3.0
@@ -58,7 +58,8 @@ def conninfo(application: str) -> str:
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         tcp_user_timeout=TCP_USER_TIMEOUT_MS,
         application_name=application,
-        options=SESSION,
+        # Ours come last: what the message path relies on is not for a URL to change.
+        options=f"{default['OPTIONS'].get('options', '')} {SESSION}".strip(),
     )
 
 

@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 
 from mqbroker.embedded import identity
+from mqbroker.embedded.commands import ROOT, manage
 from mqbroker.embedded.folder import DataFolder, free_port
+from tests.broker import databases
 from tests.cli.conftest import Eventually, Run
 
 KEY = "mq_key_of_the_tests_0123456789"
@@ -30,11 +32,11 @@ class Up:
         self.port = free_port()
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *options: str) -> list[str]:
+    def start(self, *options: str, database_url: str = "") -> list[str]:
         """Returns the lines that say where to look."""
         words = ["--port", str(self.port), "--data-dir", str(self.folder.path), "--no-demo", *options]
         self.process = self.run_python(
-            "-m", "mqbroker.cli", "up", *words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/"
+            "-m", "mqbroker.cli", "up", *words, DATABASE_URL=database_url, REDIS_URL="", MQ_CALLED_FROM="/"
         )
         assert self.process.stdout
         lines = [self.process.stdout.readline().rstrip("\n") for _ in range(5)]
@@ -96,6 +98,17 @@ def test_five_lines_say_where_to_look_and_what_to_try(up: Up) -> None:
     tried = subprocess.run(attempt.removeprefix("Try      "), shell=True, capture_output=True, text=True)
     assert json.loads(tried.stdout)["send_status"] == "SEND_OK"
     assert stop == "Stop     Ctrl-C"
+
+
+def test_a_key_that_only_the_given_database_knows_is_not_promised_to_be_kept(up: Up) -> None:
+    with databases.fresh() as url:
+        subprocess.run(manage("prepare"), cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, check=True)
+
+        _, key, _, attempt, _ = up.start(database_url=url)
+        up.stop()
+
+    assert key == "API key  one that the database knows; with --api-key it is kept here"
+    assert "Bearer <api key>" in attempt
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -166,7 +179,7 @@ def test_kill_9_of_everything_at_once_and_the_next_start_works(up: Up) -> None:
 
 
 def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
-    process = run_python("-m", "mqbroker.cli", "up", *options, DATABASE_URL="", REDIS_URL="", **variables)
+    process = run_python("-m", "mqbroker.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 
@@ -202,6 +215,25 @@ def test_a_broken_setting_is_refused_in_one_sentence(run_python: Run, tmp_path: 
     assert len(err.splitlines()) == 1
     assert err.startswith("mq: MQBROKER_TRANSACTION_CHECK_MAX='often' cannot be used")
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        (
+            {"DATABASE_URL": "mysql://127.0.0.1/shop"},
+            "DATABASE_URL does not name a PostgreSQL database: give postgresql://user:password@host:port/database.",
+        ),
+        (
+            {"REDIS_URL": "127.0.0.1:6379"},
+            "REDIS_URL does not name a Redis: give redis://:password@host:port/number.",
+        ),
+    ],
+)
+def test_a_url_that_names_no_server_is_refused_in_one_sentence(
+    run_python: Run, tmp_path: Path, url: dict[str, str], sentence: str
+) -> None:
+    assert refusal(run_python, "--data-dir", str(tmp_path / "data"), **url) == (1, "", f"mq: {sentence}\n")
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,23 @@ def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_
             running.close()
 
 
+def test_a_broker_whose_database_hangs_says_so_in_time(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"postgresql://mqbroker@127.0.0.1:{hanging.getsockname()[1]}/mqbroker"
+        running = RunningBroker(tmp_path, url, NOBODY, SETTINGS, tasks=False)
+        running.webs[0].start()
+        try:
+            eventually(lambda: answers(Operator(running.url, None)), within_seconds=60)
+            with socket.create_connection(("127.0.0.1", urlsplit(running.url).port), timeout=20) as line:
+                line.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
+                answer = line.makefile("rb").read()
+        finally:
+            running.close()
+
+    assert answer.startswith(b"HTTP/1.0 503 ")
+    assert b"the database does not answer as it should (ConnectionTimeout)" in answer
+
+
 def shut(database: str) -> None:
     """Ends every connection to a database and lets nobody in any more."""
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
