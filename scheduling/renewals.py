@@ -1,25 +1,29 @@
 """Renewals: the messages of timers are appended again before their segment goes, as often as it takes."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from store import copies, groupcommit, retention
+from store import copies, database, groupcommit, retention
 from store.batch import Batch, Kind, Pending
 from store.statements import Statement
 
+FIND_OLD_TIMERS = Statement(__file__, "find_old_timers")
 LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers")
 MOVE_TIMERS = Statement(__file__, "move_timers")
 
+# Looking at so many takes some 15 ms, and holds nothing up.
+MAX_PER_LOOK = 10_000
 MAX_PER_BATCH = 500
 FIRST_ID = uuid.UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """One step of the walk through the timers: up to which segment the log goes, and the last timer seen."""
+    """Timers that were found in the log that goes, up to which segment."""
 
     leaving_id: int
-    after_id: uuid.UUID
+    ids: Sequence[uuid.UUID]
 
 
 async def run() -> int:
@@ -30,7 +34,19 @@ async def run() -> int:
     moved = 0
     after_id: uuid.UUID | None = FIRST_ID
     while after_id is not None:
-        renewed, after_id = await groupcommit.submit(TIMER_RENEWALS, Renewal(leaving_id, after_id))
+        asked = {"leaving_id": leaving_id, "after_id": after_id, "max_timers": MAX_PER_LOOK}
+        [seen] = await database.read(FIND_OLD_TIMERS, asked)
+        for start in range(0, len(seen.old), MAX_PER_BATCH):
+            moved += await _move(leaving_id, seen.old[start : start + MAX_PER_BATCH])
+        after_id = seen.last_id
+    return moved
+
+
+async def _move(leaving_id: int, ids: Sequence[uuid.UUID]) -> int:
+    """Moves these; what is too much for one statement comes with the next."""
+    moved = 0
+    while ids:
+        renewed, ids = await groupcommit.submit(TIMER_RENEWALS, Renewal(leaving_id, ids))
         moved += renewed
     return moved
 
@@ -42,19 +58,18 @@ class TimerRenewals(Kind[Renewal]):
         for one in pending:
             one.outcome = await self._renew(batch, one.request)
 
-    async def _renew(self, batch: Batch, renewal: Renewal) -> tuple[int, uuid.UUID | None]:
-        """How many were moved, and where the walk goes on."""
-        asked = {"leaving_id": renewal.leaving_id, "after_id": renewal.after_id, "max_timers": MAX_PER_BATCH}
+    async def _renew(self, batch: Batch, renewal: Renewal) -> tuple[int, list[uuid.UUID]]:
+        """How many were moved, and which are left to be."""
+        asked = {"leaving_id": renewal.leaving_id, "ids": list(renewal.ids)}
         timers = await batch.read(LOCK_OLD_TIMERS, asked)
         if not timers:
-            return 0, None
+            return 0, []
         offsets = await copies.append_again(batch, {(timer.log_segment, timer.log_offset) for timer in timers})
         moved = [timer for timer in timers if (timer.log_segment, timer.log_offset) in offsets]
         ids = [timer.id for timer in moved]
         places = [offsets[timer.log_segment, timer.log_offset] for timer in moved]
         await batch.read(MOVE_TIMERS, {"segment_id": batch.segment_id, "id": ids, "log_offset": places})
-        # What was too much for one statement comes with the next step, from the same place on.
-        return len(moved), timers[-1].id if len(moved) == len(timers) else renewal.after_id
+        return len(moved), [timer.id for timer in timers if (timer.log_segment, timer.log_offset) not in offsets]
 
 
 TIMER_RENEWALS = TimerRenewals()

@@ -1,0 +1,12 @@
+-- Find the timers whose messages lie in a segment that goes, among so many after a given one in the order of their ids, and
+-- the last id looked at; null when there is none. A million timers are walked through in steps that nobody notices.
+SELECT
+    (array_agg(w.id ORDER BY w.id DESC))[1] AS last_id,
+    coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.log_segment <= %(leaving_id)s), '{}') AS old
+FROM (
+    SELECT t.id, t.log_segment
+    FROM timer AS t
+    WHERE t.id > %(after_id)s::uuid
+    ORDER BY t.id
+    LIMIT %(max_timers)s
+) AS w
