@@ -47,9 +47,13 @@ def where_to_look(broker: Broker, access: Access) -> str:
     user = (
         f"  user {access.console_user}, password {access.console_password} (shown once)" if access.console_user else ""
     )
-    key = f"{access.api_key} (kept in {key_file})" if access.api_key else f"in {key_file}"
+    key, bearer = f"in {key_file}", f"$(cat '{key_file}')"
+    if access.api_key:
+        key = f"{access.api_key} (kept in {key_file})"
+    elif not broker.folder.kept_secret("api-key"):
+        key, bearer = "one that the database knows; with --api-key it is kept here", "<api key>"
     send = (
-        f"curl -s {broker.url}/v1/messages -H \"Authorization: Bearer $(cat '{key_file}')\" "
+        f'curl -s {broker.url}/v1/messages -H "Authorization: Bearer {bearer}" '
         """-d '{"topic": "hello", "body": "hello, world"}'"""
     )
     return "\n".join(

@@ -3,8 +3,10 @@
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -48,6 +50,20 @@ def test_a_key_that_is_made_is_told_once(empty: Empty) -> None:
     assert empty.lets_in(made["api_key"])
     assert made["console_password"]
     assert again == {"api_key": None, "console_user": None, "console_password": None}
+
+
+def test_a_database_that_lets_nobody_in_says_why(empty: Empty) -> None:
+    place = urlsplit(empty.url)
+    url = place._replace(netloc=f"nobody:wrong@{place.hostname}:{place.port}").geturl()
+    began = time.monotonic()
+
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        Empty(url).prepare()
+
+    [sentence] = failed.value.stderr.splitlines()
+    assert sentence.startswith("CommandError: DATABASE_URL leads into no database: ")
+    assert 'password authentication failed for user "nobody"' in sentence
+    assert time.monotonic() - began < 5
 
 
 def test_a_key_that_is_given_is_let_in_and_not_told(empty: Empty) -> None:

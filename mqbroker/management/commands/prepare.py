@@ -4,13 +4,15 @@ import json
 import secrets
 from typing import Any
 
+import psycopg
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mqbroker import access
 from mqbroker.models import ApiKey
+from store import database
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -34,11 +36,20 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
+        judge_database()
         call_command("migrate", interactive=False, verbosity=0)
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
         if made["console_password"]:
             made["console_user"] = CONSOLE_USER
         self.stdout.write(json.dumps(made))
+
+
+def judge_database() -> None:
+    """Raises CommandError with the reason when nobody gets in: the pool would say, seconds later, that it waited."""
+    try:
+        psycopg.connect(database.conninfo("mqbroker-prepare")).close()
+    except psycopg.OperationalError as problem:
+        raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
 
 
 def first_key(given: str | None) -> str | None:
