@@ -20,6 +20,6 @@ async def readers() -> set[int]:
 
 
 async def forget(reader_ids: Iterable[int]) -> int:
-    """Deletes MAX_ROWS_AT_ONCE rows of these readers at most; gives their number."""
+    """Deletes rows of these readers, MAX_ROWS_AT_ONCE of each segment at most; gives their number."""
     asked = {"reader_ids": list(reader_ids), "max_rows": MAX_ROWS_AT_ONCE}
     return len(await database.read(DELETE_PROGRESS, asked))
