@@ -92,6 +92,8 @@ def _told() -> Iterator[None]:
     """Failures of the database and of Spark as ours, in one sentence."""
     try:
         yield
+    except psycopg.errors.UndefinedTable as problem:
+        raise ExportFailed("The database has no tables of the broker: `./mq up` makes them.") from problem
     except psycopg.Error as problem:
         raise ExportFailed(f"The database did not answer as it should: {_first_line(problem)}.") from problem
     except (PySparkException, Py4JError) as problem:

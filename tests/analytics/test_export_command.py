@@ -7,6 +7,7 @@ import pytest
 from analytics import folder
 from tests.analytics.conftest import Exported, Killed, content, start
 from tests.analytics.past import Past
+from tests.broker import databases
 
 
 @pytest.fixture
@@ -64,3 +65,11 @@ def test_a_database_that_is_away_is_one_sentence(target: Path) -> None:
     assert (refused.returncode, out) == (1, "")
     assert err.startswith("CommandError: The database did not answer as it should: connection failed: ")
     assert err.endswith(" (export_failed)\n")
+
+
+def test_a_database_without_the_brokers_tables_is_one_sentence(target: Path) -> None:
+    with databases.fresh() as empty, start(empty, target) as refused:
+        out, err = refused.communicate()
+
+    assert (refused.returncode, out) == (1, "")
+    assert err == "CommandError: The database has no tables of the broker: `./mq up` makes them. (export_failed)\n"
