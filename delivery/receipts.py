@@ -23,7 +23,8 @@ EXTEND_RECEIPTS = Statement(__file__, "extend_receipts")
 LOCK_RECEIPTS = Statement(__file__, "lock_receipts")
 TAKE_RECEIPTS = Statement(__file__, "take_receipts")
 MAX_HANDLES = 1000
-PACKED = struct.Struct(">IIIqq")
+# Ids as PostgreSQL has them: a forged handle is none that it cannot look for.
+PACKED = struct.Struct(">iiiqq")
 
 
 class Handle(NamedTuple):

@@ -38,10 +38,11 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
     nothing. A waiting consumer costs no connection. Raises a Refusal when a rule
     is broken or the database is away.
     """
-    take = await _judge(group_name, request)
     deadline = time.monotonic() + request.wait_seconds
-    topic_ids = {topic_id for topic_id, _ in take.queues}
     while gone is None or not gone.done():
+        # Judged each time: while it waits, the group may be paused, or taken away with its topic.
+        take = await _judge(group_name, request)
+        topic_ids = {topic_id for topic_id, _ in take.queues}
         heard = wakeups.heard(topic_ids)
         entries: list[dict[str, Any]] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
         left = deadline - time.monotonic()

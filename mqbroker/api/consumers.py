@@ -1,5 +1,6 @@
 """The consumer's calls."""
 
+import re
 from urllib.parse import parse_qs
 
 import msgspec
@@ -13,6 +14,8 @@ from delivery.receives import Receive
 from mqbroker.api.lean import DataRequest, answer, decode
 from mqbroker.errors import problem
 from store.errors import MessageIllegal, Refusal
+
+WHOLE = re.compile(r"-?[0-9]{1,19}")
 
 
 class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -123,6 +126,6 @@ def number(query: dict[str, list[str]], name: str, default: int) -> int:
     Raises MessageIllegal when it is none, or does not fit in 64 bits.
     """
     given = query.get(name, [str(default)])[-1]
-    if not given.lstrip("-").isdecimal() or not -(2**63) <= int(given) < 2**63:
+    if not WHOLE.fullmatch(given) or not -(2**63) <= int(given) < 2**63:
         raise MessageIllegal(f"{name}={given[:40]!r} is no whole number of 64 bits.")
     return int(given)

@@ -8,12 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import psycopg
 import pytest
-from mqbroker_client import Consumer, Delivery, Producer
+from mqbroker_client import Admin, Consumer, Delivery, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tests.broker.wire import Wire
 
 # More than a web server or a system takes without being told: 1024 connections, 1024 open files.
 WAITING = 1100
@@ -71,6 +72,34 @@ def test_a_waiting_reader_of_a_queue_is_woken(producer: Producer, distant_consum
     producer.send(orders, b"order 2", queue_id=1)
 
     assert bodies(page.result().messages) == [b"order 2"]
+
+
+def test_a_group_that_is_paused_while_its_consumer_waits_is_handed_nothing(
+    broker: RunningBroker, producer: Producer, distant_consumer: Consumer, orders: str
+) -> None:
+    producer.send(orders, b"order 1")
+    distant_consumer.receive(orders)
+    received = ThreadPoolExecutor(1).submit(distant_consumer.receive, orders, wait_seconds=4)
+    Admin(broker.client()).create_consumer_group(distant_consumer.group, paused=True)
+    # Other processes see a change within 2 s.
+    time.sleep(2)
+
+    producer.send(orders, b"order 2")
+
+    assert received.result() == []
+
+
+def test_a_wait_for_a_topic_that_is_taken_away_ends_with_a_refusal(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    producer.send(orders, b"order 1")
+    consumer.receive(orders)
+    asked = {"topic": orders, "wait_seconds": 20}
+    answer = ThreadPoolExecutor(1).submit(wire.post, f"/v1/consumer-groups/{consumer.group}/receive", asked)
+
+    wire.call("DELETE", f"/v1/topics/{orders}")
+
+    assert answer.result().problem["code"] == "topic_not_exist"
 
 
 def test_a_wait_ends_without_a_message(producer: Producer, consumer: Consumer, orders: str) -> None:

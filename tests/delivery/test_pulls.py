@@ -66,6 +66,7 @@ def test_an_offset_outside_of_the_queue_is_refused_with_both_bounds(wire: Wire, 
         ),
         ("2/messages?offset=0&max=0", 422, "message_illegal", "max 0 is not between 1 and 1000."),
         ("2/messages?offset=0&max=1001", 422, "message_illegal", "max 1001 is not between 1 and 1000."),
+        ("2/messages?offset=--1", 422, "message_illegal", "offset='--1' is no whole number of 64 bits."),
         ("2/messages?offset=one", 422, "message_illegal", "offset='one' is no whole number of 64 bits."),
         (
             "2/messages?offset=9223372036854775808",

@@ -1,5 +1,6 @@
 """Receipts: each proves one delivery for as long as its time lasts, and nothing afterwards."""
 
+import base64
 from functools import partial
 
 from mqbroker_client import Consumer, Producer
@@ -60,6 +61,20 @@ def test_a_receipt_is_of_no_use_to_another_group(
     other.receive(orders)
 
     assert ack(wire, other, delivery.receipt_handle)[0]["status"] == 410
+    assert ack(wire, consumer, delivery.receipt_handle)[0]["status"] == 200
+
+
+def test_a_forged_receipt_proves_nothing(wire: Wire, producer: Producer, consumer: Consumer, orders: str) -> None:
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders)
+    held = bytearray(base64.urlsafe_b64decode(delivery.receipt_handle + "=="))
+    forgeries = []
+    for place in range(4, len(held)):
+        forged = bytearray(held)
+        forged[place] ^= 0xFF
+        forgeries.append(base64.urlsafe_b64encode(forged).decode().rstrip("="))
+
+    assert ack(wire, consumer, *forgeries) == [{"receipt_handle": one, **expired(one)} for one in forgeries]
     assert ack(wire, consumer, delivery.receipt_handle)[0]["status"] == 200
 
 
