@@ -10,7 +10,7 @@ import msgspec
 
 from delivery import groups, pulls
 from delivery.groups import GroupFacts
-from delivery.takes import Position
+from delivery.positions import Position
 from store import database, groupcommit, lags, readers, topics, wakeups
 from store.batch import Batch, Kind, Pending
 from store.database import Row

@@ -13,7 +13,7 @@ from typing import Any
 from delivery import redeliveries
 from delivery.redeliveries import Failed
 from scheduling.publish import publish
-from store import log, readers
+from store import readers
 from store.batch import Batch
 from store.database import Row
 from store.statements import Statement
@@ -78,20 +78,11 @@ async def lanes(batch: Batch, group_id: int, queues: Sequence[Queue]) -> dict[Qu
 
 
 async def new_entries(batch: Batch, queue: Queue, lane: Lane, next_offset: int, room: int) -> Sequence[Row]:
-    """Entries that nobody of the group has seen; none when the whole queue has to wait."""
+    """The heads of entries that nobody of the group has seen; none when the whole queue has to wait."""
     parked = sum(place.state == "parked" for place in lane.places)
     if lane.all_blocked or room <= 0 or parked >= MAX_PARKED:
         return ()
-    return await readers.read(batch, [queue], [next_offset], [room + (LOOK_BEYOND if lane.blocked else 0)])
-
-
-async def messages_of(batch: Batch, places: Sequence[Row]) -> dict[tuple[int, int], Row]:
-    """The messages of places that are handed out again, by segment and log offset."""
-    if not places:
-        return {}
-    pairs = [(place.log_segment, place.log_offset) for place in places]
-    rows = await batch.read(log.READ_MESSAGES, log.places(pairs))
-    return {(row.segment_id, row.log_offset): row for row in rows}
+    return await readers.heads(batch, [queue], [next_offset], [room + (LOOK_BEYOND if lane.blocked else 0)])
 
 
 def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: float) -> int:

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from delivery import filters, groups, receipts
+from delivery import deliveries, filters, groups, receipts
+from delivery.deliveries import Queue, Take, Taken
 from delivery.groups import GroupFacts
-from delivery.takes import TAKES, Queue, Take
+from delivery.takes import TAKES
 from store import groupcommit, topics, wakeups
 from store.errors import MessageIllegal
 from store.topics import TopicFacts
@@ -44,11 +45,12 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
         take = await _judge(group_name, request)
         topic_ids = {topic_id for topic_id, _ in take.queues}
         heard = wakeups.heard(topic_ids)
-        entries: list[dict[str, Any]] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
+        take.more = False
+        taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
         left = deadline - time.monotonic()
-        if entries or left <= 0:
-            return entries
-        if take.passed_over:
+        if taken or left <= 0:
+            return [deliveries.given_out(take, one) for one in taken]
+        if take.more:
             continue
         pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
         await wakeups.wait(topic_ids, take.group.id, min(left, pause), gone, heard=heard)

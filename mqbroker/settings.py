@@ -92,6 +92,9 @@ MAX_RECONSUME_TIMES = env.whole(
 MAX_RECEIVE_MESSAGES = env.whole(
     "MAX_RECEIVE_MESSAGES", 32, "Messages one receive may ask for. More saves requests, and makes fairness coarser.", 1
 )
+MAX_RECEIVE_BYTES = env.whole(
+    "MAX_RECEIVE_BYTES", 16 * 1024 * 1024, "Bodies of a queue given out at once; the first message always is.", 1
+)
 MAX_WAIT_SECONDS = env.whole("MAX_WAIT_SECONDS", 20, "Longest long poll. Keep it below your proxy's read time-out.", 0)
 
 # --- outgoing webhooks ----------------------------------------------------------------------------------------------

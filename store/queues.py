@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
+from django.conf import settings
+
 from store import database
 from store.database import Connection, Row
 from store.statements import Statement
@@ -91,11 +93,12 @@ def _number(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
 
 
 async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int) -> Sequence[Row]:
-    """The entries of a queue from an offset on, with their messages, in order; `max_entries` at most."""
-    return await database.read(
-        READ_ENTRIES,
-        {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries},
-    )
+    """The entries of a queue from an offset on, with their messages, in order.
+
+    `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES.
+    """
+    asked = {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries}
+    return await database.read(READ_ENTRIES, {**asked, "max_bytes": settings.MAX_RECEIVE_BYTES})
 
 
 async def bounds(topic_id: int, queues: int) -> Sequence[Row]:

@@ -10,7 +10,6 @@ FIND_POSITIONS = Statement(__file__, "find_positions")
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
 LOCK_READERS = Statement(__file__, "lock_readers")
 READ_HEADS = Statement(__file__, "read_heads")
-READ_QUEUES = Statement(__file__, "read_queues")
 TRY_LOCK_READERS = Statement(__file__, "try_lock_readers")
 
 SCHEDULER = 0
@@ -39,20 +38,12 @@ async def positions(batch: Batch, reader_id: int, queues: Sequence[tuple[int, in
     return await batch.read(FIND_POSITIONS, {"reader_id": reader_id, **_columns(queues)})
 
 
-async def read(
-    batch: Batch,
-    queues: Sequence[tuple[int, int]],
-    from_offsets: Sequence[int],
-    max_entries: Sequence[int],
-    *,
-    heads: bool = False,
+async def heads(
+    batch: Batch, queues: Sequence[tuple[int, int]], from_offsets: Sequence[int], max_entries: Sequence[int]
 ) -> Sequence[Row]:
-    """The entries of several queues with their messages, each from its offset on and so many at most.
-
-    `heads` are the entries without their bodies and whatever else no filter judges.
-    """
+    """What a filter judges of the entries of several queues, each from its offset on and so many at most."""
     asked = {"from_offset": list(from_offsets), "max_entries": list(max_entries), **_columns(queues)}
-    return await batch.read(READ_HEADS if heads else READ_QUEUES, asked)
+    return await batch.read(READ_HEADS, asked)
 
 
 def move(batch: Batch, reader_id: int, queue: tuple[int, int], move_no: int, next_offset: int) -> None:

@@ -1,8 +1,9 @@
 -- Read what a filter judges of the entries of several queues, each queue from its own offset on, in order: no bodies, which
--- may be large, and most of which a filter passes over.
+-- may be large, and most of which a filter passes over. Each message is probed by index on its own, as in read_entries.
 SELECT
     q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
-    m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties
+    m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,
+    octet_length(m.body) AS body_bytes
 FROM unnest(
     %(topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(max_entries)s::integer []
 ) AS q (topic_id, queue_id, from_offset, max_entries)
@@ -13,5 +14,9 @@ CROSS JOIN LATERAL (
     ORDER BY c.queue_offset
     LIMIT q.max_entries
 ) AS e
-INNER JOIN commit_log AS m ON e.log_segment = m.segment_id AND e.log_offset = m.log_offset
+CROSS JOIN LATERAL (
+    SELECT l.* FROM commit_log AS l
+    WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
+    LIMIT 1
+) AS m
 ORDER BY q.topic_id, q.queue_id, e.queue_offset
