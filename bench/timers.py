@@ -20,7 +20,7 @@ from bench.report import Report
 
 FEW, MANY = (1_000, 1_000), (1_000_000, 200_000)
 ROUNDS = 5
-PER_ROUND = 1_000
+PER_ROUND = 2_000
 PER_BULK = 100
 CONNECTIONS = 4
 BODY = "x" * 200
