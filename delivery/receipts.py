@@ -123,12 +123,26 @@ def expired(given: str) -> ReceiptExpired:
 
 
 def _columns(handles: Iterable[Handle]) -> dict[str, Any]:
-    ordered = sorted(handles)
-    return {name: [getattr(held, name) for held in ordered] for name in Handle._fields}
+    columns = zip(*sorted(handles), strict=True)
+    return dict(zip(Handle._fields, map(list, columns), strict=True))
 
 
 def _handle_of(row: Row) -> Handle:
     return Handle(row.group_id, row.topic_id, row.queue_id, row.queue_offset, row.nonce)
+
+
+async def _settled(batch: Batch, statement: Statement, handles: set[Handle], **wishes: object) -> set[Handle]:
+    """The handles whose deliveries a statement settled.
+
+    One that another process extended at this very moment may be missed by the statement's snapshot: what is missing is
+    looked for once more.
+    """
+    settled: set[Handle] = set()
+    for _ in range(2):
+        if left := sorted(handles - settled):
+            rows = await batch.read(statement, {**wishes, **_columns(left)})
+            settled.update(left[row.place - 1] for row in rows)
+    return settled
 
 
 class Acks(Kind[Held]):
@@ -137,8 +151,7 @@ class Acks(Kind[Held]):
     lane = "acks"
 
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
-        handles = {held for one in pending for held in one.request.handles}
-        acked = set(map(_handle_of, await batch.read(ACK_RECEIPTS, _columns(handles))))
+        acked = await _settled(batch, ACK_RECEIPTS, {held for one in pending for held in one.request.handles})
         for one in pending:
             one.outcome = acked.intersection(one.request.handles)
 
@@ -174,8 +187,8 @@ class Extensions(Kind[Held]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
         for one in pending:
-            wish = {"invisible_seconds": one.request.invisible_seconds, **_columns(one.request.handles)}
-            one.outcome = set(map(_handle_of, await batch.read(EXTEND_RECEIPTS, wish)))
+            wish = {"invisible_seconds": one.request.invisible_seconds}
+            one.outcome = await _settled(batch, EXTEND_RECEIPTS, set(one.request.handles), **wish)
 
 
 ACKS = Acks()

@@ -1,23 +1,23 @@
--- Ack deliveries: this delete ends each of them. A row not returned was acked before, or its time is over, or it was
--- handed out again since (another nonce): whoever holds it now is not touched. Rows are locked in the order of their key.
-WITH locked AS (
-    SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FROM receipt AS r
-    INNER JOIN unnest(
+-- Ack deliveries: this delete ends each of them, and gives its place in the arrays. One not returned was acked before, or
+-- its time is over, or it was handed out again since (another nonce): whoever holds it now is not touched. The handles come
+-- sorted, so that two acks lock rows in the same order; each is probed on its own, whatever the planner thinks is in flight.
+WITH found AS (
+    SELECT a.nonce, a.place, f.tid
+    FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
-    ) AS a (group_id, topic_id, queue_id, queue_offset, nonce)
-        ON
+    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, place)
+    CROSS JOIN LATERAL (
+        SELECT r.ctid AS tid
+        FROM receipt AS r
+        WHERE
             r.group_id = a.group_id AND r.topic_id = a.topic_id AND r.queue_id = a.queue_id
-            AND r.queue_offset = a.queue_offset AND r.nonce = a.nonce
-    WHERE r.state = 'flight' AND r.expires_at > now()
-    ORDER BY r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FOR UPDATE OF r
+            AND r.queue_offset = a.queue_offset
+        LIMIT 1
+    ) AS f
 )
 
 DELETE FROM receipt AS r
-USING locked AS l
-WHERE
-    r.group_id = l.group_id AND r.topic_id = l.topic_id AND r.queue_id = l.queue_id
-    AND r.queue_offset = l.queue_offset
-RETURNING r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce
+USING found
+WHERE r.ctid = found.tid AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
+RETURNING found.place

@@ -1,24 +1,23 @@
 -- Give deliveries more time, from now on. A row not returned was acked before, or its time is over, or somebody else
--- holds the message now.
-WITH locked AS (
-    SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FROM receipt AS r
-    INNER JOIN unnest(
+-- holds the message now. The handles come sorted and are probed one by one, as for an ack.
+WITH found AS (
+    SELECT a.nonce, a.place, f.tid
+    FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
-    ) AS a (group_id, topic_id, queue_id, queue_offset, nonce)
-        ON
+    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, place)
+    CROSS JOIN LATERAL (
+        SELECT r.ctid AS tid
+        FROM receipt AS r
+        WHERE
             r.group_id = a.group_id AND r.topic_id = a.topic_id AND r.queue_id = a.queue_id
-            AND r.queue_offset = a.queue_offset AND r.nonce = a.nonce
-    WHERE r.state = 'flight' AND r.expires_at > now()
-    ORDER BY r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FOR UPDATE OF r
+            AND r.queue_offset = a.queue_offset
+        LIMIT 1
+    ) AS f
 )
 
 UPDATE receipt AS r
 SET expires_at = now() + make_interval(secs => %(invisible_seconds)s)
-FROM locked AS l
-WHERE
-    r.group_id = l.group_id AND r.topic_id = l.topic_id AND r.queue_id = l.queue_id
-    AND r.queue_offset = l.queue_offset
-RETURNING r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce
+FROM found
+WHERE r.ctid = found.tid AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
+RETURNING found.place

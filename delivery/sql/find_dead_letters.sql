@@ -2,7 +2,12 @@
 SELECT
     c.queue_offset, c.tags_code, m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.message_id
 FROM commit_log AS m
-INNER JOIN consume_queue AS c ON m.log_offset = c.log_offset AND c.topic_id = %(topic_id)s
+CROSS JOIN LATERAL (
+    SELECT e.queue_offset, e.tags_code
+    FROM consume_queue AS e
+    WHERE e.log_offset = m.log_offset AND e.topic_id = %(topic_id)s
+    LIMIT 2147483647
+) AS c
 WHERE
     m.message_id = any(%(message_ids)s::uuid [])
     AND NOT EXISTS (

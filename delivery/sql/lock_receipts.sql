@@ -1,17 +1,21 @@
--- Lock deliveries of an ordered group that its consumer could not finish, in the order of their key. A row not returned
--- was acked before, or its time is over, or somebody else holds the message now.
+-- Lock deliveries of an ordered group that its consumer could not finish, in the sorted order of the handles. A row not
+-- returned was acked before, or its time is over, or somebody else holds the message now.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times
-FROM receipt AS r
-INNER JOIN unnest(
+FROM unnest(
     %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
     %(nonce)b::bigint []
 ) AS a (group_id, topic_id, queue_id, queue_offset, nonce)
-    ON
-        r.group_id = a.group_id AND r.topic_id = a.topic_id AND r.queue_id = a.queue_id
-        AND r.queue_offset = a.queue_offset AND r.nonce = a.nonce
-INNER JOIN consumer_group AS g ON r.group_id = g.id
-WHERE r.state = 'flight' AND r.expires_at > now()
-ORDER BY r.group_id, r.topic_id, r.queue_id, r.queue_offset
+CROSS JOIN LATERAL (
+    SELECT f.ctid AS tid
+    FROM receipt AS f
+    WHERE
+        f.group_id = a.group_id AND f.topic_id = a.topic_id AND f.queue_id = a.queue_id
+        AND f.queue_offset = a.queue_offset
+    LIMIT 1
+) AS found
+INNER JOIN receipt AS r ON found.tid = r.ctid
+INNER JOIN consumer_group AS g ON a.group_id = g.id
+WHERE (r.nonce = a.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
 FOR UPDATE OF r

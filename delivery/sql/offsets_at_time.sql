@@ -13,6 +13,7 @@ WITH RECURSIVE search AS (
         SELECT c.entered_at
         FROM consume_queue AS c
         WHERE c.topic_id = %(topic_id)s AND c.queue_id = s.queue_id AND c.queue_offset = (s.low + s.high) / 2
+        LIMIT 1
     ) AS probe ON true
     WHERE s.low < s.high
 )

@@ -4,7 +4,11 @@ SELECT
     m.topic_id, m.queue_id, m.message_id, m.transaction_id, m.tags, m.keys, m.sharding_key, m.traceparent, m.properties,
     m.body, m.body_form
 FROM consume_queue AS c
-INNER JOIN commit_log AS m ON c.log_segment = m.segment_id AND c.log_offset = m.log_offset
+CROSS JOIN LATERAL (
+    SELECT l.* FROM commit_log AS l
+    WHERE l.segment_id = c.log_segment AND l.log_offset = c.log_offset
+    LIMIT 1
+) AS m
 WHERE
     c.topic_id = %(topic_id)s AND c.queue_id = 0 AND c.queue_offset >= %(from_offset)s
     AND NOT EXISTS (

@@ -1,7 +1,7 @@
 -- Take receipts whose time is over: this delete sends each message on, once. Rows that another process is taking, or
 -- that are just acked, are skipped.
 WITH gone AS (
-    SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset
+    SELECT r.ctid AS tid, r.group_id
     FROM receipt AS r
     INNER JOIN consumer_group AS g ON r.group_id = g.id
     WHERE r.state = 'flight' AND r.expires_at <= now() AND NOT g.ordered
@@ -11,10 +11,8 @@ WITH gone AS (
 )
 
 DELETE FROM receipt AS r
-USING gone AS o, consumer_group AS g
-WHERE
-    r.group_id = o.group_id AND r.topic_id = o.topic_id AND r.queue_id = o.queue_id
-    AND r.queue_offset = o.queue_offset AND g.id = r.group_id
+USING gone AS o INNER JOIN consumer_group AS g ON o.group_id = g.id
+WHERE r.ctid = o.tid
 RETURNING
     r.group_id, g.name AS group_name, g.max_reconsume_times, g.retry_policy, r.origin_topic_id, r.log_segment,
     r.log_offset, r.tags_code, r.reconsume_times

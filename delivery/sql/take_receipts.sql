@@ -1,25 +1,27 @@
 -- Take deliveries that their consumers cannot finish: this delete sends each message on, once. A row not returned was
--- acked before, or its time is over, or somebody else holds the message now. Rows are locked in the order of their key.
-WITH locked AS (
-    SELECT r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FROM receipt AS r
-    INNER JOIN unnest(
+-- acked before, or its time is over, or somebody else holds the message now. The handles come sorted and are probed one by
+-- one, as for an ack.
+WITH found AS (
+    SELECT a.group_id, a.nonce, f.tid
+    FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
     ) AS a (group_id, topic_id, queue_id, queue_offset, nonce)
-        ON
+    CROSS JOIN LATERAL (
+        SELECT r.ctid AS tid
+        FROM receipt AS r
+        WHERE
             r.group_id = a.group_id AND r.topic_id = a.topic_id AND r.queue_id = a.queue_id
-            AND r.queue_offset = a.queue_offset AND r.nonce = a.nonce
-    WHERE r.state = 'flight' AND r.expires_at > now()
-    ORDER BY r.group_id, r.topic_id, r.queue_id, r.queue_offset
-    FOR UPDATE OF r
+            AND r.queue_offset = a.queue_offset
+        LIMIT 1
+    ) AS f
 )
 
 DELETE FROM receipt AS r
-USING locked AS l, consumer_group AS g
+USING found, consumer_group AS g
 WHERE
-    r.group_id = l.group_id AND r.topic_id = l.topic_id AND r.queue_id = l.queue_id
-    AND r.queue_offset = l.queue_offset AND r.group_id = g.id
+    g.id = found.group_id AND r.ctid = found.tid
+    AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
 RETURNING
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times

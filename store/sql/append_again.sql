@@ -17,7 +17,11 @@ FROM (
         SELECT DISTINCT a.log_segment, a.log_offset
         FROM unnest(%(log_segment)b::integer [], %(log_offset)b::bigint []) AS a (log_segment, log_offset)
     ) AS asked
-    INNER JOIN commit_log AS old ON asked.log_segment = old.segment_id AND asked.log_offset = old.log_offset
+    CROSS JOIN LATERAL (
+        SELECT l.* FROM commit_log AS l
+        WHERE l.segment_id = asked.log_segment AND l.log_offset = asked.log_offset
+        LIMIT 1
+    ) AS old
     ORDER BY old.log_offset
 ) AS m
 WHERE m.bytes_before < %(max_bytes)s

@@ -1,7 +1,12 @@
 -- Find where a message lies in the log, by its id: once, and again in later segments if something needed it for longer than
--- its first segment. The newest first; each partition is probed by index.
+-- its first segment. The newest first; each partition is probed by index, before anything is put in order.
+WITH found AS MATERIALIZED (
+    SELECT m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.transaction_id, m.producer_group_id, m.stored_at
+    FROM commit_log AS m
+    WHERE m.message_id = %(message_id)s
+)
+
 SELECT m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.transaction_id, m.producer_group_id, m.stored_at
-FROM commit_log AS m
-WHERE m.message_id = %(message_id)s
+FROM found AS m
 ORDER BY m.log_offset DESC
 LIMIT %(max_copies)s

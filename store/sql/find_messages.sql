@@ -1,11 +1,18 @@
 -- Find stored messages by their ids, in every segment that is kept, each with its first entry if it has one: what a
--- repeated send is answered with. Each id is probed by index in each partition. A message that was appended again is
--- found in each place, the first one last: that is the one whose answer counts.
+-- repeated send is answered with. Each id is probed by index in each partition, before anything is put in order: a plan
+-- made while a partition was empty would walk the log in that order. A message that was appended again is found in each
+-- place, the first one last: that is the one whose answer counts.
+WITH found AS MATERIALIZED (
+    SELECT
+        m.segment_id, m.log_offset, m.message_id, m.topic_id, m.queue_id, m.transaction_id, m.stored_at, m.body
+    FROM commit_log AS m
+    WHERE m.message_id = any(%(message_ids)s::uuid [])
+)
+
 SELECT
     m.segment_id, m.log_offset, m.message_id, m.topic_id, m.queue_id, m.transaction_id, m.stored_at, m.body,
     e.queue_id AS entry_queue_id, e.queue_offset
-FROM unnest(%(message_ids)s::uuid []) AS asked (message_id)
-INNER JOIN commit_log AS m ON asked.message_id = m.message_id
+FROM found AS m
 LEFT JOIN LATERAL (
     SELECT c.queue_id, c.queue_offset
     FROM consume_queue AS c

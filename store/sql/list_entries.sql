@@ -15,6 +15,7 @@ WITH RECURSIVE search AS (
         SELECT c.entered_at
         FROM consume_queue AS c
         WHERE c.topic_id = %(topic_id)s AND c.queue_id = s.queue_id AND c.queue_offset = (s.low + s.high) / 2
+        LIMIT 1
     ) AS probe ON true
     WHERE s.low < s.high
 ),
@@ -43,5 +44,9 @@ SELECT
     n.queue_id, n.queue_offset, n.reconsume_times, n.entered_at, m.segment_id, m.log_offset, m.message_id,
     octet_length(m.body) AS size
 FROM newest AS n
-INNER JOIN commit_log AS m ON n.log_segment = m.segment_id AND n.log_offset = m.log_offset
+CROSS JOIN LATERAL (
+    SELECT l.* FROM commit_log AS l
+    WHERE l.segment_id = n.log_segment AND l.log_offset = n.log_offset
+    LIMIT 1
+) AS m
 ORDER BY n.entered_at DESC, n.queue_id DESC, n.queue_offset DESC

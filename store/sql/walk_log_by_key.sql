@@ -20,19 +20,26 @@ LEFT JOIN LATERAL (
     WHERE
         m.keys @> ARRAY[%(key)s::text] AND m.stored_at >= %(since)s AND m.stored_at < %(until)s
         AND CASE
-            WHEN %(by_entry)s::boolean THEN EXISTS (
-                SELECT 1
+            WHEN %(by_entry)s::boolean THEN (
+                SELECT true
                 FROM commit_log AS o
-                INNER JOIN consume_queue AS c ON o.log_offset = c.log_offset
-                WHERE o.message_id = m.message_id AND c.topic_id = %(topic_id)s
+                CROSS JOIN LATERAL (
+                    SELECT c.queue_offset
+                    FROM consume_queue AS c
+                    WHERE c.log_offset = o.log_offset AND c.topic_id = %(topic_id)s
+                    LIMIT 1
+                ) AS e
+                WHERE o.message_id = m.message_id
+                LIMIT 1
             )
             ELSE m.topic_id = %(topic_id)s
         END
-        AND NOT EXISTS (
-            SELECT 1
+        AND (
+            SELECT o.log_offset
             FROM commit_log AS o
             WHERE o.message_id = m.message_id AND o.log_offset > m.log_offset
-        )
+            LIMIT 1
+        ) IS NULL
     ORDER BY m.log_offset DESC
     LIMIT %(max_rows)s
 ) AS f ON true

@@ -1,5 +1,5 @@
 -- Discard halves: they stay undecided, are asked about no more, and only an operator decides them now. A half that was
--- ended since it was found is gone and not returned.
+-- ended since it was found is gone and not returned. An array and not a join: no plan can then go through all halves.
 WITH locked AS (
     SELECT h.transaction_id
     FROM half_message AS h
@@ -10,8 +10,7 @@ WITH locked AS (
 
 UPDATE half_message AS h
 SET discarded_at = now()
-FROM locked AS l
-WHERE h.transaction_id = l.transaction_id
+WHERE h.transaction_id = any(array(SELECT l.transaction_id FROM locked AS l))
 RETURNING
     h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
     h.topic_ids, h.queue_ids, h.tags_codes, h.last_failure

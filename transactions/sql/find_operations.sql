@@ -1,6 +1,11 @@
--- Find what was said of a transaction, the first first.
-SELECT decision, decided_by, decided_at, check_times, remark
-FROM operation
-WHERE transaction_id = %(transaction_id)s
-ORDER BY operation_id
+-- Find what was said of a transaction, the first first. Found by index, before anything is put in order.
+WITH found AS MATERIALIZED (
+    SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
+    FROM operation AS o
+    WHERE o.transaction_id = %(transaction_id)s
+)
+
+SELECT f.decision, f.decided_by, f.decided_at, f.check_times, f.remark
+FROM found AS f
+ORDER BY f.operation_id
 LIMIT %(max_events)s

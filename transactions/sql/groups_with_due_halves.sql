@@ -2,15 +2,15 @@
 -- group; a group that nobody can be asked for keeps its halves untouched: no check is counted, no row is written.
 SELECT g.id AS group_id, g.name, now() AS now
 FROM producer_group AS g
+CROSS JOIN LATERAL (
+    SELECT h.next_check_at
+    FROM half_message AS h
+    WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
+    ORDER BY h.next_check_at
+    LIMIT 1
+) AS first
 WHERE
-    NOT g.checks_paused
-    AND EXISTS (
-        SELECT 1
-        FROM half_message AS h
-        WHERE
-            h.producer_group_id = g.id AND h.discarded_at IS NULL
-            AND h.next_check_at <= now() - make_interval(secs => %(late_seconds)s)
-    )
+    NOT g.checks_paused AND first.next_check_at <= now() - make_interval(secs => %(late_seconds)s)
     AND EXISTS (
         SELECT 1
         FROM endpoint AS e

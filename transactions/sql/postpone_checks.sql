@@ -1,5 +1,6 @@
 -- Note checks that decided nothing. An asked one is counted, and the next comes an interval after it; one that reached
--- nobody is not counted. A half that was ended meanwhile is gone and stays so.
+-- nobody is not counted. A half that was ended meanwhile is gone and stays so. The ids are probed as an array: no plan
+-- can then go through all halves.
 WITH outcome AS (
     SELECT *
     FROM unnest(
@@ -11,7 +12,7 @@ locked AS (
     SELECT h.transaction_id
     FROM half_message AS h
     INNER JOIN outcome AS o ON h.transaction_id = o.transaction_id
-    WHERE h.discarded_at IS NULL
+    WHERE h.transaction_id = any(%(transaction_id)b::uuid []) AND h.discarded_at IS NULL
     ORDER BY h.transaction_id
     FOR UPDATE OF h
 )
@@ -22,5 +23,5 @@ SET
     exhausted = h.check_times + o.counted::integer >= %(check_max)s,
     last_failure = o.reason,
     next_check_at = now() + make_interval(secs => o.wait_seconds)
-FROM outcome AS o, locked AS l
-WHERE h.transaction_id = o.transaction_id AND h.transaction_id = l.transaction_id
+FROM outcome AS o
+WHERE h.transaction_id = o.transaction_id AND h.transaction_id = any(array(SELECT l.transaction_id FROM locked AS l))

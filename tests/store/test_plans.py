@@ -1,0 +1,80 @@
+"""Holds the statements of the message path to their indexes, also when the planner thinks that there is nothing.
+
+A statement is planned once per connection and then kept. A plan made while a table was empty must still be right when
+the table holds a million rows: one that walks it from end to end "because it has one row" would be quick in every
+test, and stop a broker whose load comes back after a quiet night.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from store.database import SESSION
+from tests.broker import databases
+from tests.house.sources import Source, sources
+
+APPS = ("store", "scheduling", "transactions", "delivery")
+# Tables that grow with the load; those of topics, groups and segments are small.
+TABLES = re.compile(r"(commit_log|consume_queue|progress|operation|half_message|timer|receipt)(_\d+)?")
+PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
+
+WALKS = {
+    "count_waiting.sql": "counts all undecided halves, for the figures of each minute",
+    "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and nobody waits for it",
+    "find_leftovers.sql": "looks through the undecided halves once when a segment goes",
+    "lock_old_receipts.sql": "looks through what is in flight once when a segment goes",
+}
+STATEMENTS = [
+    source
+    for source in sources("*.sql", *APPS)
+    if source.path.name not in WALKS and "EXPLAIN" not in source.text and not source.text.lstrip().startswith("SET")
+]
+
+
+@pytest.fixture(scope="module")
+def planner(migrated: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session like those of the message path, in a database whose tables were empty when it last looked."""
+    with (
+        databases.copied(migrated) as database_url,
+        psycopg.connect(database_url, autocommit=True, options=SESSION) as connection,
+    ):
+        connection.execute("VACUUM ANALYZE")
+        yield connection
+
+
+@pytest.mark.parametrize("statement", STATEMENTS, ids=str)
+def test_a_statement_walks_no_table_that_grows(statement: Source, planner: psycopg.Connection[Any]) -> None:
+    assert list(walks(planned(planner, statement.text))) == []
+
+
+def test_the_search_for_walks_finds_one(planner: psycopg.Connection[Any]) -> None:
+    statement = "SELECT r.nonce FROM receipt AS r INNER JOIN unnest(%(ids)s::bigint []) AS i ON r.nonce = i"
+
+    assert list(walks(planned(planner, statement))) == ["Seq Scan of receipt"]
+
+
+def planned(planner: psycopg.Connection[Any], text: str) -> dict[str, Any]:
+    """The generic plan of a statement."""
+    names = list(dict.fromkeys(PARAMETER.findall(text)))
+    numbered = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text).replace("%%", "%")
+    row = planner.execute(f"EXPLAIN (GENERIC_PLAN, FORMAT JSON) {numbered}".encode()).fetchone()
+    assert row is not None
+    plan: dict[str, Any] = row[0][0]["Plan"]
+    return plan
+
+
+def walks(node: dict[str, Any], ended: bool = False) -> Iterator[str]:
+    """The scans of a plan that go through a growing table without a condition of their index.
+
+    One in the order of an index, under a LIMIT, ends after as many rows: that is `ended`.
+    """
+    if "Scan" in node["Node Type"] and TABLES.fullmatch(node.get("Relation Name", "")):
+        bounded = ended and "Filter" not in node
+        if not ({"Index Cond", "TID Cond", "Recheck Cond"} & node.keys() or bounded):
+            yield f"{node['Node Type']} of {node['Relation Name']}"
+    ended = node["Node Type"] == "Limit" or (ended and node["Node Type"] not in ("Sort", "Aggregate", "Hash"))
+    for part in node.get("Plans", ()):
+        yield from walks(part, ended)
