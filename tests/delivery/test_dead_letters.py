@@ -1,0 +1,132 @@
+"""Dead letters: what a group gave up, and its redrive: of one, some or all, to its readers or to another topic."""
+
+from typing import Any
+
+import pytest
+from mqbroker_client import Admin, Consumer, Producer
+
+from tests.broker import characters
+from tests.broker.characters import bodies
+from tests.broker.running import RunningBroker
+from tests.broker.tellings import received_until_empty
+from tests.broker.wire import Document, Wire, problem
+
+UNKNOWN = "00000000-0000-7000-8000-000000000000"
+
+
+@pytest.fixture
+def dead(broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str) -> list[str]:
+    """The ids of four messages that a group has given up, the oldest first."""
+    Admin(broker.client()).create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    sent = [producer.send(orders, f"order {number}".encode(), queue_id=0) for number in range(4)]
+    consumer.nack(consumer.receive(orders))
+    return [str(one.message_id) for one in sent]
+
+
+def letters(wire: Wire, consumer: Consumer, **query: int) -> Document:
+    """A page of the group's dead letters."""
+    asked = "&".join(f"{name}={value}" for name, value in query.items())
+    found: Document = wire.get(f"/v1/dead-letters/{consumer.group}?{asked}").document
+    return found
+
+
+def redrive(wire: Wire, consumer: Consumer, **asked: Any) -> list[Document]:
+    """What became of each dead letter."""
+    answer = wire.post(f"/v1/dead-letters/{consumer.group}/redrive", asked)
+    assert answer.status == 200, answer
+    found: list[Document] = answer.document["results"]
+    return found
+
+
+def unknown(consumer: Consumer, message_id: str) -> Document:
+    """What is told of a message that is no dead letter."""
+    detail = f"Message {message_id} is no dead letter of {consumer.group}: it never was one, or it was redriven before."
+    return problem(404, "message_not_found", detail, message_id=message_id)
+
+
+def test_dead_letters_are_listed_page_by_page_the_oldest_first(wire: Wire, consumer: Consumer, dead: list[str]) -> None:
+    first = letters(wire, consumer, limit=3)
+    second = letters(wire, consumer, limit=3, cursor=first["next"])
+
+    found = [letter["message"]["message_id"] for letter in first["results"] + second["results"]]
+    assert found == dead
+    assert second["next"] is None
+
+
+def test_a_redrive_of_some_is_answered_for_each_in_its_order(
+    wire: Wire, consumer: Consumer, orders: str, dead: list[str]
+) -> None:
+    again = f"%RETRY%{consumer.group}"
+
+    results = redrive(wire, consumer, message_ids=[dead[2], UNKNOWN, dead[0]])
+
+    assert results == [
+        {"message_id": dead[2], "status": 200, "topic": again},
+        unknown(consumer, UNKNOWN),
+        {"message_id": dead[0], "status": 200, "topic": again},
+    ]
+    deliveries = consumer.receive(orders)
+    assert sorted(bodies(deliveries)) == [b"order 0", b"order 2"]
+    assert [(delivery.delivery_attempt, delivery.message.topic) for delivery in deliveries] == [(1, orders)] * 2
+    assert [letter["message"]["message_id"] for letter in letters(wire, consumer)["results"]] == [dead[1], dead[3]]
+
+
+def test_a_dead_letter_is_redriven_once(wire: Wire, consumer: Consumer, orders: str, dead: list[str]) -> None:
+    redrive(wire, consumer, message_ids=[dead[1]])
+
+    assert redrive(wire, consumer, message_ids=[dead[1]]) == [unknown(consumer, dead[1])]
+    assert bodies(received_until_empty(consumer, orders)) == [b"order 1"]
+
+
+def test_a_redrive_to_the_origin_reaches_no_other_group_of_the_topic(
+    broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str, dead: list[str]
+) -> None:
+    other = Consumer(broker.client(), characters.name("mail-service"))
+    other.ack(received_until_empty(other, orders))
+
+    assert len(redrive(wire, consumer, all=True)) == 4
+
+    assert other.receive(orders) == []
+    assert len(consumer.receive(orders)) == 4
+    assert letters(wire, consumer) == {"results": [], "next": None}
+
+
+def test_a_redrive_to_another_topic_is_for_whoever_reads_that(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str, coupons: str, dead: list[str]
+) -> None:
+    results = redrive(wire, consumer, all=True, to_topic=coupons)
+
+    assert results == [{"message_id": one, "status": 200, "topic": coupons} for one in dead]
+    assert consumer.receive(orders) == []
+    assert sorted(bodies(received_until_empty(consumer, coupons))) == [b"order %d" % number for number in range(4)]
+
+
+def test_a_redriven_message_that_fails_again_is_a_dead_letter_again(
+    wire: Wire, consumer: Consumer, orders: str, dead: list[str]
+) -> None:
+    for _ in range(2):
+        redrive(wire, consumer, message_ids=[dead[0]])
+        consumer.nack(consumer.receive(orders))
+
+    assert [letter["message"]["message_id"] for letter in letters(wire, consumer)["results"]] == [*dead[1:], dead[0]]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "code"),
+    [
+        ({}, 422, "message_illegal"),
+        ({"all": True, "message_ids": [UNKNOWN]}, 422, "message_illegal"),
+        ({"message_ids": []}, 422, "message_illegal"),
+        ({"message_ids": [UNKNOWN] * 1001}, 422, "message_illegal"),
+        ({"message_ids": ["order 1"]}, 422, "message_illegal"),
+        ({"all": True, "to_topic": "%RETRY%x"}, 403, "topic_forbidden"),
+        ({"all": True, "to_topic": "no topic"}, 422, "topic_illegal"),
+    ],
+)
+def test_a_redrive_that_cannot_be_done_leaves_every_letter_where_it_is(
+    wire: Wire, consumer: Consumer, dead: list[str], asked: Document, status: int, code: str
+) -> None:
+    answer = wire.post(f"/v1/dead-letters/{consumer.group}/redrive", asked)
+
+    assert (answer.status, answer.problem["code"]) == (status, code)
+    assert len(letters(wire, consumer)["results"]) == 4
