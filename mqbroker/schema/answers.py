@@ -78,10 +78,24 @@ class Ended(msgspec.Struct):
 
 
 class TransactionEvent(msgspec.Struct):
-    """prepared, check, end, discard or resume; which other fields are there depends on it."""
+    """Something that happened to a transaction.
 
-    event: str
+    prepared has no other fields. end, discard and resume have `state` (what was said), `by` (producer, check, operator
+    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
+    when nobody was reached, and only a `counted` one counts.
+    """
+
+    event: Literal["prepared", "check", "end", "discard", "resume"]
     at: Time
+    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"] | UnsetType = UNSET
+    by: Literal["producer", "check", "operator", "limit"] | UnsetType = UNSET
+    remark: str | UnsetType | None = UNSET
+    endpoint: str | UnsetType | None = UNSET
+    status: int | UnsetType | None = UNSET
+    latency_ms: int | UnsetType | None = UNSET
+    answer: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] | UnsetType | None = UNSET
+    counted: bool | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
 
 
 class TransactionPart(EndedMessage):
@@ -249,9 +263,13 @@ class Redriven(msgspec.Struct):
 
 
 class AskedTransaction(StoredMessage, kw_only=True):
-    """A half message that its producer is asked about; `messages` when its transaction has several."""
+    """A half message that its producer is asked about; `messages` when its transaction has several.
+
+    `check_times` counts this check, too; `last_failure` says why the one before decided nothing.
+    """
 
     check_times: int
+    last_failure: str | None
     messages: list[StoredMessage] | UnsetType = UNSET
 
 

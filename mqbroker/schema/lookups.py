@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from mqbroker.schema.answers import StoredMessage
+from mqbroker.schema.answers import StoredMessage, TransactionEvent
 from store.messages import Time
 
 
@@ -54,15 +54,37 @@ class TraceGroup(msgspec.Struct):
     passed_at: Time | UnsetType | None = UNSET
 
 
-class TraceEvent(msgspec.Struct):
+class TraceEvent(TransactionEvent, kw_only=True):
     """Something that happened to a message, told by a row that is kept.
 
     stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
     redriven; received where something proves a delivery, else passed. Which other fields are there depends on it.
     """
 
-    event: str
-    at: Time
+    event: Literal[
+        "stored",
+        "prepared",
+        "check",
+        "end",
+        "discard",
+        "resume",
+        "delayed",
+        "visible",
+        "retry",
+        "dead_letter",
+        "redriven",
+        "received",
+        "passed",
+    ]  # type: ignore[assignment]  # more happens to a message than to a transaction
+    commit_log_offset: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    queue_id: int | UnsetType = UNSET
+    queue_offset: int | UnsetType = UNSET
+    deliver_at: Time | UnsetType | None = UNSET
+    delay_level: int | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    delivery_attempt: int | UnsetType = UNSET
+    reconsume_times: int | UnsetType = UNSET
 
 
 class Trace(msgspec.Struct):

@@ -105,6 +105,21 @@ def test_every_call_does_as_the_schema_says(
             calls(broker, operation, GenerationMode.POSITIVE, CHECKS, known)
 
 
+def test_the_schema_names_every_field_of_what_happened(
+    document: Any, operator: Operator, orders: str, shop: str
+) -> None:
+    half = operator.make("/v1/transactions", producer_group=shop, topic=orders, body="order", delay_level=1).document
+    end = {"producer_group": shop, "state": "COMMIT", "remark": "paid"}
+    operator.make(f"/v1/transactions/{half['transaction_id']}/end", **end)
+
+    history = operator.reads(f"/v1/transactions/{half['transaction_id']}")["history"]
+    events = operator.reads(f"/v1/messages/{half['message_id']}/trace")["events"]
+
+    schemas = document["components"]["schemas"]
+    assert {name for event in history for name in event} <= schemas["TransactionEvent"]["properties"].keys()
+    assert {name for event in events for name in event} <= schemas["TraceEvent"]["properties"].keys()
+
+
 def test_what_breaks_the_schema_is_refused(document: Any, broker: RunningBroker, subtests: pytest.Subtests) -> None:
     for operation in operations(document):
         if operation.label in TAKES_ANYTHING:
