@@ -1,7 +1,8 @@
 """Dead letters: messages that a group gave up after all its retries, until somebody redrives them."""
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from delivery import groups
 from delivery.groups import GroupFacts
 from scheduling.publish import Publication, publish
-from store import database, groupcommit, messages, readers, topics
+from store import database, groupcommit, messages, queues, readers, topics
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import MessageIllegal, MessageNotFound, Refusal
@@ -18,6 +19,7 @@ from store.topics import TopicFacts
 
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters")
 INSERT_REDRIVES = Statement(__file__, "insert_redrives")
+NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters")
 READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters")
 
 MAX_LISTED = 200
@@ -34,12 +36,22 @@ class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(slots=True)
 class Redrive:
-    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN of them."""
+    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN within the offsets."""
 
     group: GroupFacts
     dead_letters: TopicFacts
     message_ids: list[uuid.UUID] | None
     to_topic: TopicFacts | None
+    from_offset: int = 0
+    until_offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Redriven:
+    """What became of dead letters, and the offset behind the last of them."""
+
+    results: Sequence[dict[str, Any] | Refusal]
+    next_offset: int
 
 
 async def listed(group_name: str, after_offset: int, limit: int) -> dict[str, Any]:
@@ -80,12 +92,21 @@ async def redrive(group_name: str, request: RedriveDeadLetters) -> list[dict[str
     to_topic = await topics.for_sending(request.to_topic) if request.to_topic is not None else None
     dead_letters = await groups.dead_letter_topic(group.name)
     wish = Redrive(group, dead_letters, request.message_ids, to_topic)
+    if request.message_ids is not None:
+        redriven: Redriven = await groupcommit.submit(REDRIVES, wish)
+        return list(redriven.results)
+    return await _redrive_all(wish)
+
+
+async def _redrive_all(wish: Redrive) -> list[dict[str, Any] | Refusal]:
+    """In several transactions; not those that fail again and die meanwhile."""
+    [bounds] = await queues.bounds(wish.dead_letters.id, 1)
     results: list[dict[str, Any] | Refusal] = []
-    while True:
-        redriven: list[dict[str, Any] | Refusal] = await groupcommit.submit(REDRIVES, wish)
-        results += redriven
-        if request.message_ids is not None or len(redriven) < MAX_REDRIVEN:
-            return results
+    while wish.from_offset < bounds.max_offset:
+        redriven: Redriven = await groupcommit.submit(REDRIVES, replace(wish, until_offset=bounds.max_offset))
+        results += redriven.results
+        wish = replace(wish, from_offset=redriven.next_offset)
+    return results
 
 
 class Redrives(Kind[Redrive]):
@@ -96,15 +117,17 @@ class Redrives(Kind[Redrive]):
             wish = one.request
             await readers.lock(batch, wish.group.id, [(wish.dead_letters.id, 0)])
             rows = await self._letters(batch, wish)
-            one.outcome = [await self._send(batch, wish, row) for row in rows]
-            if wish.message_ids is not None:
-                known = {result["message_id"]: result for result in one.outcome}
-                one.outcome = [known.get(message_id) or _unknown(wish, message_id) for message_id in wish.message_ids]
+            sent = {row.message_id: await self._send(batch, wish, row) for row in rows}
+            asked = list(sent) if wish.message_ids is None else wish.message_ids
+            results = [sent.get(message_id) or _unknown(wish, message_id) for message_id in asked]
+            full = wish.message_ids is None and len(rows) == MAX_REDRIVEN
+            one.outcome = Redriven(results, rows[-1].queue_offset + 1 if full else wish.until_offset)
 
     async def _letters(self, batch: Batch, wish: Redrive) -> list[Row]:
         asked = {"group_id": wish.group.id, "topic_id": wish.dead_letters.id}
         if wish.message_ids is None:
-            return list(await batch.read(READ_DEAD_LETTERS, {**asked, "from_offset": 0, "max_entries": MAX_REDRIVEN}))
+            page = {"from_offset": wish.from_offset, "until_offset": wish.until_offset, "max_entries": MAX_REDRIVEN}
+            return list(await batch.read(NEXT_DEAD_LETTERS, {**asked, **page}))
         rows = await batch.read(FIND_DEAD_LETTERS, {**asked, "message_ids": wish.message_ids})
         # Dead twice, redriven once: the newest letter stands for the message.
         return list({row.message_id: row for row in rows}.values())

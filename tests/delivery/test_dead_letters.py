@@ -111,6 +111,22 @@ def test_a_redriven_message_that_fails_again_is_a_dead_letter_again(
     assert [letter["message"]["message_id"] for letter in letters(wire, consumer)["results"]] == [*dead[1:], dead[0]]
 
 
+def test_thousands_of_dead_letters_are_redriven_at_once(
+    broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str
+) -> None:
+    Admin(broker.client()).create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    for _ in range(3):
+        wire.bulk(*({"op": "send", "topic": orders, "body": "order", "queue_id": 0} for _ in range(500)))
+    while deliveries := consumer.receive(orders):
+        consumer.nack(deliveries)
+
+    results = redrive(wire, consumer, all=True)
+
+    assert (len(results), {result["status"] for result in results}) == (1500, {200})
+    assert len({delivery.message.message_id for delivery in received_until_empty(consumer, orders)}) == 1500
+    assert letters(wire, consumer)["results"] == []
+
+
 @pytest.mark.parametrize(
     ("asked", "status", "code"),
     [
