@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from mqbroker_client import Consumer, Entry, Producer
+from mqbroker_client import Admin, Consumer, Entry, Producer
 
 from tests.broker import characters
 from tests.broker.characters import bodies, register
@@ -73,6 +73,12 @@ def test_a_discarded_message_is_not_delivered_but_kept_with_all_its_properties(
     ]
     assert {message.properties["region"] for message in found} == {"eu"}
     assert len(found) == len(kept) == 3
+
+
+def test_discarded_transactions_take_no_place_of_their_group(broker: RunningBroker, discarded: Discarded) -> None:
+    Admin(broker.client()).create_producer_group(discarded.group, max_undecided=1)
+
+    Producer(broker.client(), discarded.group).begin(discarded.topic, b"order 4").rollback()
 
 
 @pytest.mark.parametrize("state", ["COMMIT", "ROLLBACK", "UNKNOWN"])
