@@ -3,7 +3,7 @@
 import base64
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -145,6 +145,15 @@ async def _settled(batch: Batch, statement: Statement, handles: set[Handle], **w
     return settled
 
 
+async def _taken(batch: Batch, statement: Statement, handles: Set[Handle]) -> dict[Handle, Row]:
+    """The receipts that a statement takes or locks, by their handles; what is missing is looked for once more, too."""
+    taken: dict[Handle, Row] = {}
+    for _ in range(2):
+        if left := handles - taken.keys():
+            taken |= {_handle_of(row): row for row in await batch.read(statement, _columns(left))}
+    return taken
+
+
 class Acks(Kind[Held]):
     """Acks are written in a batch: one delete for all of them."""
 
@@ -161,7 +170,7 @@ class Nacks(Kind[Held]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
         wishes = {held: one.request.delay_seconds for one in pending for held in one.request.handles}
-        rows = {_handle_of(row): row for row in await batch.read(TAKE_RECEIPTS, _columns(wishes))}
+        rows = await _taken(batch, TAKE_RECEIPTS, wishes.keys())
         for held, row in rows.items():
             await publish(batch, await redeliveries.again(row, wishes[held]))
         for one in pending:
@@ -173,7 +182,7 @@ class Holds(Kind[Held]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Held]]) -> None:
         wishes = {held: one.request.delay_seconds for one in pending for held in one.request.handles}
-        rows = {_handle_of(row): row for row in await batch.read(LOCK_RECEIPTS, _columns(wishes))}
+        rows = await _taken(batch, LOCK_RECEIPTS, wishes.keys())
         for held, row in rows.items():
             await ordered.hold(batch, row, wishes[held])
         for one in pending:

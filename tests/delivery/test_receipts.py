@@ -1,15 +1,20 @@
 """Receipts: each proves one delivery for as long as its time lasts, and nothing afterwards."""
 
+import asyncio
 import base64
+from collections import Counter
 from functools import partial
 
 from mqbroker_client import Consumer, Producer
 
 from tests.broker import characters
 from tests.broker.characters import bodies
+from tests.broker.load import Crowd, at_once
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire, problem
+
+HEARTBEATS = 400
 
 
 def test_an_ack_is_answered_for_each_receipt_in_its_order(
@@ -138,6 +143,28 @@ def test_a_delivery_that_is_extended_stays_hidden_longer(producer: Producer, con
     assert settled.status == 200
     assert bodies(eventually(partial(consumer.receive, orders))) == [b"forgotten"]
     assert consumer.ack([extended])[0].status == 200
+
+
+async def test_an_ack_counts_also_while_its_delivery_is_being_extended(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    """A heartbeat extends what its consumer is just done with, at another web process."""
+    group = f"/v1/consumer-groups/{consumer.group}"
+    async with Crowd(broker.urls[:1]) as here, Crowd(broker.urls[1:]) as there:
+        await here.bulk({"op": "send", "topic": orders, "body": "order"} for _ in range(HEARTBEATS))
+        handles: list[str] = []
+        while len(handles) < HEARTBEATS:
+            _, answer = await here.post(f"{group}/receive", {"topic": orders})
+            handles += [entry["receipt_handle"] for entry in answer["messages"]]
+
+        async def finish(handle: str) -> int:
+            extended = there.post(f"{group}/extend", {"receipt_handles": [handle], "invisible_seconds": 60})
+            acked = here.post(f"{group}/ack", {"receipt_handles": [handle]})
+            _, (_, answer) = await asyncio.gather(extended, acked)
+            status: int = answer["results"][0]["status"]
+            return status
+
+        assert Counter(await at_once(finish, handles)) == {200: HEARTBEATS}
 
 
 def ack(wire: Wire, consumer: Consumer, *handles: str) -> list[Document]:
