@@ -47,7 +47,9 @@ class Operator(Wire):
     def page(self, path: str, **headers: str) -> Page:
         """What is at a path, whatever it is; redirects are not followed."""
         key = {} if self.api_key is None else {"Authorization": f"Bearer {self.api_key}"}
-        answer = urllib3.request("GET", self.url + path, headers={**key, **headers}, redirect=False, retries=False)
+        answer = urllib3.request(
+            "GET", self.url + path, headers={**key, **headers}, redirect=False, retries=False, timeout=60
+        )
         return Page(answer.status, {k.lower(): v for k, v in answer.headers.items()}, answer.data.decode())
 
     def reads(self, path: str) -> Document:

@@ -1,16 +1,21 @@
-"""A broker at a replica: it tells what it knows, and says of every write that its database takes none."""
+"""A broker at a replica tells what it knows, and says of every write that its database takes none; so does a browser's
+page, also while the database is away.
+"""
 
 import http.client
 import subprocess
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 
 import psycopg
 import pytest
 from psycopg import sql
 
 from mqbroker.embedded import commands
+from mqbroker.embedded.folder import free_port
 from tests.broker import databases
+from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import problem
 from tests.control.conftest import PASSWORD, SET_PASSWORD, SETTINGS
@@ -59,6 +64,29 @@ def test_a_write_is_refused_and_sent_to_the_primary(
 
     assert answer.problem == problem(503, "system_busy", READ_ONLY)
     assert answer.headers["retry-after"] == "1"
+
+
+def test_a_console_whose_database_is_away_says_so_on_its_page(tmp_path: Path) -> None:
+    nobody = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
+    running = RunningBroker(tmp_path, nobody, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)
+    running.webs[0].start()
+    try:
+        operator = Operator(running.url, None)
+        eventually(lambda: alive(operator), within_seconds=60)
+
+        page = operator.page("/console/", Cookie="sessionid=of-yesterday")
+
+        assert (page.status, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+        assert "The database is away (OperationalError): nothing was stored, try again in a second." in page.text
+    finally:
+        running.close()
+
+
+def alive(operator: Operator) -> bool:
+    try:
+        return operator.get("/healthz").status == 200
+    except OSError:
+        return False
 
 
 def test_whoever_signs_in_there_is_told_why_that_does_not_work(replica: Operator) -> None:
