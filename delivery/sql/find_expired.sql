@@ -1,5 +1,12 @@
--- Find whether any delivery's time has been over for so long: one index probe, so that nothing to do costs nothing.
-SELECT 1
-FROM receipt
-WHERE state = 'flight' AND expires_at <= now() - make_interval(secs => %(late_seconds)s)
-LIMIT 1
+-- Find whether any delivery's time has been over for so long: one index probe, so that nothing to do costs nothing. It
+-- begins behind `since`, before which nothing is left: under a pinned snapshot a probe from the beginning of time would walk
+-- through all that was ever acked.
+SELECT
+    now() AS now,
+    EXISTS (
+        SELECT 1
+        FROM receipt AS r
+        WHERE
+            r.state = 'flight' AND r.expires_at > coalesce(%(since)s::timestamptz, '-infinity')
+            AND r.expires_at <= now() - make_interval(secs => %(late_seconds)s)
+    ) AS found

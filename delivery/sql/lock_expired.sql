@@ -5,7 +5,9 @@ SELECT
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times
 FROM receipt AS r
 INNER JOIN consumer_group AS g ON r.group_id = g.id
-WHERE r.state = 'flight' AND r.expires_at <= now() AND g.ordered
+WHERE
+    r.state = 'flight' AND r.expires_at > coalesce(%(since)s::timestamptz, '-infinity') AND r.expires_at <= now()
+    AND g.ordered
 ORDER BY r.expires_at
 LIMIT %(max_receipts)s
 FOR UPDATE OF r SKIP LOCKED

@@ -4,7 +4,9 @@ WITH gone AS (
     SELECT r.ctid AS tid, r.group_id
     FROM receipt AS r
     INNER JOIN consumer_group AS g ON r.group_id = g.id
-    WHERE r.state = 'flight' AND r.expires_at <= now() AND NOT g.ordered
+    WHERE
+        r.state = 'flight' AND r.expires_at > coalesce(%(since)s::timestamptz, '-infinity') AND r.expires_at <= now()
+        AND NOT g.ordered
     ORDER BY r.expires_at
     LIMIT %(max_receipts)s
     FOR UPDATE OF r SKIP LOCKED

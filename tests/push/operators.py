@@ -70,7 +70,7 @@ class Operator:
     def lets_deliveries_expire(self, group: str) -> None:
         """Lets the invisible time of all that is in flight pass."""
         self._execute(
-            "UPDATE receipt AS r SET expires_at = now() - interval '1 minute' FROM consumer_group AS g "
+            "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g "
             "WHERE g.id = r.group_id AND g.name = %s RETURNING r.group_id",
             group,
         )
