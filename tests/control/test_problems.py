@@ -4,7 +4,7 @@ import pytest
 
 from tests.broker.running import RunningBroker
 from tests.broker.wire import problem
-from tests.control.operators import Operator
+from tests.control.operators import Operator, illegal
 
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 UNKNOWN_KEY = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
@@ -85,6 +85,12 @@ def test_what_is_no_object_is_refused(operator: Operator, orders: str, body: byt
     answer = operator.call("PUT", f"/v1/topics/{orders}", body)
 
     assert answer.problem == problem(422, "message_illegal", "The body is no JSON object: give one, such as {}.")
+
+
+def test_a_number_that_nothing_holds_is_illegal(operator: Operator, orders: str) -> None:
+    answer = operator.call("PUT", f"/v1/topics/{orders}", b'{"queues": 1e999}')
+
+    assert illegal(answer).startswith("The body holds a number that is too large: ")
 
 
 def test_a_body_above_the_limit_is_too_large(operator: Operator, orders: str) -> None:

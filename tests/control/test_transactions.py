@@ -137,6 +137,14 @@ def test_a_bad_query_is_named_with_what_is_wrong(operator: Operator, query: str,
     assert illegal(operator.get(f"/v1/transactions?{query}")) == sentence
 
 
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-01", "2026-01-01T00:00:00", "0001-01-01T00:00:00%2B14:00"])
+def test_discarded_transactions_are_asked_for_by_whole_times(operator: Operator, time: str) -> None:
+    sentence = "from: it is no RFC 3339 time with an offset, such as 2026-01-01T00:00:00Z."
+
+    assert illegal(operator.get(f"/v1/discarded?from={time}")) == sentence
+    assert operator.reads("/v1/discarded?from=2026-01-01T00:00:00Z&to=2026-01-01T02:00:00%2B02:00")["results"] == []
+
+
 def test_who_may_not_manage_sees_no_list(operator: Operator) -> None:
     name = characters.name("producer")
     key = operator.make("/v1/api-keys", name=name, scopes=["produce:*"]).document["key"]

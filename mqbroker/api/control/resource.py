@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from mqbroker.api.control.fields import Given
 from mqbroker.schema.control import ControlSchema
-from store.errors import BadRequest, MessageTooLarge
+from store.errors import BadRequest, MessageIllegal, MessageTooLarge
 
 # Configuration is small; only messages are large, and those go to the data plane.
 MAX_BODY_BYTES = 256 * 1024
@@ -66,11 +66,13 @@ class Resource(APIView):
     def given(self, shape: type[Given]) -> dict[str, Any]:
         """The request's body as the fields of a shape; no body is an empty object.
 
-        Raises MessageTooLarge, BadRequest when it is no JSON, or what names a field that breaks a rule.
+        Raises MessageTooLarge, BadRequest when it is no JSON, or MessageIllegal, which names what breaks a rule.
         """
         body = self._read()
         try:
             data = msgspec.json.decode(body) if body else {}
+        except msgspec.ValidationError as problem:
+            raise MessageIllegal(f"The body holds a number that is too large: {problem}.") from problem
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise BadRequest(f"The body is no JSON: {problem}.") from problem
         return judged(shape(data=data))

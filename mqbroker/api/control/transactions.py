@@ -87,7 +87,7 @@ class DiscardedQuery(PageQuery):
         times = {"from": "Discarded at this time or later.", "to": "Discarded before this time."}
         return {
             **super().get_fields(),
-            **{name: serializers.DateTimeField(default=None, help_text=meaning) for name, meaning in times.items()},
+            **{name: Time(default=None, help_text=meaning) for name, meaning in times.items()},
         }
 
 
