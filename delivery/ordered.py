@@ -5,12 +5,13 @@ it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
 import secrets
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from delivery import redeliveries
+from delivery.floors import floors
+from delivery.positions import Position
 from delivery.redeliveries import Failed
 from scheduling.publish import publish
 from store import readers
@@ -23,11 +24,12 @@ HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
 HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
 READ_PLACES = Statement(__file__, "read_places")
 
-# Places that a queue keeps behind failing keys; then the queue waits, instead of reading on for ever.
-MAX_PARKED = 1000
+# Places of failing keys, and behind them, that a queue keeps; then the queue waits, instead of reading on for ever.
+MAX_WAITING = 1000
 # Entries that are looked at beyond those asked for, when some of the keys have to wait.
 LOOK_BEYOND = 64
-MAX_PLACES = 20_000
+# More than a queue ever has: one that is not seen would be overtaken.
+MAX_PLACES = 10 * MAX_WAITING
 
 Queue = tuple[int, int]
 
@@ -46,6 +48,10 @@ class Lane:
         """Whether a batch of the queue is in flight."""
         return any(place.state == "flight" and place.waits for place in self.places)
 
+    def lowest(self, next_offset: int) -> int:
+        """The offset of its first place; without any, where the group goes on."""
+        return self.places[0].queue_offset if self.places else next_offset
+
     def is_blocked(self, key: str | None) -> bool:
         return self.all_blocked or key in self.blocked
 
@@ -63,24 +69,28 @@ class Lane:
                 self.blocked.add(place.sharding_key)
 
 
-async def lanes(batch: Batch, group_id: int, queues: Sequence[Queue]) -> dict[Queue, Lane]:
+async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]) -> dict[Queue, Lane]:
     """The queues with what the group has in each; the caller holds the lock of the group's positions."""
+    known = [floors.of(group_id, queue, position) for queue, position in positions.items()]
     asked = {
         "group_id": group_id,
-        "topic_id": [topic_id for topic_id, _ in queues],
-        "queue_id": [queue_id for _, queue_id in queues],
+        "topic_id": [topic_id for topic_id, _ in positions],
+        "queue_id": [queue_id for _, queue_id in positions],
+        "floor": [floor.offset for floor in known],
+        "floor_move": [floor.move for floor in known],
         "max_places": MAX_PLACES,
     }
-    found: dict[Queue, Lane] = defaultdict(Lane)
+    found: dict[Queue, Lane] = {queue: Lane() for queue in positions}
     for place in await batch.read(READ_PLACES, asked):
         found[place.topic_id, place.queue_id].places.append(place)
+    lowest = {queue: found[queue].lowest(position.next_offset) for queue, position in positions.items()}
+    floors.see(batch, group_id, lowest, {queue: position.move for queue, position in positions.items()})
     return found
 
 
 async def new_entries(batch: Batch, queue: Queue, lane: Lane, next_offset: int, room: int) -> Sequence[Row]:
     """The heads of entries that nobody of the group has seen; none when the whole queue has to wait."""
-    parked = sum(place.state == "parked" for place in lane.places)
-    if lane.all_blocked or room <= 0 or parked >= MAX_PARKED:
+    if lane.all_blocked or room <= 0 or len(lane.places) >= MAX_WAITING:
         return ()
     return await readers.heads(batch, [queue], [next_offset], [room + (LOOK_BEYOND if lane.blocked else 0)])
 

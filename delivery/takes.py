@@ -72,7 +72,7 @@ class Takes(Kind[Take]):
     async def _take_in_order(
         self, batch: Batch, group_id: int, takes: list[Take], positions: dict[Queue, Position]
     ) -> None:
-        lanes = await ordered.lanes(batch, group_id, list(positions))
+        lanes = await ordered.lanes(batch, group_id, positions)
         free = [queue for queue in positions if not lanes[queue].busy]
         for take in takes:
             take.taken = []

@@ -145,3 +145,21 @@ def test_a_reset_lets_go_of_what_was_held(wire: Wire, producer: Producer, consum
     assert wire.call("PUT", f"/v1/consumer-groups/{consumer.group}/offsets", place).status == 200
 
     assert [(one.body, one.delivery_attempt) for one in consumer.receive(orders)] == [(b"a1", 1), (b"a2", 1)]
+
+
+def test_a_batch_in_flight_after_a_reset_is_respected_by_a_process_that_had_come_further(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, distant_consumer: Consumer, orders: str
+) -> None:
+    send(producer, orders, *(str(number) for number in range(6)))
+    for _ in range(3):
+        consumer.ack(consumer.receive(orders, max_messages=2))
+    place = json.dumps({"topic": orders, "to": 0, "queue_id": 0}).encode()
+    broker.wire(1).call("PUT", f"/v1/consumer-groups/{consumer.group}/offsets", place)
+    for _ in range(2):
+        again = distant_consumer.receive(orders, max_messages=2)
+        distant_consumer.ack(again[1:])
+
+        assert consumer.receive(orders) == []
+        distant_consumer.ack(again[:1])
+
+    assert bodies(consumer.receive(orders)) == [b"4", b"5"]
