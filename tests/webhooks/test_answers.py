@@ -49,7 +49,20 @@ def test_a_reason_is_one_printable_line_of_at_most_200_characters(text: str) -> 
 
 
 @pytest.mark.parametrize(
-    ("status", "ok"), [(199, False), (200, True), (204, True), (299, True), (302, False), (500, False)]
+    ("text", "line"),
+    [
+        ("x" * 200, "x" * 200),
+        ("x" * 201, "x" * 199 + "…"),
+        (" " * 300 + "late", "late"),
+        ("no\x00 such\nhost", "no such host"),
+    ],
+)
+def test_a_reason_is_cut_where_it_is_too_long_and_nowhere_else(text: str, line: str) -> None:
+    assert sentence(text) == line
+
+
+@pytest.mark.parametrize(
+    ("status", "ok"), [(199, False), (200, True), (204, True), (299, True), (300, False), (302, False), (500, False)]
 )
 def test_only_a_whole_answer_with_a_2xx_status_is_ok(status: int, ok: bool) -> None:
     assert Answer("answered", True, "", 1.0, status).ok is ok

@@ -72,7 +72,9 @@ def test_a_secret_of_legal_size_is_accepted_with_or_without_padding(size: int, p
         "whsec_" + base64.b64encode(b"k" * 23).decode(),
         "whsec_" + base64.b64encode(b"k" * 65).decode(),
         base64.b64encode(b"k" * 32).decode(),
+        "secret" + base64.b64encode(b"k" * 32).decode(),
         "whsec_" + "!" * 44,
+        "whsec_!" + base64.b64encode(b"k" * 32).decode(),
         "whsec_" + "é" * 44,
     ],
 )
@@ -83,3 +85,8 @@ def test_an_illegal_secret_is_refused_without_repeating_it(secret: str) -> None:
     assert str(refused.value) == (
         "The secret is not whsec_ followed by the base64 of 24 to 64 bytes. Leave it out to have one made."
     )
+
+
+def test_nothing_is_signed_with_an_illegal_secret() -> None:
+    with pytest.raises(signing.SecretIllegal):
+        signing.headers(ID, b"{}", ["whsec_" + base64.b64encode(b"weak").decode()], datetime.now(UTC))
