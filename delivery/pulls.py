@@ -25,17 +25,17 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
     if not 0 <= wait_seconds <= settings.MAX_WAIT_SECONDS:
         raise MessageIllegal(f"wait_seconds {wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
     deadline = time.monotonic() + wait_seconds
-    while True:
-        heard = wakeups.heard((topic.id,))
-        rows = await queues.read(topic.id, queue_id, offset, max_messages)
-        bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
-        held = bool(rows) and rows[0].queue_offset == offset
-        if not held and not bounds.min_offset <= offset <= bounds.max_offset:
-            raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)
-        left = deadline - time.monotonic()
-        if rows or left <= 0:
-            break
-        await wakeups.wait((topic.id,), object(), min(left, 5.0), heard=heard)
+    with wakeups.attending((topic.id,), object()) as attention:
+        while True:
+            rows = await queues.read(topic.id, queue_id, offset, max_messages)
+            bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
+            held = bool(rows) and rows[0].queue_offset == offset
+            if not held and not bounds.min_offset <= offset <= bounds.max_offset:
+                raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)
+            left = deadline - time.monotonic()
+            if rows or left <= 0:
+                break
+            await attention.wait(min(left, 5.0))
     names = await topics.names({row.topic_id for row in rows})
     return {
         "messages": [_entry(row, names[row.topic_id]) for row in rows],

@@ -43,17 +43,14 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
     while gone is None or not gone.done():
         # Judged each time: while it waits, the group may be paused, or taken away with its topic.
         take = await _judge(group_name, request)
-        topic_ids = {topic_id for topic_id, _ in take.queues}
-        heard = wakeups.heard(topic_ids)
-        take.more = False
-        taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
-        left = deadline - time.monotonic()
-        if taken or left <= 0:
-            return [deliveries.given_out(take, one) for one in taken]
-        if take.more:
-            continue
-        pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
-        await wakeups.wait(topic_ids, take.group.id, min(left, pause), gone, heard=heard)
+        with wakeups.attending({topic_id for topic_id, _ in take.queues}, take.group.id) as attention:
+            taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
+            left = deadline - time.monotonic()
+            if taken or left <= 0:
+                return [deliveries.given_out(take, one) for one in taken]
+            if not take.more:
+                pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
+                await attention.wait(min(left, pause), gone)
     return []
 
 

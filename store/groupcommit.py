@@ -206,7 +206,7 @@ class GroupCommit:
     async def _commit(self, connection: Connection) -> None:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
-                await connection.execute(b"COMMIT")
+                await connection.commit()
         except (psycopg.OperationalError, TimeoutError) as problem:
             await self._disconnect()
             raise OutcomeUnknown(

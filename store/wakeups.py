@@ -7,8 +7,10 @@ commit. Nothing depends on it: every waiter looks again by itself after a while.
 import asyncio
 import contextlib
 import logging
+import secrets
 from collections import Counter, deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -28,69 +30,98 @@ RECONNECT_SECONDS = 1.0
 MAX_TOPICS_PER_NOTIFY = 300
 
 
-class Wakeups:
-    """The waiters of one process, by topic and reader; each new message wakes one waiter of each reader."""
+@dataclass(slots=True)
+class Lane:
+    """Those of one reader who attend to a topic: who waits for its next message, and how many are looking just now."""
 
-    def __init__(self) -> None:
-        self._waiters: dict[int, dict[Any, deque[asyncio.Future[None]]]] = {}
-        # How often each topic's waiters were woken, whether or not there were any.
-        self._woken: Counter[int] = Counter()
-        self._unsent: Counter[int] = Counter()
-        self._sender: asyncio.Task[None] | None = None
-        self._listener: asyncio.Task[None] | None = None
+    waiters: deque[asyncio.Future[None]] = field(default_factory=deque)
+    looking: int = 0
+    # Messages that found nobody waiting: each has one of the lookers look once more, for it may have come too late for
+    # his first look.
+    missed: int = 0
 
-    def heard(self, topic_ids: Iterable[int]) -> int:
-        """How often the topics' waiters were woken until now; to be asked before one looks and waits."""
-        return sum(self._woken[topic] for topic in topic_ids)
+    def wake(self, messages: int) -> None:
+        """Wakes one waiter for each message, who has waited longest first."""
+        while self.waiters and messages:
+            messages -= _wake(self.waiters.popleft())
+        self.missed = min(self.missed + messages, self.looking)
 
-    async def wait(
-        self,
-        topic_ids: Collection[int],
-        reader: Any,
-        seconds: float,
-        gone: asyncio.Future[Any] | None = None,
-        *,
-        heard: int,
-    ) -> None:
+    def has_missed(self) -> bool:
+        """Whether a message came while one was looking; that one looks again."""
+        self.missed -= (missed := self.missed > 0)
+        return missed
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.waiters or self.looking)
+
+
+class Attention:
+    """One reader's request while it looks at its topics or waits for them."""
+
+    def __init__(self, lanes: list[Lane]) -> None:
+        self._lanes = lanes
+
+    async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None) -> None:
         """Waits until a message of one of the topics becomes visible, the time is over, or the waiter is `gone`.
 
-        Not at all when more than `heard` was heard of the topics: the message came while one was still looking.
+        Not at all when one came while the request was looking.
         """
-        if self.heard(topic_ids) != heard:
+        if any(lane.has_missed() for lane in self._lanes):
             return
         waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if gone is not None:
             gone.add_done_callback(lambda _: _wake(waiter))
-        lanes = [self._waiters.setdefault(topic, {}).setdefault(reader, deque()) for topic in topic_ids]
-        for lane in lanes:
-            lane.append(waiter)
+        for lane in self._lanes:
+            lane.looking -= 1
+            lane.waiters.append(waiter)
         try:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(waiter, seconds)
         finally:
-            self._forget(waiter, topic_ids, reader)
+            for lane in self._lanes:
+                lane.looking += 1
+                with contextlib.suppress(ValueError):
+                    lane.waiters.remove(waiter)
 
-    def _forget(self, waiter: asyncio.Future[None], topic_ids: Collection[int], reader: Any) -> None:
+
+class Wakeups:
+    """Who attends to which topics in one process; each new message wakes one waiter of each reader."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[int, dict[Any, Lane]] = {}
+        # Its own notices come back to a process, which has woken its waiters long before.
+        self._name = secrets.token_hex(8)
+        self._unsent: Counter[int] = Counter()
+        self._sender: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+
+    @contextlib.contextmanager
+    def attending(self, topic_ids: Collection[int], reader: Any) -> Iterator[Attention]:
+        """Whatever becomes visible in the topics from now on wakes the reader's request, or has it look again."""
+        lanes = [self._lanes.setdefault(topic, {}).setdefault(reader, Lane()) for topic in topic_ids]
+        for lane in lanes:
+            lane.looking += 1
+        try:
+            yield Attention(lanes)
+        finally:
+            for lane in lanes:
+                lane.looking -= 1
+                lane.missed = min(lane.missed, lane.looking)
+            self._forget(topic_ids, reader)
+
+    def _forget(self, topic_ids: Collection[int], reader: Any) -> None:
         for topic in topic_ids:
-            readers = self._waiters.get(topic, {})
-            lane = readers.get(reader)
-            if lane is None:
-                continue
-            with contextlib.suppress(ValueError):
-                lane.remove(waiter)
-            if not lane:
+            readers = self._lanes.get(topic, {})
+            if reader in readers and readers[reader].is_empty:
                 del readers[reader]
             if not readers:
-                self._waiters.pop(topic, None)
+                self._lanes.pop(topic, None)
 
     def wake(self, topic_id: int, messages: int) -> None:
-        """Wakes up to `messages` waiters of each reader of the topic, who has waited longest first."""
-        self._woken[topic_id] += 1
-        for lane in self._waiters.get(topic_id, {}).values():
-            woken = 0
-            while lane and woken < messages:
-                waiter = lane.popleft()
-                woken += _wake(waiter)
+        """Wakes up to `messages` waiters of each reader of the topic."""
+        for lane in self._lanes.get(topic_id, {}).values():
+            lane.wake(messages)
 
     def visible(self, entries: Iterable[Entry]) -> None:
         """Tells of entries that were just committed."""
@@ -109,7 +140,7 @@ class Wakeups:
             told = dict(self._unsent.most_common(MAX_TOPICS_PER_NOTIFY))
             for topic_id in told:
                 del self._unsent[topic_id]
-            payload = ",".join(f"{topic_id}:{messages}" for topic_id, messages in told.items())
+            payload = f"{self._name};" + ",".join(f"{topic_id}:{messages}" for topic_id, messages in told.items())
             with contextlib.suppress(Refusal):
                 await database.read(NOTIFY_VISIBLE, {"channel": CHANNEL, "payload": payload})
             # The first goes at once; what comes meanwhile goes together.
@@ -133,7 +164,10 @@ class Wakeups:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     def _hear(self, payload: str) -> None:
-        for part in payload.split(","):
+        name, _, told = payload.partition(";")
+        if name == self._name:
+            return
+        for part in told.split(","):
             topic_id, _, messages = part.partition(":")
             self.wake(int(topic_id), int(messages))
 
@@ -157,6 +191,5 @@ def _wake(waiter: asyncio.Future[None]) -> bool:
 wakeups = Wakeups()
 visible = wakeups.visible
 tell = wakeups.tell
-heard = wakeups.heard
-wait = wakeups.wait
+attending = wakeups.attending
 listen = wakeups.listen
