@@ -23,7 +23,7 @@ async def main(name: str) -> None:
     """Prints decisions per second as JSON."""
     group = await groups.find(name)
     assert group is not None
-    claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM}
+    claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM, "topic_ids": None}
     done, began = 0, time.perf_counter()
     while halves := await database.read(CLAIM_HALVES, claim):
         await questions.transactions(halves)

@@ -148,6 +148,7 @@ class Checker:
                 "group_id": group.id,
                 "lease_seconds": longest * (ROUNDS * LANES + 1) * len(endpoints) + LEASE_MARGIN_SECONDS,
                 "max_halves": min(sum(one.concurrency * one.max_batch for one in endpoints) * ROUNDS, MAX_CLAIM),
+                "topic_ids": None,
             },
         )
         if not halves:

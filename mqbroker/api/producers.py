@@ -1,6 +1,7 @@
 """The producer's calls."""
 
 import uuid
+from functools import partial
 
 import msgspec
 from django.http import HttpResponse
@@ -80,8 +81,12 @@ async def transaction(request: DataRequest, transaction_id: str) -> HttpResponse
 
 async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/producer-groups/{group}/checks/receive."""
-    request.caller.require_any("produce")
-    return answer({"transactions": await polls.receive(group, decode(ReceiveChecks, request.body or b"{}"))})
+    caller = request.caller
+    caller.require_any("produce")
+    asked = decode(ReceiveChecks, request.body or b"{}")
+    may_produce = None if "produce:*" in caller.scopes else partial(caller.may, "produce")
+    with request.watched() as gone:
+        return answer({"transactions": await polls.receive(group, asked, gone, may_produce)})
 
 
 async def bulk(request: DataRequest) -> HttpResponse:

@@ -1,6 +1,8 @@
 """Polled checks and producer groups: who cannot be called asks for itself; groups bound what stays undecided."""
 
+import http.client
 from functools import partial
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from mqbroker_client import Admin, CheckPoller, Consumer, HalfMessage, LocalTransactionState, Producer
@@ -10,7 +12,7 @@ from tests.broker.characters import bodies, register
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.load import Crowd, at_once
 from tests.broker.polling import eventually
-from tests.broker.running import RunningBroker
+from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import ended, told
 from tests.broker.wire import Document, Wire, problem
 
@@ -54,6 +56,42 @@ async def test_a_due_check_is_handed_to_one_of_many_polls(
         handed_out = await at_once(poll, range(8))
 
     assert sorted(id_ for ids in handed_out for id_ in ids) == sorted(result["transaction_id"] for result in begun)
+
+
+def test_a_poll_whose_producer_has_gone_is_handed_nothing(
+    broker: RunningBroker, wire: Wire, producer: Producer, orders: str
+) -> None:
+    transaction = producer.begin(orders, b"order 1", check_immunity_seconds=3)
+    path = f"/v1/producer-groups/{producer.group}/checks/receive"
+    for _ in range(8):
+        line = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=60)
+        line.request("POST", path, b'{"wait_seconds": 20}', {"Authorization": f"Bearer {API_KEY}"})
+        line.close()
+
+    answer = wire.post(path, {"wait_seconds": 20})
+
+    [handed_out] = answer.document["transactions"]
+    assert handed_out["transaction_id"] == str(transaction.transaction_id)
+    assert handed_out["check_times"] == 1
+
+
+def test_a_poll_is_handed_what_its_key_may_produce(
+    broker: RunningBroker, wire: Wire, producer: Producer, orders: str, coupons: str
+) -> None:
+    name = characters.name("coupon-service")
+    key = wire.post("/v1/api-keys", {"name": name, "scopes": [f"produce:{coupons}"]}).document["key"]
+    half: Document = {"producer_group": producer.group}
+    of_orders = {**half, "topic": orders, "body": "order 1"}
+    of_both = {**half, "messages": [{"topic": orders, "body": "order 2"}, {"topic": coupons, "body": "coupon 2"}]}
+    of_coupons = {**half, "topic": coupons, "body": "coupon 3"}
+    begun = [wire.post("/v1/transactions", document).document for document in (of_orders, of_both, of_coupons)]
+    poll = partial(Wire(wire.url, key).post, f"/v1/producer-groups/{producer.group}/checks/receive")
+
+    handed_out = poll({"wait_seconds": 20}).document["transactions"]
+
+    assert [entry["transaction_id"] for entry in handed_out] == [begun[2]["transaction_id"]]
+    # The others were due before it, and stay for whoever may produce to their topics.
+    assert [told(wire, document["transaction_id"])["check_times"] for document in begun] == [0, 0, 1]
 
 
 def test_what_a_poll_asks_for_has_bounds(wire: Wire, producer: Producer, orders: str) -> None:
