@@ -27,6 +27,8 @@ TAKE_TIMERS = Statement(__file__, "take_timers")
 MAX_PER_BATCH = 1000
 # Between two looks while something is due within the tick: lateness is half of it on the average.
 LOOK_SECONDS = 0.010
+# What somebody else holds is left to him after this; a tick comes within a second.
+HELD_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +40,32 @@ class Due:
     timers: bool
     next_at: datetime | None
 
+    @property
+    def is_now(self) -> bool:
+        """Whether anything is due."""
+        return self.timers or bool(self.level_queues)
+
+    def seconds_to_next(self, otherwise: float) -> float:
+        """Until the next thing is due; nothing waits: `otherwise`."""
+        return otherwise if self.next_at is None else (self.next_at - self.now).total_seconds()
+
 
 async def run(ahead_seconds: float = 0) -> int:
     """Releases what is due by now and what becomes due within `ahead_seconds`; gives the number released.
 
     Beat ticks are a second apart: looking ahead makes lateness milliseconds all the same.
     """
+    clock = asyncio.get_running_loop().time
+    began = clock()
     due = await look()
-    end = asyncio.get_running_loop().time() + ahead_seconds
     released = 0
     while True:
-        while (due.level_queues or due.timers) and (moved := await groupcommit.submit(RELEASES, due)):
+        while due.is_now and (moved := await groupcommit.submit(RELEASES, due)):
             released += moved
             due = await look()
-        # What is due and was not moved is being released by another process, or recalled: that is over in a moment.
-        left = end - asyncio.get_running_loop().time()
-        wait = (due.next_at - due.now).total_seconds() if due.next_at is not None else left
+        # What is due and did not move is held by another process, which releases it, or recalls some: for a moment.
+        left = began + max(ahead_seconds, HELD_SECONDS if due.is_now else 0) - clock()
+        wait = due.seconds_to_next(left)
         if left <= 0 or wait >= left:
             await lateness.keep()
             return released

@@ -18,7 +18,8 @@ HORIZON_SECONDS = 2.5
 BUCKET_SECONDS = 0.005
 
 _buckets: set[int] = set()
-_tasks: set[asyncio.Task[None]] = set()
+_task: asyncio.Task[None] | None = None
+_asked_again = False
 _release: Callable[[], Awaitable[object]] | None = None
 
 
@@ -43,15 +44,22 @@ def _schedule(seconds: float) -> None:
 
 
 def _start(bucket: int) -> None:
+    """Releases now, one release at a time: it looks until nothing is due, and once more if it was asked meanwhile."""
+    global _task, _asked_again
     _buckets.discard(bucket)
-    task = asyncio.get_running_loop().create_task(_run(), name="release soon")
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
+    if _task is None or _task.done():
+        _task = asyncio.get_running_loop().create_task(_run(), name="release soon")
+    else:
+        _asked_again = True
 
 
 async def _run() -> None:
+    global _asked_again
     assert _release is not None
     try:
         await _release()
+        while _asked_again:
+            _asked_again = False
+            await _release()
     except Refusal as refusal:
         logger.info("left to the next tick: %s", refusal.detail)
