@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
+from django.conf import settings
 
 from delivery import groups
 from delivery.groups import GroupFacts
@@ -57,18 +58,19 @@ class Redriven:
 async def listed(group_name: str, after_offset: int, limit: int) -> dict[str, Any]:
     """A group's dead letters that were not redriven, the oldest first; `next` continues the list.
 
-    Raises GroupNotExist or MessageIllegal.
+    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES. Raises GroupNotExist or MessageIllegal.
     """
     group = await groups.existing(group_name)
     if not 1 <= limit <= MAX_LISTED:
         raise MessageIllegal(f"limit {limit} is not between 1 and {MAX_LISTED}.")
     topic = await groups.dead_letter_topic(group.name)
     asked = {"group_id": group.id, "topic_id": topic.id, "from_offset": after_offset, "max_entries": limit}
-    rows = await database.read(READ_DEAD_LETTERS, asked)
+    rows = await database.read(READ_DEAD_LETTERS, {**asked, "max_bytes": settings.MAX_RECEIVE_BYTES})
     names = await topics.names({row.topic_id for row in rows})
+    ends = not rows or len(rows) == rows[0].letters < limit
     return {
         "results": [_shown(row, names[row.topic_id]) for row in rows],
-        "next": rows[-1].queue_offset + 1 if len(rows) == limit else None,
+        "next": None if ends else rows[-1].queue_offset + 1,
     }
 
 

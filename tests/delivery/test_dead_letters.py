@@ -53,6 +53,22 @@ def test_dead_letters_are_listed_page_by_page_the_oldest_first(wire: Wire, consu
     assert second["next"] is None
 
 
+def test_a_page_of_large_dead_letters_ends_with_the_one_that_fills_it(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    Admin(broker.client()).create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    for _ in range(8):
+        producer.send(orders, b"x" * (3 * 1024 * 1024), queue_id=0)
+    while deliveries := consumer.receive(orders):
+        consumer.nack(deliveries)
+
+    first = letters(wire, consumer, limit=200)
+    second = letters(wire, consumer, limit=200, cursor=first["next"])
+
+    assert [len(page["results"]) for page in (first, second)] == [6, 2]
+    assert second["next"] is None
+
+
 def test_a_redrive_of_some_is_answered_for_each_in_its_order(
     wire: Wire, consumer: Consumer, orders: str, dead: list[str]
 ) -> None:
