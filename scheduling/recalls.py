@@ -60,6 +60,14 @@ async def waiting(batch: Batch, log_offsets: list[int]) -> dict[int, Row]:
     return {row.log_offset: row for row in rows}
 
 
+def message_of(given: str) -> uuid.UUID:
+    """The message that a handle is of.
+
+    Raises MessageIllegal for what is no handle.
+    """
+    return _read(given).message_id
+
+
 async def recall(given: str) -> dict[str, Any]:
     """Takes a delayed message back before it becomes visible; the same again is answered the same.
 

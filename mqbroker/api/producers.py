@@ -11,6 +11,7 @@ from mqbroker.api import bulks
 from mqbroker.api.lean import DataRequest, answer, decode
 from scheduling import batches, recalls, sends
 from scheduling.batches import SendBatch
+from store import lookup, topics
 from store.messages import Message
 from transactions import ends, halves, history, polls
 from transactions.ends import EndTransaction
@@ -50,7 +51,9 @@ async def send_batch(request: DataRequest) -> HttpResponse:
 async def recall(request: DataRequest) -> HttpResponse:
     """POST /v1/messages/recall."""
     request.caller.require_any("produce")
-    return answer(await recalls.recall(decode(RecallMessage, request.body).recall_handle))
+    handle = decode(RecallMessage, request.body).recall_handle
+    await require_topic_of(request.caller, recalls.message_of(handle))
+    return answer(await recalls.recall(handle))
 
 
 async def begin(request: DataRequest) -> HttpResponse:
@@ -92,6 +95,16 @@ async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
 async def bulk(request: DataRequest) -> HttpResponse:
     """POST /v1/bulk."""
     return answer({"results": await bulks.run(request)})
+
+
+async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
+    """Raises NoPermission unless the key may produce to the message's topic, MessageNotFound when nobody knows it.
+
+    A key for all topics costs no look-up.
+    """
+    if "produce:*" not in caller.scopes:
+        topic_id = (await lookup.copies(message_id))[0].topic_id
+        caller.require("produce", (await topics.names({topic_id}))[topic_id])
 
 
 async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:

@@ -56,7 +56,7 @@ CALLS: dict[View, Call] = {
         "Recall a delayed message",
         given=producers.RecallMessage,
         answers={200: answers.Recalled},
-        problems=(409,),
+        problems=(404, 409),
         description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`.",
     ),
     lookup.messages_of_topic: Call(

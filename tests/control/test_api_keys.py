@@ -49,6 +49,19 @@ def test_a_key_is_shown_once(operator: Operator, holder: str) -> None:
     assert operator.reads(f"/v1/api-keys/{holder}") == answer.document
 
 
+def test_a_key_recalls_only_what_it_may_send(operator: Operator, holder: str) -> None:
+    key = operator.make("/v1/api-keys", name=holder, scopes=["produce:orders-*"]).document["key"]
+    topic = characters.name("invoices")
+    handle = operator.make("/v1/messages", topic=topic, body="invoice", delay_seconds=600).document["recall_handle"]
+
+    refused = with_key(operator, key).make("/v1/messages/recall", recall_handle=handle)
+
+    assert refused.problem == problem(
+        403, "no_permission", f"The key '{holder}' lacks the scope produce:{topic}: add it at /v1/api-keys."
+    )
+    assert operator.make("/v1/messages/recall", recall_handle=handle).document["state"] == "RECALLED"
+
+
 def test_a_bulk_of_a_key_makes_no_topic_that_the_key_may_not_send_to(operator: Operator, holder: str) -> None:
     key = operator.make("/v1/api-keys", name=holder, scopes=["produce:orders-*"]).document["key"]
     topic = characters.name("invoices")
