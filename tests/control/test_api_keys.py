@@ -49,6 +49,19 @@ def test_a_key_is_shown_once(operator: Operator, holder: str) -> None:
     assert operator.reads(f"/v1/api-keys/{holder}") == answer.document
 
 
+def test_a_key_that_manages_looks_after_consumer_groups(operator: Operator, holder: str, orders: str) -> None:
+    key = operator.make("/v1/api-keys", name=holder, scopes=["manage"]).document["key"]
+    group = characters.name("coupon-service")
+    operator.put(f"/v1/topics/{orders}", queues=1)
+    operator.put(f"/v1/consumer-groups/{group}")
+    manager = with_key(operator, key)
+
+    assert manager.get(f"/v1/dead-letters/{group}").document == {"results": [], "next": None}
+    assert manager.get(f"/v1/consumer-groups/{group}/offsets").status == 200
+    assert manager.put(f"/v1/consumer-groups/{group}/offsets", topic=orders, to="latest").status == 200
+    assert manager.make(f"/v1/consumer-groups/{group}/receive", topic=orders).problem["code"] == "no_permission"
+
+
 def test_a_key_recalls_only_what_it_may_send(operator: Operator, holder: str) -> None:
     key = operator.make("/v1/api-keys", name=holder, scopes=["produce:orders-*"]).document["key"]
     topic = characters.name("invoices")
