@@ -60,6 +60,19 @@ async def sends(port: int) -> Measured:
     return await load.closed_loop(port, SENDERS, SENDS, send)
 
 
+async def fill_pools(port: int) -> None:
+    """Has both processes open all the sessions they may have for reads, and for each kind of write."""
+
+    async def read(connection: Connection, number: int) -> bool:
+        status, _ = await connection.ask("GET", "/v1/topics/quiet/queues/0/messages")
+        await connection.post("/v1/messages", {"topic": "ordinary", "body": "x"})
+        await connection.post("/v1/consumer-groups/first/receive", {"topic": "ordinary"})
+        await connection.post("/v1/consumer-groups/first/ack", {"receipt_handles": ["none"]})
+        return status == 200
+
+    await load.closed_loop(port, 64, 2000, read)
+
+
 async def beside(running: Broker, groups: int) -> tuple[Measured, int]:
     """The sends beside waiting consumers, and the sessions meanwhile."""
     async with waiting(running.port, groups):
@@ -115,8 +128,8 @@ def main(report: Report) -> None:
     """Prints sends without and beside a thousand waiting consumers, the sessions, and the latencies of wake-ups."""
     with broker.running(web_processes=2, worker=False) as running:
         asyncio.run(make_topics(running.port))
-        # Fills the pools: who waits afterwards must add nothing.
-        asyncio.run(beside(running, WAITING))
+        # Who waits afterwards must add nothing.
+        asyncio.run(fill_pools(running.port))
         sessions_before = sessions(running)
         for groups in (1, 10, WAITING):
             alone = asyncio.run(sends(running.port))
