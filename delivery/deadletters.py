@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from delivery import groups
+from delivery import deliveries, groups
 from delivery.groups import GroupFacts
 from scheduling.publish import Publication, publish
 from store import database, groupcommit, messages, queues, readers, topics
@@ -77,6 +77,7 @@ async def listed(group_name: str, after_offset: int, limit: int) -> dict[str, An
 def _shown(row: Row, topic_name: str) -> dict[str, Any]:
     message = messages.given_out(row, topic_name)
     message["reconsume_times"] = row.reconsume_times
+    deliveries.tell_retries(message, topic_name, row.reconsume_times)
     return {"message": message, "queue_offset": row.queue_offset, "dead_at": row.entered_at}
 
 

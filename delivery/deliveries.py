@@ -1,5 +1,6 @@
 """Deliveries: what a receive asks for, what it gets, and how the API gives that out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,7 @@ from delivery.filters import Filter
 from delivery.groups import GroupFacts
 from store import messages
 from store.database import Row
-from store.topics import TopicFacts
+from store.topics import DEAD_LETTER_PREFIX, TopicFacts
 
 # A queue by its topic's id and its number.
 Queue = tuple[int, int]
@@ -23,6 +24,8 @@ class Taken:
     queue_offset: int
     nonce: int
     reconsume_times: int
+    # The retries that another group gave it before it became the dead letter that is read here.
+    died_after: int | None = None
 
 
 @dataclass(slots=True)
@@ -39,14 +42,21 @@ class Take:
     # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it asks again.
     more: bool = False
 
+    @property
+    def of_dead_letters(self) -> bool:
+        """Whether it reads what some group has given up."""
+        return self.topic.name.startswith(DEAD_LETTER_PREFIX)
 
-def given_out(take: Take, taken: Taken) -> dict[str, Any]:
-    """A delivery as the API gives it out."""
+
+def given_out(take: Take, taken: Taken, origins: Mapping[int, str]) -> dict[str, Any]:
+    """A delivery as the API gives it out; `origins` are the names of the topics that dead letters come from."""
     row = taken.row
     message = messages.given_out(row, take.topic.name)
     message["reconsume_times"] = taken.reconsume_times
-    if taken.reconsume_times:
-        message["properties"] = {**_retry_properties(take, taken), **_properties(message)}
+    retries = taken.reconsume_times if taken.died_after is None else taken.died_after
+    if retries or taken.died_after is not None:
+        origin = origins[row.topic_id] if take.of_dead_letters else take.topic.name
+        tell_retries(message, origin, retries)
     return {
         "message": message,
         "queue_id": taken.queue[1],
@@ -56,15 +66,11 @@ def given_out(take: Take, taken: Taken) -> dict[str, Any]:
     }
 
 
-def _properties(message: dict[str, object]) -> dict[str, str]:
-    found = message.get("properties")
-    return found if isinstance(found, dict) else {}
-
-
-def _retry_properties(take: Take, taken: Taken) -> dict[str, str]:
-    """What RocketMQ's consumers read of a retried message."""
-    return {
-        "RETRY_TOPIC": take.topic.name,
-        "ORIGIN_MESSAGE_ID": str(taken.row.message_id),
-        "RECONSUME_TIME": str(taken.reconsume_times),
+def tell_retries(message: dict[str, Any], origin: str, reconsume_times: int) -> None:
+    """Adds what RocketMQ's consumers read of a retried message, and of a dead letter."""
+    message["properties"] = {
+        "RETRY_TOPIC": origin,
+        "ORIGIN_MESSAGE_ID": str(message["message_id"]),
+        "RECONSUME_TIME": str(reconsume_times),
+        **message.get("properties", {}),
     }

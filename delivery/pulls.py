@@ -5,8 +5,10 @@ from typing import Any
 
 from django.conf import settings
 
+from delivery import deliveries
 from store import messages, queues, topics, wakeups
 from store.errors import MessageIllegal, OffsetOutOfRange, QueueIllegal
+from store.topics import TopicFacts
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32
@@ -38,7 +40,7 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
             await attention.wait(min(left, 5.0))
     names = await topics.names({row.topic_id for row in rows})
     return {
-        "messages": [_entry(row, names[row.topic_id]) for row in rows],
+        "messages": [_entry(row, names[row.topic_id], topic) for row in rows],
         "next_offset": rows[-1].queue_offset + 1 if rows else offset,
         "min_offset": bounds.min_offset,
         "max_offset": bounds.max_offset,
@@ -54,7 +56,9 @@ def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_of
     )
 
 
-def _entry(row: Any, topic_name: str) -> dict[str, Any]:
-    message = messages.given_out(row, topic_name)
+def _entry(row: Any, origin: str, topic: TopicFacts) -> dict[str, Any]:
+    message = messages.given_out(row, origin)
     message["reconsume_times"] = row.reconsume_times
+    if topic.name.startswith(topics.DEAD_LETTER_PREFIX):
+        deliveries.tell_retries(message, origin, row.reconsume_times)
     return {"message": message, "queue_id": row.queue_id, "queue_offset": row.queue_offset}

@@ -47,7 +47,8 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
             taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
             left = deadline - time.monotonic()
             if taken or left <= 0:
-                return [deliveries.given_out(take, one) for one in taken]
+                origins = await topics.names({one.row.topic_id for one in taken}) if take.of_dead_letters else {}
+                return [deliveries.given_out(take, one, origins) for one in taken]
             if not take.more:
                 pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
                 await attention.wait(min(left, pause), gone)

@@ -39,7 +39,7 @@ class Takes(Kind[Take]):
         if takes[0].group.ordered:
             await self._take_in_order(batch, group_id, takes, positions)
             await self._add_bodies(batch, takes)
-        elif any(take.wants is not None for take in takes):
+        elif any(take.wants is not None or take.of_dead_letters for take in takes):
             await self._take_by_filter(batch, takes, positions)
             await self._add_bodies(batch, takes)
         else:
@@ -153,7 +153,18 @@ def _handed_out(batch: Batch, take: Take, row: Row) -> Taken:
     """An entry that is handed out for the first time from its queue."""
     nonce = secrets.randbits(62)
     batch.insert(INSERT_RECEIPTS, _receipt(take, row, "flight", nonce))
-    return Taken(row, (row.entry_topic_id, row.entry_queue_id), row.queue_offset, nonce, row.reconsume_times)
+    queue = (row.entry_topic_id, row.entry_queue_id)
+    died_after = row.reconsume_times if _is_new_to(take, row) else None
+    return Taken(row, queue, row.queue_offset, nonce, _retries(take, row), died_after)
+
+
+def _is_new_to(take: Take, row: Row) -> bool:
+    """Whether an entry is another group's dead letter; the retries of it were not this group's."""
+    return take.of_dead_letters and row.entry_topic_id == take.topic.id
+
+
+def _retries(take: Take, row: Row) -> int:
+    return 0 if _is_new_to(take, row) else int(row.reconsume_times)
 
 
 def _receipt(take: Take, row: Row, state: str, nonce: int) -> dict[str, object]:
@@ -167,7 +178,7 @@ def _receipt(take: Take, row: Row, state: str, nonce: int) -> dict[str, object]:
         "log_segment": row.segment_id,
         "log_offset": row.log_offset,
         "tags_code": row.tags_code,
-        "reconsume_times": row.reconsume_times,
+        "reconsume_times": _retries(take, row),
         "origin_topic_id": take.topic.id,
         "state": state,
         "sharding_key": row.sharding_key if take.group.ordered else None,

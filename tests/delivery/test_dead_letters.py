@@ -1,5 +1,6 @@
 """Dead letters: what a group gave up, and its redrive: of one, some or all, to its readers or to another topic."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from mqbroker_client import Admin, Consumer, Producer
 
 from tests.broker import characters
 from tests.broker.characters import bodies
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Document, Wire, problem
@@ -115,6 +117,42 @@ def test_a_redrive_to_another_topic_is_for_whoever_reads_that(
     assert results == [{"message_id": one, "status": 200, "topic": coupons} for one in dead]
     assert consumer.receive(orders) == []
     assert sorted(bodies(received_until_empty(consumer, coupons))) == [b"order %d" % number for number in range(4)]
+
+
+def test_a_dead_letter_tells_where_it_comes_from_however_it_is_read(
+    broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str, dead: list[str]
+) -> None:
+    topic = f"%DLQ%{consumer.group}"
+    expected = {"RETRY_TOPIC": orders, "ORIGIN_MESSAGE_ID": dead[0], "RECONSUME_TIME": "0"}
+
+    listed = letters(wire, consumer)["results"][0]["message"]
+    [pulled] = wire.get(f"/v1/topics/%25DLQ%25{consumer.group}/queues/0/messages?max=1").document["messages"]
+    [received] = Consumer(broker.client(), characters.name("readers")).receive(topic, max_messages=1)
+
+    assert listed["properties"] == pulled["message"]["properties"] == received.message.properties == expected
+
+
+def test_a_group_that_reads_dead_letters_has_all_its_retries_before_it(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    retry_at_once = {"max_reconsume_times": 1, "retry_policy": {"kind": "table", "delay_seconds": [0]}}
+    readers = Consumer(broker.client(), characters.name("readers"))
+    for group in (consumer.group, readers.group):
+        Admin(broker.client()).create_consumer_group(group, **retry_at_once)
+    producer.send(orders, b"order 1")
+    for _ in range(2):
+        consumer.nack(eventually(partial(consumer.receive, orders)))
+
+    attempts = []
+    for _ in range(2):
+        [delivery] = eventually(partial(readers.receive, f"%DLQ%{consumer.group}"))
+        attempts.append((delivery.delivery_attempt, delivery.message.properties["RECONSUME_TIME"]))
+        readers.nack([delivery])
+
+    assert attempts == [(1, "1"), (2, "1")]
+    assert bodies(eventually(partial(Consumer(broker.client(), "any").receive, f"%DLQ%{readers.group}"))) == [
+        b"order 1"
+    ]
 
 
 def test_a_redriven_message_that_fails_again_is_a_dead_letter_again(
