@@ -229,6 +229,11 @@ def test_a_name_that_does_not_resolve_yet_is_registered() -> None:
     check_url(f"https://{UNKNOWN_NAME}/checks", ())
 
 
+@pytest.mark.parametrize("url", ["http://example.com/".ljust(2_048, "a"), f"http://{'a' * 63}.example/"])
+def test_a_url_of_the_longest_length_can_be_called(url: str) -> None:
+    assert str(parse_url(url)) == url
+
+
 def test_a_public_literal_is_registered() -> None:
     check_url("https://[2606:4700:4700::1111]/checks?shop=1", ())
 
