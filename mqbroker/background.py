@@ -15,7 +15,7 @@ from transactions import checks, discards
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-# Younger work is the beat's: it ticks each second.
+# Younger work is the beat's: it ticks every two seconds.
 LATE_SECONDS = 3.0
 # A segment that is hours old is not late by seconds.
 SEGMENTS_LATE_SECONDS = 300.0

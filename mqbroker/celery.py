@@ -42,7 +42,7 @@ app.conf.update(
         for name, every_seconds in {
             "transactions.check": 2.0,
             "transactions.discard": 5.0,
-            "scheduling.release": 1.0,
+            "scheduling.release": 2.0,
             "delivery.expire": 3.0,
             "delivery.push": 2.0,
             "store.segments": 20.0,

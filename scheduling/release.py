@@ -27,7 +27,7 @@ TAKE_TIMERS = Statement(__file__, "take_timers")
 MAX_PER_BATCH = 1000
 # Between two looks while something is due within the tick: lateness is half of it on the average.
 LOOK_SECONDS = 0.010
-# What somebody else holds is left to him after this; a tick comes within a second.
+# What somebody else holds is left to him after this; a tick comes within two seconds.
 HELD_SECONDS = 0.1
 
 
@@ -53,7 +53,7 @@ class Due:
 async def run(ahead_seconds: float = 0) -> int:
     """Releases what is due by now and what becomes due within `ahead_seconds`; gives the number released.
 
-    Beat ticks are a second apart: looking ahead makes lateness milliseconds all the same.
+    Beat ticks are two seconds apart: looking ahead makes lateness milliseconds all the same.
     """
     clock = asyncio.get_running_loop().time
     began = clock()

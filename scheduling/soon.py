@@ -13,7 +13,7 @@ from store.errors import Refusal
 
 logger = logging.getLogger(__name__)
 
-HORIZON_SECONDS = 2.5
+HORIZON_SECONDS = 3.5
 # Releases that are nearer to each other are one.
 BUCKET_SECONDS = 0.005
 

@@ -10,7 +10,7 @@ from store import loops
 @shared_task(name="scheduling.release")
 def release() -> None:
     """Releases what is due, and what becomes due before the next tick."""
-    loops.run(releases.run(ahead_seconds=1.2), limit_seconds=60)
+    loops.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
 
 
 @shared_task(name="scheduling.renew")
