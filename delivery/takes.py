@@ -26,6 +26,10 @@ class Takes(Kind[Take]):
 
     lane = "takes"
 
+    def locks(self, pending: list[Pending[Take]]) -> Iterator[int]:
+        for one in pending:
+            yield from readers.locks(one.request.group.id, one.request.queues)
+
     async def decide(self, batch: Batch, pending: list[Pending[Take]]) -> None:
         for group_id in sorted({one.request.group.id for one in pending}):
             takes = [one.request for one in pending if one.request.group.id == group_id]
@@ -33,7 +37,6 @@ class Takes(Kind[Take]):
 
     async def _take_for_group(self, batch: Batch, group_id: int, takes: list[Take]) -> None:
         queues = sorted({queue for take in takes for queue in take.queues})
-        await readers.lock(batch, group_id, queues)
         found = await readers.positions(batch, group_id, queues)
         positions = {(row.topic_id, row.queue_id): Position.of(row, takes[0].group) for row in found}
         if takes[0].group.ordered:

@@ -90,6 +90,10 @@ class Kind(Generic[Request]):
 
     lane = "log"
 
+    def locks(self, pending: list[Pending[Request]]) -> Iterable[int]:
+        """Keys of advisory locks that the batch takes as it begins, in one message, those of all kinds in order."""
+        return ()
+
     async def decide(self, batch: Batch, pending: list[Pending[Request]]) -> None:
         """Locks and looks up what is concerned; has messages appended."""
 

@@ -175,7 +175,8 @@ class GroupCommit:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 connection = await self._connected()
-                batch = Batch(connection, *await log.join(connection), again=again)
+                locks = {key for kind, pending in work for key in kind.locks(pending)}
+                batch = Batch(connection, *await log.join(connection, locks), again=again)
                 await self._steps(batch, work)
                 return batch
         except DONE_OVER:

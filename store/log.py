@@ -1,7 +1,7 @@
 """The commit log: every stored message, once."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,8 +15,9 @@ APPENDERS_LOCK = 0x6D71_6C6F_6700
 APPEND_MESSAGES = Statement(__file__, "append_messages")
 FIND_MESSAGES = Statement(__file__, "find_messages")
 JOIN_WRITERS = Statement(__file__, "join_writers")
-READ_MESSAGES = Statement(__file__, "read_messages")
 OPEN_SEGMENT = Statement(__file__, "open_segment")
+READ_MESSAGES = Statement(__file__, "read_messages")
+TAKE_LOCKS = Statement(__file__, "take_locks")
 
 
 @dataclass(slots=True)
@@ -56,13 +57,15 @@ COLUMNS = (
 )
 
 
-# All without parameters, so that the server takes it in one message: a writer begins with one round trip.
-BEGINNING = "; ".join(("BEGIN", JOIN_WRITERS.text % {"key": APPENDERS_LOCK}, OPEN_SEGMENT.text)).encode()
+# Without parameters: the server takes a transaction's first statements in one message.
+JOIN = f"BEGIN; {JOIN_WRITERS.text}" % {"key": APPENDERS_LOCK}
 
 
-async def join(connection: Connection) -> tuple[int, datetime]:
-    """Begins a transaction of a writer of the log: the open segment, and the database's time."""
-    cursor = await connection.execute(BEGINNING, prepare=False)
+async def join(connection: Connection, locks: Iterable[int] = ()) -> tuple[int, datetime]:
+    """Begins a transaction of a writer of the log, under these locks: the open segment, the database's time."""
+    keys = ", ".join(map(str, sorted(locks)))
+    locked = f"{TAKE_LOCKS.text}; " % {"keys": f"ARRAY[{keys}]"} if keys else ""
+    cursor = await connection.execute(f"{JOIN}; {locked}{OPEN_SEGMENT.text}".encode(), prepare=False)
     while cursor.nextset():
         pass
     [segment] = await cursor.fetchall()

@@ -1,24 +1,28 @@
 """Readers of queues and how far they have come: consumer groups, and the scheduler as reader 0."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from store import log
 from store.batch import Batch
 from store.database import Row
 from store.statements import Statement
 
 FIND_POSITIONS = Statement(__file__, "find_positions")
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
-LOCK_READERS = Statement(__file__, "lock_readers")
 READ_HEADS = Statement(__file__, "read_heads")
 TRY_LOCK_READERS = Statement(__file__, "try_lock_readers")
 
 SCHEDULER = 0
 
 
-async def lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> None:
-    """Makes this transaction the only one that moves the reader in these (topic, queue) pairs."""
-    keys = sorted({_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues})
-    await batch.read(LOCK_READERS, {"keys": keys})
+def locks(reader_id: int, queues: Iterable[tuple[int, int]]) -> set[int]:
+    """The locks that make a transaction the only one that moves the reader in these (topic, queue) pairs."""
+    return {_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues}
+
+
+async def lock(batch: Batch, reader_id: int, queues: Iterable[tuple[int, int]]) -> None:
+    """Takes them in the middle of a transaction."""
+    await batch.read(log.TAKE_LOCKS, {"keys": sorted(locks(reader_id, queues))})
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
