@@ -13,7 +13,7 @@ from delivery import behind, filters, groups, registry
 from delivery.behind import QueueLag
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from store import catalog, topics
-from store.errors import FilterIllegal, MessageIllegal, Refusal, TopicForbidden
+from store.errors import FilterIllegal, MessageIllegal, Refusal
 from store.models import Topic
 from webhooks import registration, signing
 from webhooks.breaker import Circuit
@@ -154,9 +154,7 @@ def _judge_filter(given: Any) -> None:
 
 
 def _judge_topic(name: str) -> None:
-    topic = catalog.find(name)
-    if "r" not in topic.permission:
-        raise TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it is not read.")
+    topics.judge_reading(name, catalog.find(name).permission)
 
 
 def _judge_group(name: str) -> None:

@@ -76,9 +76,22 @@ async def for_reading(name: str) -> TopicFacts:
     topic = await _find(name)
     if topic is None:
         raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
-    if "r" not in topic.permission:
-        raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it is not read.")
+    judge_reading(name, topic.permission)
     return topic
+
+
+def judge_reading(name: str, permission: str) -> None:
+    """Holds a consumer to what may be read.
+
+    Raises TopicForbidden for the delay levels, whose messages are not visible yet, and without the permission `r`.
+    """
+    if name == SCHEDULE:
+        raise errors.TopicForbidden(
+            f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "
+            "GET /v1/delay-levels tells what waits."
+        )
+    if "r" not in permission:
+        raise errors.TopicForbidden(f"The topic {name} has the permission {permission!r}: it is not read.")
 
 
 async def own(name: str, queues: int) -> TopicFacts:

@@ -37,6 +37,18 @@ def test_a_delayed_message_becomes_visible_at_its_time(
     assert (delivery.body, delivery.queue_id, delivery.queue_offset) == (b"order 1", sent["queue_id"], 0)
 
 
+def test_what_is_not_due_is_not_read_at_its_level_either(wire: Wire, producer: Producer, orders: str) -> None:
+    producer.send(orders, b"order 1", delay_level=5)
+    levels = "SCHEDULE_TOPIC_XXXX"
+
+    refusals = [
+        wire.post("/v1/consumer-groups/curious/receive", {"topic": levels}),
+        wire.get(f"/v1/topics/{levels}/queues/4/messages"),
+    ]
+
+    assert {(refusal.status, refusal.document["code"]) for refusal in refusals} == {(403, "topic_forbidden")}
+
+
 def test_a_time_to_deliver_at_is_kept_to(producer: Producer, consumer: Consumer, orders: str) -> None:
     deliver_at = datetime.now(UTC) + timedelta(seconds=1.2)
     producer.send(orders, b"order 1", deliver_at=deliver_at)
