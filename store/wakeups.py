@@ -83,6 +83,10 @@ class Attention:
                 lane.looking += 1
                 with contextlib.suppress(ValueError):
                     lane.waiters.remove(waiter)
+        if gone is not None and gone.done():
+            # A message may have woken it all the same: somebody else looks in its place.
+            for lane in self._lanes:
+                lane.wake(1)
 
 
 class Wakeups:
