@@ -33,7 +33,8 @@ SETTINGS = {
     "listen_addresses": "127.0.0.1",
     # TCP only: a socket's path must fit into 107 bytes, and brought 10 % on single round trips, nothing on batches.
     "unix_socket_directories": "",
-    "max_connections": "60",
+    # A web or worker process may hold ten; an idle slot costs next to nothing.
+    "max_connections": "200",
     "shared_buffers": "128MB",
     "huge_pages": "try",
     "fsync": "on",
