@@ -50,6 +50,11 @@ def drop(connection: psycopg.Connection, name: str) -> None:
     Not `DROP DATABASE … WITH (FORCE)`: that is refused to all but a superuser while autovacuum is in the
     database, which a plain `DROP DATABASE` sends away by itself.
     """
+    shut(connection, name)
+    connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+
+
+def shut(connection: psycopg.Connection, name: str) -> None:
+    """End every session in a database and let nobody in any more."""
     connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
     connection.execute(SEND_AWAY, (name,))
-    connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))

@@ -6,7 +6,6 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
-from psycopg import sql
 
 from tests.broker import databases
 from tests.broker.polling import eventually
@@ -47,7 +46,8 @@ def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_
             unprepared = stranger.get("/readyz")
             running.prepare()
             prepared = stranger.get("/readyz")
-            shut(url.rpartition("/")[2])
+            with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
+                databases.shut(server, url.rpartition("/")[2])
             away = stranger.get("/readyz")
 
             assert "migrations are not applied: " in unprepared.problem["reasons"][0]
@@ -79,13 +79,6 @@ def test_a_broker_whose_database_hangs_says_so_in_time(tmp_path: Path) -> None:
 
     assert answer.startswith(b"HTTP/1.0 503 ")
     assert b"the database does not answer as it should (ConnectionTimeout)" in answer
-
-
-def shut(database: str) -> None:
-    """Ends every connection to a database and lets nobody in any more."""
-    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as server:
-        server.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(database)))
-        server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [database])
 
 
 def answers(stranger: Operator) -> bool:
