@@ -61,14 +61,26 @@ async def sends(port: int) -> Measured:
     return await load.closed_loop(port, SENDERS, SENDS, send)
 
 
-async def fill_pools(port: int) -> None:
-    """Has both processes open all the sessions they may have for reads, and for each kind of write."""
+def opened(running: Broker) -> int:
+    """How many sessions there are once both processes have opened all that they may have for reads and writes."""
+    held = 0
+    while (now := sessions(running)) > held:
+        held = now
+        asyncio.run(use_all(running.port))
+    return held
+
+
+async def use_all(port: int) -> None:
+    """Reads, sends, receives and acks, many at once."""
 
     async def read(connection: Connection, number: int) -> bool:
         status, _ = await connection.ask("GET", "/v1/topics/quiet/queues/0/messages")
         await connection.post("/v1/messages", {"topic": "ordinary", "body": "x"})
-        await connection.post("/v1/consumer-groups/first/receive", {"topic": "ordinary"})
-        await connection.post("/v1/consumer-groups/first/ack", {"receipt_handles": ["none"]})
+        _, answer = await connection.post("/v1/consumer-groups/first/receive", {"topic": "ordinary"})
+        messages = answer["messages"]
+        assert isinstance(messages, list)
+        handles = [entry["receipt_handle"] for entry in messages]
+        await connection.post("/v1/consumer-groups/first/ack", {"receipt_handles": handles or ["none"]})
         return status == 200
 
     await load.closed_loop(port, 64, 2000, read)
@@ -130,8 +142,7 @@ def main(report: Report) -> None:
     with broker.running(web_processes=2, worker=False) as running:
         asyncio.run(make_topics(running.port))
         # Who waits afterwards must add nothing.
-        asyncio.run(fill_pools(running.port))
-        sessions_before = sessions(running)
+        sessions_before = opened(running)
         for groups in (1, WAITING):
             # The best of two rounds of each: others use the machine, too.
             rounds = [(asyncio.run(sends(running.port)), *asyncio.run(beside(running, groups))) for _ in range(ROUNDS)]
