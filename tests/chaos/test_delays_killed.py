@@ -1,8 +1,6 @@
 """Accidents while delayed messages are released: each of them comes once, without a hole, and never early."""
 
 import asyncio
-import os
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -24,21 +22,9 @@ DELAYS: list[Document] = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    """A PostgreSQL that may be killed."""
-    server = postgres.Server(tmp_path_factory.mktemp("postgres"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def broker(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker on that PostgreSQL."""
-    broker = RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"], webs=2)
-    broker.prepare()
-    with broker:
-        yield broker
+def broker(mortal_broker: RunningBroker) -> RunningBroker:
+    """A broker whose PostgreSQL may be killed."""
+    return mortal_broker
 
 
 async def test_messages_that_two_beats_and_two_workers_release_come_once_and_not_early(

@@ -1,8 +1,6 @@
 """kill -9 of PostgreSQL under load: what was acknowledged is kept, once, and the web processes go on by themselves."""
 
 import asyncio
-import os
-from collections.abc import Iterator
 
 import pytest
 from mqbroker_client import Admin
@@ -17,21 +15,9 @@ ACKNOWLEDGED_BETWEEN_KILLS = 200
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
-    """A PostgreSQL that may be killed."""
-    server = postgres.Server(tmp_path_factory.mktemp("postgres"))
-    server.start()
-    yield server
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def broker(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker on that PostgreSQL."""
-    broker = RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"], webs=2)
-    broker.prepare()
-    with broker:
-        yield broker
+def broker(mortal_broker: RunningBroker) -> RunningBroker:
+    """A broker whose PostgreSQL may be killed."""
+    return mortal_broker
 
 
 async def test_what_was_acknowledged_outlives_five_kills_of_postgresql(

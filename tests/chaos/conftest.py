@@ -1,0 +1,27 @@
+"""The characters of accidents: a PostgreSQL that may be killed, and a broker on it."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from mqbroker.embedded import postgres
+from tests.broker.running import RunningBroker
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Server]:
+    """A PostgreSQL that may be killed."""
+    server = postgres.Server(tmp_path_factory.mktemp("postgres"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def mortal_broker(server: postgres.Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker on that PostgreSQL."""
+    broker = RunningBroker(tmp_path_factory.mktemp("broker"), server.url, os.environ["REDIS_URL"], webs=2)
+    broker.prepare()
+    with broker:
+        yield broker
