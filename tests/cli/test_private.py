@@ -37,7 +37,7 @@ def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run)
     assert url != theirs
 
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
 
     assert process.returncode == 128 + signal.SIGTERM
     assert identity.of(int(postgres)) is None
