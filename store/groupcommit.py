@@ -258,7 +258,7 @@ class Writers:
 
     async def close(self) -> None:
         """Writes what is waiting, then lets go of the connections."""
-        for writer in self._lanes.values():
+        for writer in list(self._lanes.values()):
             await writer.close()
 
 
