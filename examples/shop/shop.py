@@ -31,15 +31,15 @@ class Names:
 
     @property
     def topic(self) -> str:
-        return f"orders{self._suffix}"
+        return f"demo-orders{self._suffix}"
 
     @property
     def producer_group(self) -> str:
-        return f"shop-orders{self._suffix}"
+        return f"demo-shop{self._suffix}"
 
     @property
     def consumer_group(self) -> str:
-        return f"shop-coupons{self._suffix}"
+        return f"demo-coupons{self._suffix}"
 
     @property
     def _suffix(self) -> str:

@@ -135,7 +135,7 @@ def test_the_example_trades_in_it(container: Container) -> None:
     wire = Wire(container.url, KEY)
 
     def issued() -> bool:
-        topic = wire.get("/v1/topics/orders")
+        topic = wire.get("/v1/topics/demo-orders")
         return topic.status == 200 and any(queue["max_offset"] for queue in topic.document["offsets"])
 
     eventually(lambda: answers(container.url) and issued(), within_seconds=60)
