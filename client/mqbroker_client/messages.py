@@ -2,20 +2,20 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self, TypedDict
 from uuid import UUID
 
 from mqbroker_client.connection import Document
-from mqbroker_client.ids import uuid7
+from mqbroker_client.ids import OwnId
 
 
 class MessageFields(TypedDict, total=False):
     """What a message may have besides its topic and body, as keywords."""
 
     tags: str | None
-    keys: Sequence[str]
+    keys: str | Sequence[str]
     properties: Mapping[str, str]
     sharding_key: str | None
     queue_id: int | None
@@ -28,11 +28,15 @@ class MessageFields(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a producer hands over. Its id is made with it: sending the same object again stores nothing new."""
+    """What a producer hands over. Its id is made with it: sending the same object again stores nothing new.
+
+    In a new transaction the same object is a new message, under a new id, unless the program chose its id.
+    """
 
     topic: str
     body: bytes
     tags: str | None = None
+    #: For look-up. A text alone is one key.
     keys: Sequence[str] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     #: Messages of a topic with the same sharding key go to one queue, in order.
@@ -42,7 +46,19 @@ class Message:
     delay_seconds: float | None = None
     deliver_at: datetime | None = None
     born_at: datetime | None = None
-    message_id: UUID = field(default_factory=uuid7)
+    message_id: UUID = field(default_factory=OwnId.make)
+
+    def __post_init__(self) -> None:
+        # A text is a sequence too: of its characters.
+        if isinstance(self.keys, str):
+            object.__setattr__(self, "keys", (self.keys,))
+
+    def within(self, transaction_id: UUID) -> "Message":
+        """The message as this transaction has it: under its own id, or a new one where another transaction had that."""
+        if not isinstance(self.message_id, OwnId):
+            return self
+        message_id = self.message_id.within(transaction_id)
+        return self if message_id is self.message_id else replace(self, message_id=message_id)
 
     def document(self) -> Document:
         """The message as the broker's API takes it: only what was set."""

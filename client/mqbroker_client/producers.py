@@ -73,6 +73,8 @@ class Transaction:
     commit_log_offset: int
     next_check_at: datetime | None
     duplicate: bool
+    #: PREPARED, unless it was begun before (`duplicate`) and decided since.
+    state: str = "PREPARED"
 
     @property
     def message_id(self) -> UUID:
@@ -138,8 +140,12 @@ class Producer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> Transaction:
-        """Store one half or several, of one topic or several, that are decided together."""
+        """Store one half or several, of one topic or several, that are decided together.
+
+        A message that was tried in another transaction has a new id in this one: see `Transaction.messages`.
+        """
         transaction_id = transaction_id or uuid7()
+        messages = [message.within(transaction_id) for message in messages]
         documents = [message.document() for message in messages]
         answer = self.broker.call(
             "POST",
@@ -160,6 +166,7 @@ class Producer:
             answer["commit_log_offset"],
             datetime.fromisoformat(next_check_at) if next_check_at else None,
             answer.get("duplicate", False),
+            answer.get("state", "PREPARED"),
         )
 
     def end(

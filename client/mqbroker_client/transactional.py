@@ -6,10 +6,9 @@ from typing import Protocol
 from uuid import UUID
 
 from mqbroker_client.connection import Retry
-from mqbroker_client.errors import BrokerError
-from mqbroker_client.ids import uuid7
+from mqbroker_client.errors import BrokerError, TransactionEnded
 from mqbroker_client.messages import HalfMessage, Message
-from mqbroker_client.producers import Producer
+from mqbroker_client.producers import Producer, Transaction
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
 
 log = logging.getLogger(__name__)
@@ -52,17 +51,19 @@ class TransactionProducer:
     ) -> TransactionSent:
         """Store the half, run the local transaction, tell the broker.
 
-        When the half cannot be stored this raises and the local transaction does not run. Afterwards nothing raises:
-        an end that fails is logged, and the broker's check asks `check_local_transaction`.
+        When the half cannot be stored, or its transaction was decided before, this raises and the local transaction
+        does not run. Afterwards nothing raises: an end that fails is logged, and the broker's check asks
+        `check_local_transaction`. To try again, call it again: that is a new transaction unless its id is given.
         """
-        half = _half(message, transaction_id or uuid7(), self.producer.group)
-        self.producer.begin_messages(
+        begun = self.producer.begin_messages(
             [message],
-            transaction_id=half.transaction_id,
+            transaction_id=transaction_id,
             check_immunity_seconds=self.check_immunity_seconds,
             check_url=self.check_url,
             retry=self.half_retry,
         )
+        _require_undecided(begun)
+        half = _half(begun.messages[0], begun.transaction_id, self.producer.group)
         outcome = outcome_of(lambda: self.listener.execute_local_transaction(half, arg))
         ended = self._end(half, outcome)
         return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
@@ -80,6 +81,16 @@ class TransactionProducer:
             )
             return False
         return True
+
+
+def _require_undecided(begun: Transaction) -> None:
+    """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
+    if begun.state != "PREPARED":
+        raise TransactionEnded(
+            f"transaction {begun.transaction_id} is {begun.state} already, so its local transaction does not run: "
+            "try again without this transaction_id, or with a new one",
+            code="transaction_ended",
+        )
 
 
 def _half(message: Message, transaction_id: UUID, producer_group: str) -> HalfMessage:

@@ -1,7 +1,11 @@
 """Bodies are bytes on both sides, whatever they hold, and ids are UUIDs of version 7."""
 
+import copy
 import json
+import pickle
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import RFC_4122, UUID
 
@@ -36,6 +40,37 @@ def test_only_what_was_set_is_sent() -> None:
         "delay_seconds": 0,
         "deliver_at": "2026-01-02T00:00:00+00:00",
     }
+
+
+@pytest.mark.parametrize("keys", ["order-1", ["order-1"], ("order-1",)])
+def test_a_text_is_one_key_and_not_its_characters(keys: str | list[str]) -> None:
+    assert Message("orders", b"order 1", keys=keys).document()["keys"] == ["order-1"]
+
+
+def test_in_another_transaction_a_message_has_another_id() -> None:
+    message, first, second = Message("orders", b"order 1", tags="paid"), uuid7(), uuid7()
+
+    assert message.within(first) is message
+    again = message.within(second)
+
+    assert again.message_id != message.message_id
+    assert replace(again, message_id=message.message_id) == message
+    assert message.within(second) == again
+    assert message.within(first) is message
+
+
+def test_an_id_that_the_program_chose_stays() -> None:
+    message = Message("orders", b"order 1", message_id=uuid7())
+
+    assert message.within(uuid7()) is message.within(uuid7()) is message
+
+
+@pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda message: pickle.loads(pickle.dumps(message))])
+def test_a_copy_of_a_message_has_its_id(duplicate: Callable[[Message], Message]) -> None:
+    message = Message("orders", b"order 1", keys=["order-1"])
+
+    assert duplicate(message) == message
+    assert repr(duplicate(message)) == repr(message)
 
 
 def test_a_time_without_a_zone_is_refused() -> None:

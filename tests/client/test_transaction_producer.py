@@ -4,10 +4,12 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from uuid import UUID
 
 import pytest
 from mqbroker_client import (
     Broker,
+    Consumer,
     HalfMessage,
     LocalTransactionState,
     Message,
@@ -16,9 +18,12 @@ from mqbroker_client import (
     TransactionProducer,
     errors,
 )
+from mqbroker_client.ids import uuid7
 
-from tests.client.answers import COMMITTED, PREPARED, STILL_PREPARED, problem
-from tests.client.servers import HangUp, ScriptedServer, Silence, busy, scripted
+from tests.broker.characters import name
+from tests.broker.running import RunningBroker
+from tests.client.answers import COMMITTED, PREPARED, STILL_PREPARED, TRANSACTION_ID, problem
+from tests.client.servers import Answer, HangUp, ScriptedServer, Silence, busy, scripted
 
 COMMIT = LocalTransactionState.COMMIT
 UNKNOWN = LocalTransactionState.UNKNOWN
@@ -111,3 +116,46 @@ def test_a_lost_end_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
 
     assert (sent.state, sent.ended) == (COMMIT, False)
     assert f"transaction {sent.transaction_id}: COMMIT was not told, a check decides" in caplog.text
+
+
+def test_a_transaction_that_was_decided_before_does_not_run_again() -> None:
+    orders = Orders()
+    rolled_back = Answer(200, {**PREPARED.body, "state": "ROLLED_BACK", "next_check_at": None, "duplicate": True})  # type: ignore[dict-item]  # a dict
+    with scripted(rolled_back) as server, pytest.raises(errors.TransactionEnded) as refused:
+        producer_of(server, orders).send_message_in_transaction(
+            Message("orders", b"order 1"), transaction_id=UUID(TRANSACTION_ID)
+        )
+
+    assert refused.value.detail == (
+        f"transaction {TRANSACTION_ID} is ROLLED_BACK already, so its local transaction does not run: "
+        "try again without this transaction_id, or with a new one"
+    )
+    assert orders.executed == []
+    assert len(server.asked) == 1
+
+
+def test_a_message_tried_again_is_a_new_message_in_a_new_transaction(
+    broker: RunningBroker, consumer: Consumer, orders: str
+) -> None:
+    program = Orders()
+    transactions = TransactionProducer(Producer(broker.client(), name("shop")), program)
+    message = Message(orders, b"order 1")
+    given_up = transactions.producer.begin_messages([message])
+
+    sent = transactions.send_message_in_transaction(message)
+    given_up.rollback()
+
+    assert sent.ended
+    assert sent.message_id != message.message_id
+    assert [half.message_id for half, _ in program.executed] == [sent.message_id]
+    [delivery] = consumer.receive(orders, wait_seconds=5)
+    assert (delivery.message.message_id, delivery.body) == (sent.message_id, b"order 1")
+
+
+def test_an_id_that_the_program_chose_is_not_used_for_a_second_transaction(broker: RunningBroker, orders: str) -> None:
+    producer = Producer(broker.client(), name("shop"))
+    message = Message(orders, b"order 1", message_id=uuid7())
+    producer.begin_messages([message])
+
+    with pytest.raises(errors.MessageIdReused):
+        producer.begin_messages([message])
