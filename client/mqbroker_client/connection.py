@@ -1,7 +1,10 @@
-"""One broker, reached over HTTP by many threads: pooled connections, time limits, and retries that repeat nothing."""
+"""One broker, reached over HTTP by many threads: time limits, and retries that repeat nothing."""
 
+import copy
+import itertools
 import json
 import random
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +16,7 @@ import urllib3
 
 from mqbroker_client import errors
 from mqbroker_client.ids import uuid7
+from mqbroker_client.pool import Answer, ConnectionPool
 
 VERSION = "0.1.0"
 SHORTEST_PAUSE_SECONDS = 0.05
@@ -21,12 +25,16 @@ LONGEST_PAUSE_SECONDS = 2.0
 #: A JSON object as it comes and goes.
 Document = dict[str, Any]
 
+#: What passes: the broker is away, busy, or asks for a slower pace.
+PASSING = (errors.Unreachable, errors.Unavailable, errors.RateLimited)
+
 
 @dataclass(frozen=True, slots=True)
 class Retry:
     """How often and how long, pauses included, a request is repeated while the broker is away or busy.
 
-    A try may use all of the time that is left: a slow answer is better than three that were cut off.
+    `seconds` is the deadline of all tries together. A try may use half of the time that is left, and the last try all
+    of it: a server that took a request and fell silent leaves time to ask again.
     """
 
     tries: int = 5
@@ -36,11 +44,23 @@ class Retry:
 DEFAULT_RETRY = Retry()
 
 
-class Broker:
-    """Where the broker is and who is asking. Safe to share between threads; make a new one after a fork.
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes | None
 
-    A request is repeated after a broken connection and after 503, never after a 4xx. That is safe because everything
-    that is stored carries an id made here: the same request sent twice stores one thing.
+    @property
+    def id(self) -> str:
+        return self.headers["X-Request-Id"]
+
+
+class Broker:
+    """Where the broker is and who is asking. Safe to share between threads, and to make before a fork.
+
+    A request is repeated after a broken connection, after 503 and after 429, never after another 4xx. That is safe
+    because everything that is stored carries an id made here: the same request sent twice stores one thing.
     """
 
     def __init__(
@@ -48,6 +68,7 @@ class Broker:
         url: str,
         api_key: str,
         *,
+        connect_seconds: float = 2.0,
         timeout_seconds: float = 10.0,
         retry: Retry = DEFAULT_RETRY,
         connections: int = 64,
@@ -55,14 +76,15 @@ class Broker:
         if urllib3.util.parse_url(url).scheme not in ("http", "https"):
             raise ValueError(f"the broker's address is http://… or https://…, not {url!r}")
         self.url = url.rstrip("/")
+        self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
         self._headers = {
-            "Authorization": f"Bearer {api_key}",
+            "Authorization": f"Bearer {_legal_key(api_key)}",
             "Accept": "application/json",
             "User-Agent": f"mqbroker-client/{VERSION}",
         }
-        self._pool = urllib3.PoolManager(num_pools=1, maxsize=connections)
+        self._pool = ConnectionPool(self.url, connections)
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +95,17 @@ class Broker:
         self.close()
 
     def close(self) -> None:
-        self._pool.clear()
+        self._pool.close()
+
+    def apart(self) -> "Broker":
+        """The same broker and key over a connection of its own, so that `hang_up` ends only what is asked there."""
+        apart = copy.copy(self)
+        apart._pool = ConnectionPool(self.url, 1)
+        return apart
+
+    def hang_up(self) -> None:
+        """End the requests that other threads have under way, long polls too: each raises `Unreachable`."""
+        self._pool.hang_up()
 
     def call(
         self,
@@ -90,50 +122,57 @@ class Broker:
         `wait_seconds` is how long the broker itself may hold the request (long polling); it comes on top of the limits.
         """
         retry = retry or self.retry
-        request_id = str(uuid7())
+        request = self._request(method, path + (f"?{urlencode(query)}" if query else ""), body)
         give_up_at = time.monotonic() + retry.seconds + wait_seconds
-        tried = 0
-        while True:
-            seconds = min(self.timeout_seconds + wait_seconds, give_up_at - time.monotonic())
+        for tried in itertools.count(1):
+            left = give_up_at - time.monotonic()
+            share = left if tried >= retry.tries else min(left, wait_seconds + max(left - wait_seconds, 0) / 2)
             try:
-                return self._once(method, path, body, query, request_id, seconds)
-            except (errors.Unreachable, errors.Unavailable) as error:
-                tried += 1
+                return self._once(request, min(self.timeout_seconds + wait_seconds, share))
+            except PASSING as error:
                 pause = _pause_seconds(error, tried)
                 if tried >= retry.tries or time.monotonic() + pause >= give_up_at:
                     raise
             time.sleep(pause)
+        raise AssertionError("unreachable: the loop above has no end")
 
-    def _once(
-        self,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None,
-        query: Mapping[str, Any] | None,
-        request_id: str,
-        seconds: float,
-    ) -> Document:
-        url = self.url + path + (f"?{urlencode(query)}" if query else "")
-        headers = {**self._headers, "X-Request-Id": request_id}
-        payload = None
-        if body is not None:
-            headers["Content-Type"] = "application/json"
-            payload = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    def _request(self, method: str, target: str, body: Mapping[str, Any] | None) -> _Request:
+        headers = {**self._headers, "X-Request-Id": str(uuid7())}
+        if body is None:
+            return _Request(method, target, headers, None)
+        headers["Content-Type"] = "application/json"
+        return _Request(method, target, headers, json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+
+    def _once(self, request: _Request, seconds: float) -> Document:
         try:
             answer = self._pool.request(
-                method,
-                url,
-                body=payload,
-                headers=headers,
-                timeout=urllib3.Timeout(total=max(seconds, 0.001)),
-                retries=False,
-                redirect=False,
+                request.method,
+                request.target,
+                request.headers,
+                request.body,
+                connect_seconds=self.connect_seconds,
+                seconds=max(seconds, 0.001),
             )
         except urllib3.exceptions.HTTPError as error:
             raise errors.Unreachable(
-                f"no answer from {self.url}: {error}", code="unreachable", request_id=request_id
+                f"no answer from {self.url}: {error}", code="unreachable", request_id=request.id
             ) from error
-        return _read(answer, answer.headers.get("X-Request-Id", request_id))
+        self._require_own(request, answer)
+        return _read(answer, request.id)
+
+    def _require_own(self, request: _Request, answer: Answer) -> None:
+        """A proxy may take the id away; an answer that bears another one belongs to another request."""
+        found = answer.headers.get("X-Request-Id", request.id)
+        if found == request.id:
+            return
+        # Whatever mixed the answers up, the next one on this connection would be wrong as well.
+        self._pool.renew()
+        raise errors.AnswerOfAnotherRequest(
+            f"the answer from {self.url} bears the X-Request-Id {found[:100]!r} and the request {request.id!r}: a "
+            "connection is shared between processes, or a proxy replaces the id and must pass it on",
+            code="answer_of_another_request",
+            request_id=request.id,
+        )
 
 
 def path(*segments: object) -> str:
@@ -141,10 +180,18 @@ def path(*segments: object) -> str:
     return "/v1/" + "/".join(quote(str(segment), safe="") for segment in segments)
 
 
-def _read(answer: urllib3.BaseHTTPResponse, request_id: str) -> Document:
-    document = _document(answer.data)
+def _legal_key(api_key: str) -> str:
+    """The key without the newline of the file that it was read from. No refusal shows it: it would be in a log."""
+    key = api_key.strip()
+    if not re.fullmatch(r"[!-~]+", key):
+        raise ValueError("the API key is empty, or has a character that no key has: give the one line that was shown")
+    return key
+
+
+def _read(answer: Answer, request_id: str) -> Document:
+    document = _document(answer.body)
     if not 200 <= answer.status < 300:
-        raise errors.from_problem(answer.status, document or {}, request_id, _retry_after_seconds(answer))
+        raise errors.from_problem(answer.status, document or {}, request_id, answer.retry_after_seconds)
     if document is None:
         raise errors.AnswerNotUnderstood(
             f"{answer.status} with a body that is no JSON object",
@@ -163,13 +210,6 @@ def _document(data: bytes) -> Document | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
-
-
-def _retry_after_seconds(answer: urllib3.BaseHTTPResponse) -> float | None:
-    try:
-        return urllib3.Retry().get_retry_after(answer)
-    except urllib3.exceptions.InvalidHeader:
-        return None
 
 
 def _pause_seconds(error: errors.BrokerError, tried: int) -> float:

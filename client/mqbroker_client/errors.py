@@ -36,6 +36,10 @@ class Unreachable(BrokerError):
     """No answer came: not connected, cut off, or too late. The request may have been done; repeat it with its ids."""
 
 
+class AnswerOfAnotherRequest(Unreachable):
+    """An answer came that bears the id of another request. It is not used, and the connection neither."""
+
+
 class AnswerNotUnderstood(BrokerError):
     """Something answered that does not speak the broker's API."""
 
@@ -168,6 +172,8 @@ class QueueIllegal(Refused):
 
 
 class RateLimited(BrokerError):
+    """More than the broker takes now; it was repeated after `retry_after_seconds`, where the deadline allowed that."""
+
     status_of_class = 429
     code_of_class = "rate_limited"
 

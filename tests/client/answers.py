@@ -73,5 +73,5 @@ def problem(status: int, code: str, detail: str, **members: object) -> Answer:
     return Answer(
         status,
         {"type": "about:blank", "title": code, "status": status, "code": code, "detail": detail, **members},
-        {"X-Request-Id": "request-1", "Content-Type": "application/problem+json"},
+        {"Content-Type": "application/problem+json"},
     )

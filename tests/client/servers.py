@@ -5,7 +5,7 @@ import random
 import socketserver
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
@@ -35,6 +35,19 @@ class Silence:
 
 
 @dataclass(frozen=True)
+class Stall:
+    """An answer is begun and never comes to its end, though a byte of it comes now and then."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An answer is begun, and the connection closed in the middle of it."""
+
+
+Step = Answer | HangUp | Silence | Stall | Cut
+
+
+@dataclass(frozen=True)
 class Asked:
     """A request as it arrived."""
 
@@ -49,12 +62,12 @@ class ScriptedServer:
     """Gives the answers of its script in order, then the last one for ever, and remembers what it was asked."""
 
     url: str
-    script: Sequence[Answer | HangUp | Silence]
+    script: Sequence[Step]
     asked: list[Asked] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
     _changed: threading.Condition = field(default_factory=threading.Condition)
 
-    def next_step(self, asked: Asked) -> Answer | HangUp | Silence:
+    def next_step(self, asked: Asked) -> Step:
         with self._changed:
             self.asked.append(asked)
             self._changed.notify_all()
@@ -71,7 +84,7 @@ def busy(retry_after: str | None = None, code: str = "system_busy") -> Answer:
 
 
 @contextmanager
-def scripted(*script: Answer | HangUp | Silence) -> Iterator[ScriptedServer]:
+def scripted(*script: Step) -> Iterator[ScriptedServer]:
     server = on_a_free_port(lambda port: _ScriptServer((ADDRESS, port), _ScriptHandler))
     server.scripted = ScriptedServer(f"http://{ADDRESS}:{server.server_port}", script)
     with _running(server):
@@ -126,21 +139,37 @@ class _ScriptHandler(BaseHTTPRequestHandler):
         asked = Asked(self.command, self.path, headers, json.loads(content) if content else None)
         step = self.server.scripted.next_step(asked)
         if isinstance(step, Answer):
-            self._give(step)
-        else:
-            self.close_connection = True
-            if isinstance(step, Silence):
-                self.server.scripted.closing.wait()
+            self._give(step, asked)
+            return
+        self.close_connection = True
+        if isinstance(step, Silence):
+            self.server.scripted.closing.wait()
+        elif isinstance(step, Stall | Cut):
+            self._begin_to_give()
+        if isinstance(step, Stall):
+            self._trickle()
 
     do_GET = do_POST = do_PUT = do_DELETE = answer
 
     def log_message(self, format: str, *args: object) -> None:
         pass
 
-    def _give(self, answer: Answer) -> None:
+    def _begin_to_give(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000")
+        self.end_headers()
+        self.wfile.write(b"{")
+
+    def _trickle(self) -> None:
+        with suppress(OSError):
+            while not self.server.scripted.closing.wait(0.05):
+                self.wfile.write(b" ")
+
+    def _give(self, answer: Answer, asked: Asked) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
         self.send_response(answer.status)
-        for name, value in answer.headers.items():
+        # As the broker does: an answer bears the id of its request.
+        for name, value in ({"X-Request-Id": asked.headers.get("x-request-id", "")} | answer.headers).items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -1,5 +1,7 @@
 """Each code of the broker's error list is a class of its own that carries what the answer said."""
 
+import traceback
+
 import pytest
 from mqbroker_client import Broker, errors
 
@@ -57,7 +59,7 @@ def test_an_error_carries_the_whole_problem() -> None:
         Broker(server.url, "mq_key").call("GET", "/v1/anything")
 
     assert (refused.value.problem["min_offset"], refused.value.problem["max_offset"]) == (2, 5)
-    assert refused.value.request_id == "request-1"
+    assert refused.value.request_id == server.asked[0].headers["x-request-id"]
 
 
 def test_an_answer_that_is_no_json_is_named() -> None:
@@ -85,6 +87,22 @@ def test_the_key_goes_with_every_request_and_into_no_error() -> None:
 
     assert server.asked[0].headers["authorization"] == "Bearer mq_secret_key"
     assert "mq_secret_key" not in repr(e.value)
+
+
+@pytest.mark.parametrize("key", ["mq_secret\n", "  mq_secret\r\n"])
+def test_a_key_may_come_with_the_newline_of_its_file(key: str) -> None:
+    with scripted(Answer(200)) as server:
+        Broker(server.url, key).call("GET", "/v1/anything")
+
+    assert server.asked[0].headers["authorization"] == "Bearer mq_secret"
+
+
+@pytest.mark.parametrize("key", ["", "\n", "mq_secret\nmq_other", "mq_sécret", "mq_secret\x00"])
+def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(ValueError, match="the API key is empty, or has a character that no key has") as refused:
+        Broker("http://127.0.0.1:8000", key)
+
+    assert "cret" not in "".join(traceback.format_exception(refused.value))
 
 
 def test_an_address_without_a_scheme_is_refused_at_once() -> None:
