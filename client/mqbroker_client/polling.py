@@ -2,10 +2,11 @@
 
 import logging
 import threading
+import time
 
 from mqbroker_client import errors
 from mqbroker_client.checks import Check
-from mqbroker_client.connection import path
+from mqbroker_client.connection import Retry, path
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.producers import Producer
 from mqbroker_client.states import outcome_of
@@ -13,6 +14,8 @@ from mqbroker_client.states import outcome_of
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_SECONDS = 10.0
+# Between two looks of `stop` at a thread that may just have begun its request.
+STOP_PAUSE_SECONDS = 0.05
 
 
 class CheckPoller:
@@ -25,6 +28,9 @@ class CheckPoller:
         self.check = check
         self.max_transactions = max_transactions
         self.wait_seconds = wait_seconds
+        # Of its own, so that `stop` ends the long poll and nothing else.
+        self._line = producer.broker.apart()
+        self._fetching = False
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"checks of {producer.group}", daemon=True)
 
@@ -32,22 +38,43 @@ class CheckPoller:
         self._thread.start()
 
     def stop(self, *, timeout_seconds: float | None = None) -> None:
-        """Stop after the request under way, which may be a long poll of `wait_seconds`."""
+        """End the long poll, and stop when the check under way, if there is one, is answered.
+
+        Checks that were fetched with it and not begun are asked again later.
+        """
         self._stopping.set()
-        if self._thread.is_alive():
-            self._thread.join(timeout_seconds)
+        give_up_at = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        while self._thread.is_alive() and (give_up_at is None or time.monotonic() < give_up_at):
+            if self._fetching:
+                self._line.hang_up()
+            self._thread.join(STOP_PAUSE_SECONDS)
+        self._line.close()
 
     def answer_due(self) -> int:
         """Fetch and answer what is due, once; how many were asked."""
-        answer = self.producer.broker.call(
-            "POST",
-            path("producer-groups", self.producer.group, "checks", "receive"),
-            {"max_transactions": self.max_transactions, "wait_seconds": self.wait_seconds},
-            wait_seconds=self.wait_seconds,
-        )
-        for entry in answer["transactions"]:
-            self._answer(HalfMessage.read(entry, self.producer.group))
-        return len(answer["transactions"])
+        return self._answer_due(self._line.retry)
+
+    def _answer_due(self, retry: Retry) -> int:
+        halves = self._fetch(retry)
+        for asked, half in enumerate(halves):
+            if self._stopping.is_set():
+                return asked
+            self._answer(half)
+        return len(halves)
+
+    def _fetch(self, retry: Retry) -> list[HalfMessage]:
+        self._fetching = True
+        try:
+            answer = self._line.call(
+                "POST",
+                path("producer-groups", self.producer.group, "checks", "receive"),
+                {"max_transactions": self.max_transactions, "wait_seconds": self.wait_seconds},
+                retry=retry,
+                wait_seconds=self.wait_seconds,
+            )
+        finally:
+            self._fetching = False
+        return [HalfMessage.read(entry, self.producer.group) for entry in answer["transactions"]]
 
     def _answer(self, half: HalfMessage) -> None:
         outcome = outcome_of(lambda: self.check(half))
@@ -59,12 +86,16 @@ class CheckPoller:
             log.warning("transaction %s: the answer was not told, it is asked again: %s", half.transaction_id, error)
 
     def _run(self) -> None:
+        # One try: the pauses between tries are here, where `stop` ends them.
+        once = Retry(tries=1, seconds=self._line.retry.seconds)
         failures = 0
         while not self._stopping.is_set():
             try:
-                self.answer_due()
+                self._answer_due(once)
                 failures = 0
             except Exception:
+                if self._stopping.is_set():
+                    return
                 # Whatever it was, a thread that ends here would leave every later check unanswered.
                 log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1

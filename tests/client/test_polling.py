@@ -1,11 +1,14 @@
 """Producers that cannot be called fetch their checks and answer them."""
 
 import threading
+import time
 
+import pytest
 from mqbroker_client import Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer, Retry
+from mqbroker_client.ids import uuid7
 
 from tests.client.answers import CHECK, COMMITTED, STILL_PREPARED, TRANSACTION_ID, problem
-from tests.client.servers import Answer, ScriptedServer, busy, scripted
+from tests.client.servers import Answer, ScriptedServer, Silence, busy, scripted
 
 DUE = Answer(200, {"transactions": [CHECK]})
 NOTHING_DUE = Answer(200, {"transactions": []})
@@ -62,3 +65,58 @@ def test_the_thread_outlives_a_busy_broker_and_stops_when_told() -> None:
         poller.stop()
 
     assert server.asked[2].body["state"] == "COMMIT"
+
+
+@pytest.mark.parametrize("broker_is", [Silence(), busy(retry_after="60")])
+def test_a_stop_waits_for_no_long_poll_and_for_no_pause(broker_is: Silence | Answer) -> None:
+    with scripted(broker_is) as server:
+        poller = CheckPoller(producer_of(server), commit, wait_seconds=20)
+        poller.start()
+        server.wait_for(requests=1)
+        began = time.monotonic()
+        poller.stop()
+        took = time.monotonic() - began
+
+    # It takes a tenth of a second, or more on a busy machine; the poll and the pause would take 20 s and 1 s.
+    assert took < 0.9
+    assert len(server.asked) == 1
+
+
+def test_a_stop_lets_the_check_under_way_be_answered_and_begins_no_other() -> None:
+    checking, stopped = threading.Event(), threading.Event()
+
+    def check(half: HalfMessage) -> LocalTransactionState:
+        checking.set()
+        assert stopped.wait(10)
+        return LocalTransactionState.COMMIT
+
+    two = Answer(200, {"transactions": [CHECK, CHECK]})
+    with scripted(two, COMMITTED) as server:
+        poller = CheckPoller(producer_of(server), check)
+        poller.start()
+        assert checking.wait(10)
+        poller.stop(timeout_seconds=0)
+        stopped.set()
+        poller.stop()
+
+    assert [asked.path for asked in server.asked][1:] == [f"/v1/transactions/{TRANSACTION_ID}/end"]
+    assert server.asked[1].body["state"] == "COMMIT"
+
+
+def test_a_stop_leaves_the_producers_other_requests_alone() -> None:
+    with scripted(Silence(), Silence(), COMMITTED) as server:
+        producer = Producer(Broker(server.url, "mq_key", retry=Retry(tries=2, seconds=3)), "shop")
+        poller = CheckPoller(producer, commit)
+        poller.start()
+        server.wait_for(requests=1)
+        ended: list[str] = []
+        ending = threading.Thread(
+            target=lambda: ended.append(producer.end(uuid7(), LocalTransactionState.COMMIT).state)
+        )
+        ending.start()
+        server.wait_for(requests=2)
+        poller.stop()
+        assert ended == []
+        ending.join()
+
+    assert ended == ["COMMITTED"]
