@@ -43,8 +43,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class CheckListener:
-    """Answers signed `transaction.check` calls; mount `listener.wsgi` or `listener.asgi` at the endpoint's URL.
+    """Answers signed `transaction.check` calls at the endpoint's URL.
 
+    The listener is an ASGI application, to be added as a route; `wsgi` is a WSGI application; `reply` is for the view
+    of any other framework. A framework's redirects, log-in and CSRF check must let the call through.
     `secrets` holds every secret that may have signed: two of them while one is being rotated.
     """
 
@@ -54,9 +56,13 @@ class CheckListener:
     def __post_init__(self) -> None:
         if not self.secrets:
             raise ValueError("a check listener needs at least one secret; registering the endpoint gives it")
+        if isinstance(self.secrets, str):
+            object.__setattr__(self, "secrets", (self.secrets,))
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to one POST. Nothing in an unsigned or altered body is looked at."""
+        if len(body) > MAX_CHECK_BYTES:
+            return _too_large()
         if not any(_signed_by(secret, headers, body) for secret in self.secrets):
             return _problem(HTTPStatus.UNAUTHORIZED, "the signature is missing, too old, or made with no known secret")
         try:
@@ -74,6 +80,10 @@ class CheckListener:
             [("Content-Type", reply.content_type), ("Content-Length", str(len(body)))],
         )
         return [body]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Routers take a function or method for a view of their own, and an object like this one for an application.
+        await self.asgi(scope, receive, send)
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

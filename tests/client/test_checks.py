@@ -48,7 +48,7 @@ def by_asgi(listener: CheckListener, headers: dict[str, str], body: bytes) -> tu
         "method": "POST",
         "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
     }
-    asyncio.run(listener.asgi(scope, receive, send))
+    asyncio.run(listener(scope, receive, send))
     return sent[0]["status"], json.loads(sent[1]["body"])
 
 
@@ -187,6 +187,10 @@ def test_an_oversized_body_is_refused_unread() -> None:
     CheckListener(Orders().check, [NEW_SECRET]).wsgi(environ, lambda status, headers: statuses.append(status))  # type: ignore[arg-type]  # only what is used of a WSGI server
 
     assert statuses[0].startswith("413")
+
+
+def test_a_text_is_one_secret_and_not_its_characters() -> None:
+    assert CheckListener(Orders().check, NEW_SECRET).secrets == (NEW_SECRET,)
 
 
 def test_a_listener_without_a_secret_does_not_start() -> None:

@@ -1,23 +1,99 @@
-"""The first example of the client's README does what it says."""
+"""The client's page does what it says: its programs run as they are written, the first ones beside the demonstration.
 
-import re
+Those that answer the broker's calls are run by `test_frameworks.py`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.broker.characters import name
+from mqbroker.embedded import commands
+from tests.broker import databases
+from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.tellings import ended
+from tests.client import pages
 
-README = Path(__file__).resolve().parents[2] / "client" / "README.md"
+
+@pytest.fixture(scope="module")
+def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker as `./mq up` starts it: nothing is in it but the demonstration, which goes on."""
+    folder = tmp_path_factory.mktemp("demonstrated")
+    with databases.fresh() as url:
+        broker = RunningBroker(folder, url, os.environ["REDIS_URL"])
+        broker.prepare()
+        with broker, demonstration(broker, folder):
+            eventually(partial(traded, broker))
+            yield broker
 
 
-def test_the_first_example_runs(broker: RunningBroker, capsys: pytest.CaptureFixture[str]) -> None:
-    example = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)[0]
-    here = {"http://127.0.0.1:8000": broker.url, "mq_…": API_KEY, '"orders"': f'"{name("orders")}"'}
-    for written, meant in here.items():
-        assert written in example
-        example = example.replace(written, meant)
+@contextmanager
+def demonstration(broker: RunningBroker, folder: Path) -> Iterator[None]:
+    keys = {"SHOP_API_KEY": API_KEY, "MQBROKER_DATA_DIR": str(folder)}
+    with subprocess.Popen(
+        commands.demonstration(broker.url, "--forever"), env=broker.environment | keys, cwd=commands.ROOT
+    ) as shop:
+        try:
+            yield
+        finally:
+            shop.send_signal(signal.SIGTERM)
 
-    exec(example, {})  # the README's own text
 
-    assert capsys.readouterr().out == "b'order 1'\n"
+def traded(broker: RunningBroker) -> bool:
+    """Whether the shop's first message is in its topic."""
+    topic = broker.wire().get("/v1/topics/demo-orders")
+    return topic.status == 200 and any(queue["max_offset"] for queue in topic.document["offsets"])
+
+
+def test_the_demonstration_leaves_to_others_the_names_that_they_try_first(demonstrated: RunningBroker) -> None:
+    lists = [
+        demonstrated.wire().get(f"/v1/{kind}").document["results"]
+        for kind in ("topics", "producer-groups", "consumer-groups")
+    ]
+    names = [found["name"] for results in lists for found in results if not found.get("system")]
+
+    assert sorted(names) == ["demo-coupons", "demo-orders", "demo-shop"]
+
+
+def test_the_first_programs_print_what_they_promise_in_every_run(demonstrated: RunningBroker, tmp_path: Path) -> None:
+    pages.write(tmp_path, pages.reader_of(demonstrated))
+
+    for _ in range(3):
+        assert pages.run(tmp_path, "first.py") == "b'order 1'\n"
+    assert pages.run(tmp_path, "shop.py") == "COMMIT True\n"
+
+
+def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: RunningBroker, tmp_path: Path) -> None:
+    pages.write(tmp_path, pages.reader_of(broker) | pages.own_names())
+    paid, unpaid = (pages.begin_and_lose(tmp_path, paid=was_paid) for was_paid in (True, False))
+
+    with subprocess.Popen(
+        [sys.executable, "poll.py"], cwd=tmp_path, env=pages.environment(), stdin=subprocess.PIPE, text=True
+    ) as poller:
+        states = [eventually(partial(ended, broker.wire(), lost))["state"] for lost in (paid, unpaid)]
+        poller.communicate("\n", timeout=20)
+
+    assert states == ["COMMITTED", "ROLLED_BACK"]
+    assert poller.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text", ["No name.\n\n```python\n1\n```\n", "`a.py`\n\n```python\n1\n```\n`a.py`\n\n```python\n2\n```\n"]
+)
+def test_a_program_that_no_test_could_run_is_seen(text: str) -> None:
+    with pytest.raises((IndexError, AssertionError)):
+        pages.programs(text)
+
+
+def test_every_program_of_the_page_is_run() -> None:
+    assert set(pages.programs(pages.README.text)) == {
+        *("first.py", "shop.py", "poll.py"),
+        *("register.py", "checks.py", "app.py", "urls.py"),  # by test_frameworks.py
+    }

@@ -1,0 +1,79 @@
+"""The programs that the client's page shows, written and run as its reader would."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from mqbroker.embedded.commands import ROOT
+from tests.broker.characters import name
+from tests.broker.running import API_KEY, RunningBroker
+from tests.docs.pages import page
+
+README = page("client/README.md")
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# A half, a local transaction if it was paid, and no end.
+LOSE = """
+import sys
+from shop import book, producer
+
+transaction = producer.begin("orders", b"order 3")
+if "paid" in sys.argv:
+    with book() as local:
+        local.execute("INSERT INTO paid VALUES (?, 4200)", (str(transaction.transaction_id),))
+print(transaction.transaction_id)
+"""
+
+
+def programs(text: str) -> dict[str, str]:
+    """Each Python block of a page by the file that the prose names last before it."""
+    parts = BLOCK.split(text)
+    names = [re.findall(r"`(\w+\.py)`", prose)[-1] for prose in parts[:-1:2]]
+    assert len(set(names)) == len(names), f"two blocks have one name: {names}"
+    return dict(zip(names, parts[1::2], strict=True))
+
+
+def reader_of(broker: RunningBroker) -> dict[str, str]:
+    """What a reader of the page replaces."""
+    return {"http://127.0.0.1:8000": broker.url, "mq_…": API_KEY}
+
+
+def own_names() -> dict[str, str]:
+    """Names for a broker that other tests use too."""
+    return {f'"{stem}"': f'"{name(stem)}"' for stem in ("orders", "my-shop", "my-coupons")}
+
+
+def write(folder: Path, replaced: Mapping[str, str]) -> None:
+    for file, text in (programs(README.text) | {"lose.py": LOSE}).items():
+        for written, here in replaced.items():
+            text = text.replace(written, here)
+        (folder / file).write_text(text, encoding="utf-8")
+
+
+def environment() -> dict[str, str]:
+    """The reader's: the client is installed, and nothing of the broker."""
+    strange = ("MQBROKER_", "DJANGO_", "PYTHONPATH")
+    return {name: value for name, value in os.environ.items() if not name.startswith(strange)} | {
+        "PYTHONPATH": str(ROOT / "client")
+    }
+
+
+def run(folder: Path, *words: str, **variables: str) -> str:
+    """What a program prints."""
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def begin_and_lose(folder: Path, *, paid: bool) -> str:
+    """The id of a transaction of the page's shop whose end is never sent."""
+    return run(folder, "lose.py", *(["paid"] if paid else [])).strip()
