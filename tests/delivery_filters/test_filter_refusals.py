@@ -1,6 +1,7 @@
 """What is no filter is refused with the position of the first word that cannot stand there, and what may."""
 
 import contextlib
+import time
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delivery import filters
+from delivery.filters.forms import MAX_CHARACTERS
 from store.errors import FilterIllegal
 from tests.delivery_filters.trees import message
 
@@ -156,3 +158,23 @@ def test_any_unicode_is_a_filter_or_refused(expression: str) -> None:
     for form in (expression, {"sql": expression}):
         with contextlib.suppress(FilterIllegal):
             filters.parse(form)
+
+
+# Each as long as a filter may be, of what a reader might go through again and again.
+HOSTILE = ("'", '"', "/*", "/ ", "(", "NOT ", "- ", "<", "9", "9e", " ", "\n--", "a ", "a IN (", "1,", "1<", "a=1 OR ")
+
+
+@pytest.mark.parametrize("part", HOSTILE)
+def test_a_filter_of_any_content_is_read_or_refused_in_bounded_time(part: str) -> None:
+    """The slowest of these takes some 15 ms; one that took quadratic time would take seconds."""
+    expression = (part * MAX_CHARACTERS)[:MAX_CHARACTERS]
+    began = time.process_time()
+
+    with pytest.raises(FilterIllegal):
+        filters.parse({"sql": expression})
+
+    assert time.process_time() - began < 0.5
+
+
+def test_a_filter_with_two_faults_is_refused_at_the_first() -> None:
+    assert refusal({"sql": "price != 1 AND region LIKE 'e%'"}).extra == {"position": 7}

@@ -1,4 +1,4 @@
-"""Filters: which messages of a topic a consumer wants."""
+"""The forms in which a consumer gives its filter."""
 
 import re
 from collections.abc import Callable, Collection
@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from delivery import conditions, expressions
-from delivery.conditions import Condition
+from delivery.filters import grammar, predicates
+from delivery.filters.predicates import Condition
 from store.database import Row
 from store.errors import FilterIllegal
 
@@ -29,7 +29,7 @@ def parse(given: Any) -> Filter | None:
     """The filter that a consumer gave, or None when it wants every message.
 
     Three forms: nothing or `*`; a tag expression `A || B`, of which a tag is compared itself, not only by its hash; and
-    `{"sql": …}`, a condition on the message's properties as `expressions` and `conditions` describe it. Raises
+    `{"sql": …}`, a condition on the message's properties as `grammar` and `predicates` describe it. Raises
     FilterIllegal, with the `position` of what is wrong where there is one, counted from 1.
     """
     if given is None:
@@ -68,11 +68,12 @@ def _by_tags(tags: Collection[str]) -> Filter:
 
 @lru_cache(maxsize=MAX_REMEMBERED)
 def _by_sql(sql: str) -> Filter:
-    expression = expressions.read(sql)
-    condition = conditions.of(expression)
-    if TAGS not in expression.names:
+    tree = grammar.read(sql)
+    condition = predicates.of(tree)
+    names = predicates.names(tree)
+    if TAGS not in names:
         return _by_properties(condition)
-    return _by_tags_too(condition, reads_properties=len(expression.names) > 1)
+    return _by_tags_too(condition, reads_properties=len(names) > 1)
 
 
 def _by_properties(condition: Condition) -> Filter:
