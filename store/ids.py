@@ -21,7 +21,12 @@ def _random_bytes() -> bytes:
 
 
 def new_id() -> UUID:
-    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits."""
+    """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits.
+
+    Not `uuid_utils.compat.uuid7`, which takes 0.77 µs instead of 1.2 µs: its time never goes back. After the clock was
+    set back by an hour its ids name the later hour for an hour, and figures that begin at `first_id_of` count them
+    wrongly. 0.4 µs is 0.2 % of a send.
+    """
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(_random_bytes())
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
