@@ -21,7 +21,6 @@ from store.errors import Refusal
 from store.ids import new_id
 from store.statements import Statement
 from webhooks.caller import Caller
-from webhooks.registration import allowed_networks
 
 logger = logging.getLogger(__name__)
 
@@ -183,7 +182,7 @@ class Pusher:
 
     def _begin(self, subscriber: Subscriber) -> None:
         if self._caller is None:
-            self._caller = Caller(allowed_networks())
+            self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
         # Wakes what waits for messages; a web process listens already.
         wakeups.listen()
         push = Push(subscriber, self._caller)

@@ -1,12 +1,13 @@
 """Reads settings from the environment, names a bad one, and remembers each for `./mq settings`."""
 
-import ipaddress
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
+
+from webhooks.addresses import Networks, parse_networks
 
 T = TypeVar("T")
 PREFIX = "MQBROKER_"
@@ -76,13 +77,9 @@ def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
     return read(name, default, meaning, parse, "words between commas")
 
 
-def networks(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
+def networks(name: str, default: Networks, meaning: str) -> Networks:
     """IP networks between commas, such as `127.0.0.0/8,::1/128`."""
-
-    def parse(raw: str) -> tuple[str, ...]:
-        return tuple(str(ipaddress.ip_network(word.strip())) for word in raw.split(",") if word.strip())
-
-    return read(name, default, meaning, parse, "IP networks between commas, such as 10.0.0.0/8,::1/128")
+    return read(name, default, meaning, parse_networks, "IP networks between commas, such as 10.0.0.0/8,::1/128")
 
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}

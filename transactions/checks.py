@@ -24,7 +24,6 @@ from store.statements import Statement
 from transactions import ends, health, outcomes, questions
 from transactions.health import Endpoint
 from transactions.outcomes import Attempt
-from webhooks.addresses import parse_networks
 from webhooks.answers import Answer, sentence
 from webhooks.caller import Caller
 from webhooks.slots import Slots
@@ -196,7 +195,7 @@ class Checker:
 
     async def _call(self, endpoint: Endpoint, payload: bytes) -> Answer:
         if self._caller is None:
-            self._caller = Caller(parse_networks(",".join(settings.WEBHOOK_ALLOWED_NETWORKS)))
+            self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
         return await self._caller.post(
             endpoint.url,
             payload,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 import msgspec
+from django.conf import settings
 from django.db.models.functions import Now
 
 from store.ids import new_id
@@ -15,7 +16,6 @@ from transactions.questions import Results
 from webhooks.answers import Answer
 from webhooks.caller import Caller
 from webhooks.health import ROTATION_HOURS
-from webhooks.registration import allowed_networks
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def secrets_of(endpoint: Endpoint) -> Sequence[str]:
 async def _call(endpoint: Endpoint, secrets: Sequence[str]) -> Answer:
     payload = questions.payload(endpoint.group.name, [])
     # A caller of its own: it lives in this thread's event loop, not in that of the data plane.
-    async with Caller(allowed_networks()) as caller:
+    async with Caller(settings.WEBHOOK_ALLOWED_NETWORKS) as caller:
         return await caller.post(endpoint.url, payload, secrets, f"try_{new_id()}", endpoint.timeout_seconds)
 
 

@@ -62,16 +62,6 @@ _AUTHORITY = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 _registration_lookups = ThreadPoolExecutor(max_workers=4, thread_name_prefix="webhook-registration")
 
 
-class NetworkIllegal(ValueError):
-    """An entry of `WEBHOOK_ALLOWED_NETWORKS` that is not a network. It stops the start."""
-
-    def __init__(self, entry: str, complaint: str) -> None:
-        super().__init__(
-            f"WEBHOOK_ALLOWED_NETWORKS: {entry!r} {complaint}. "
-            "Write networks separated by commas, for example 10.0.0.0/8,fd00::/8."
-        )
-
-
 class UrlIllegal(ValueError):
     """A URL that can't be an endpoint. The code is the API's for a field that breaks a rule."""
 
@@ -94,7 +84,10 @@ class AddressForbidden(UrlIllegal):
 
 
 def parse_networks(text: str) -> Networks:
-    """The networks of `WEBHOOK_ALLOWED_NETWORKS`, separated by commas or blanks; a bad one is a `NetworkIllegal`."""
+    """The networks of `WEBHOOK_ALLOWED_NETWORKS`, separated by commas or blanks.
+
+    Raises ValueError about the first entry that is not a network; the setting's reader stops the start with it.
+    """
     return tuple(_network(entry) for entry in re.split(r"[,\s]+", text) if entry)
 
 
@@ -102,10 +95,10 @@ def _network(entry: str) -> Network:
     try:
         network = ip_network(entry)
     except ValueError as error:
-        raise NetworkIllegal(entry, f"is not a network ({error})") from error
-    if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped:
-        # Mapped addresses are judged as the IPv4 address inside, so such an entry would never match.
-        raise NetworkIllegal(entry, "is a mapped network; write the IPv4 network inside it")
+        raise ValueError(f"{entry!r} is not a network: {error}") from error
+    if isinstance(network, IPv6Network) and (inside := network.network_address.ipv4_mapped):
+        # A mapped address is compared as the IPv4 address inside it, so such an entry would never match.
+        raise ValueError(f"{entry!r} is a mapped network: write {inside}/{network.prefixlen - 96}, the one inside it")
     return network
 
 
