@@ -1,5 +1,6 @@
 """Plain HTTP, for tests that must see the wire: status, headers and the whole document."""
 
+import contextlib
 import http.client
 import json
 from collections.abc import Mapping
@@ -52,14 +53,29 @@ class Wire:
         self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> Answer:
         """One request over a connection of its own."""
+        return self.ask(method, path, body, headers).answer()
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> "Request":
+        """Sends a request and returns at once; its answer may take its time."""
         key = {} if self.api_key is None else {"Authorization": f"Bearer {self.api_key}"}
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
-        try:
-            connection.request(method, path, body, {**key, **(headers or {})})
-            answer = connection.getresponse()
+        connection.request(method, path, body, {**key, **(headers or {})})
+        return Request(connection)
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request that was sent."""
+
+    connection: http.client.HTTPConnection
+
+    def answer(self) -> Answer:
+        """Waits for the answer."""
+        with contextlib.closing(self.connection):
+            answer = self.connection.getresponse()
             data = answer.read()
-        finally:
-            connection.close()
         named = {name.lower(): value for name, value in answer.getheaders()}
         return Answer(answer.status, named, json.loads(data) if data else None)
 

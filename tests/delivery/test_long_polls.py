@@ -1,31 +1,73 @@
 """Long polls: a waiting consumer is woken when a message becomes visible, wherever that happens, and costs nothing."""
 
 import asyncio
+import json
 import resource
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Self
 
 import psycopg
 import pytest
-from mqbroker_client import Admin, Consumer, Delivery, Producer
+from mqbroker_client import Admin, Consumer, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
-from tests.broker.running import RunningBroker
-from tests.broker.wire import Wire
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Request, Wire
 
 # More than a web server or a system takes without being told: 1024 connections, 1024 open files.
 WAITING = 1100
 # Without a wake-up a waiting consumer looks again after 5 s.
 QUICKLY_SECONDS = 2.0
+# More messages than a consumer receives one by one until the pause of its group is seen.
+PLENTY = 1000
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
-def waiting(consumer: Consumer, topic: str) -> Future[list[Delivery]]:
-    """A receive that waits for a message, in a thread."""
-    return ThreadPoolExecutor(1).submit(consumer.receive, topic, wait_seconds=20)
+@dataclass(frozen=True)
+class LongPoll:
+    """A request that waits at the broker for a message: its first look found nothing before the test goes on."""
+
+    request: Request
+
+    @classmethod
+    def receive(cls, consumer: Consumer, topic: str, seconds: float = 20) -> Self:
+        asked = {"topic": topic, "wait_seconds": seconds}
+        receive = f"/v1/consumer-groups/{consumer.group}/receive"
+        poll = cls(wire_of(consumer).ask("POST", receive, json.dumps(asked).encode()))
+        # Its turn came before that of this one: both go through the same process, which writes a group's receives in
+        # their order.
+        assert consumer.receive(topic) == []
+        return poll
+
+    @classmethod
+    def pull(cls, consumer: Consumer, topic: str, queue_id: int, offset: int) -> Self:
+        page = f"/v1/topics/{topic}/queues/{queue_id}/messages?offset={offset}"
+        poll = cls(wire_of(consumer).ask("GET", f"{page}&wait_seconds=20"))
+        assert wire_of(consumer).get(page).document["messages"] == []
+        return poll
+
+    def bodies(self) -> list[str]:
+        """What it gets."""
+        answer = self.request.answer()
+        assert answer.status == 200, answer
+        return [entry["message"]["body"] for entry in answer.document["messages"]]
+
+    def bodies_at_once(self) -> list[str]:
+        """What it gets, long before it would have looked again by itself."""
+        began = time.monotonic()
+        found = self.bodies()
+        assert time.monotonic() - began < QUICKLY_SECONDS
+        return found
+
+
+def wire_of(consumer: Consumer) -> Wire:
+    """Plain HTTP to the process that the consumer speaks to."""
+    return Wire(consumer.broker.url, API_KEY)
 
 
 def test_a_waiting_consumer_is_woken_by_a_message_sent_to_another_web_process(
@@ -35,58 +77,63 @@ def test_a_waiting_consumer_is_woken_by_a_message_sent_to_another_web_process(
     distant_consumer.receive(orders)
 
     for number in range(3):
-        received = waiting(distant_consumer, orders)
-        sent_at = time.monotonic()
+        poll = LongPoll.receive(distant_consumer, orders)
         producer.send(orders, f"order {number}".encode())
 
-        assert bodies(received.result()) == [f"order {number}".encode()]
-        assert time.monotonic() - sent_at < QUICKLY_SECONDS
+        assert poll.bodies_at_once() == [f"order {number}"]
 
 
 def test_a_waiting_consumer_is_woken_by_a_commit(producer: Producer, distant_consumer: Consumer, orders: str) -> None:
     transaction = producer.begin(orders, b"order 1")
-    received = waiting(distant_consumer, orders)
+    poll = LongPoll.receive(distant_consumer, orders)
 
     transaction.commit()
 
-    assert bodies(received.result()) == [b"order 1"]
+    assert poll.bodies_at_once() == ["order 1"]
 
 
 def test_a_waiting_consumer_is_woken_by_the_end_of_a_delay(
     producer: Producer, distant_consumer: Consumer, orders: str
 ) -> None:
+    producer.send(orders, b"the first")
+    distant_consumer.receive(orders)
+    poll = LongPoll.receive(distant_consumer, orders)
     sent_at = time.monotonic()
+
     producer.send(orders, b"order 1", delay_seconds=1)
 
-    received = waiting(distant_consumer, orders).result()
-
-    assert bodies(received) == [b"order 1"]
+    assert poll.bodies() == ["order 1"]
     assert 1 <= time.monotonic() - sent_at < 1 + QUICKLY_SECONDS
 
 
 def test_a_waiting_reader_of_a_queue_is_woken(producer: Producer, distant_consumer: Consumer, orders: str) -> None:
     offset = producer.send(orders, b"order 1", queue_id=1).queue_offset
     assert offset == 0
-    page = ThreadPoolExecutor(1).submit(distant_consumer.pull, orders, 1, 1, wait_seconds=20)
+    poll = LongPoll.pull(distant_consumer, orders, 1, 1)
 
     producer.send(orders, b"order 2", queue_id=1)
 
-    assert bodies(page.result().messages) == [b"order 2"]
+    assert poll.bodies_at_once() == ["order 2"]
 
 
 def test_a_group_that_is_paused_while_its_consumer_waits_is_handed_nothing(
-    broker: RunningBroker, producer: Producer, distant_consumer: Consumer, orders: str
+    broker: RunningBroker, wire: Wire, producer: Producer, distant_consumer: Consumer, orders: str, coupons: str
 ) -> None:
+    wire.bulk(*[{"op": "send", "topic": coupons, "body": "coupon"}] * PLENTY)
     producer.send(orders, b"order 1")
     distant_consumer.receive(orders)
-    received = ThreadPoolExecutor(1).submit(distant_consumer.receive, orders, wait_seconds=4)
-    Admin(broker.client()).create_consumer_group(distant_consumer.group, paused=True)
-    # Other processes see a change within 2 s.
-    time.sleep(2)
+    poll = LongPoll.receive(distant_consumer, orders, seconds=4)
+    admin = Admin(broker.client())
+    admin.create_consumer_group(distant_consumer.group, paused=True)
+    # Other processes see a change within 2 s: from then on it gets nothing of what is plenty.
+    eventually(lambda: not distant_consumer.receive(coupons, max_messages=1))
 
     producer.send(orders, b"order 2")
 
-    assert received.result() == []
+    assert poll.bodies() == []
+    admin.create_consumer_group(distant_consumer.group, paused=False)
+    assert bodies(eventually(lambda: distant_consumer.receive(orders))) == [b"order 2"]
+    assert distant_consumer.receive(coupons) != []
 
 
 def test_a_wait_for_a_topic_that_is_taken_away_ends_with_a_refusal(

@@ -1,5 +1,6 @@
 """A trace tells all that is kept of one message, in the order of time, and nothing that is not."""
 
+import json
 from functools import partial
 
 import pytest
@@ -36,7 +37,7 @@ def in_state(wire: Wire, message_id: str, group: str, state: str) -> Document:
 def retries(wire: Wire, group: str, **policy: object) -> None:
     """Makes a group with a retry policy."""
     policy = policy or {"kind": "none"}
-    body = str({"retry_policy": policy}).replace("'", '"').encode()
+    body = json.dumps({"retry_policy": policy}).encode()
     assert wire.call("PUT", f"/v1/consumer-groups/{group}", body).status == 201
 
 
