@@ -15,6 +15,23 @@ from tests.broker.wire import Wire
 REDIS_URL = "redis://127.0.0.1:6379/0"
 
 
+# Kinds of test that take long, by the fixtures or the folder that make them so.
+SLOW_FIXTURES = {"browser": {"page", "browser"}, "spark": {"spark", "exported", "killed"}}
+SLOW_FOLDERS = {"chaos": "chaos"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the slow kinds: `-m "not browser and not spark and not chaos"` leaves them out."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        for marker, names in SLOW_FIXTURES.items():
+            if names & fixtures:
+                item.add_marker(marker)
+        for marker, folder in SLOW_FOLDERS.items():
+            if item.path.parent.name == folder:
+                item.add_marker(marker)
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """Two web processes, a worker and beat, with every time short."""

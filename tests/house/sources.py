@@ -2,7 +2,6 @@
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -49,14 +48,3 @@ def at_or_below(app: str) -> frozenset[str]:
     rooms = [layer.split(" | ") for layer in CONTRACTS["contracts"][0]["layers"]]
     floor = next(number for number, names in enumerate(rooms) if app in names)
     return frozenset([app, *(name for names in rooms[floor + 1 :] for name in names)])
-
-
-def definitions(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    """The names that a module makes, each with its line: functions, classes, arguments and variables."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name, node.lineno
-        elif isinstance(node, ast.arg):
-            yield node.arg, node.lineno
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id, node.lineno
