@@ -20,6 +20,8 @@ COMMENT = re.compile(r"(?:--.*\n)+")
 # PostgreSQL's own catalog, and the sequences, which are read like tables of one row.
 CATALOG = "pg_"
 SEQUENCES = {"commit_log_offset": "store", "operation_id": "transactions"}
+# A plan is asked for in front of the statement it is about.
+PLANNED = re.compile(r"\s*EXPLAIN \([A-Z ,]+\)")
 SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 
 
@@ -34,13 +36,17 @@ def breaches(source: Source) -> list[str]:
     """What is wrong with the file of a statement; nothing for one that keeps to the house's rules."""
     bare = COMMENT.sub("", source.text)
     found = [*_of_comment(source.text), *_of_parameters(bare), *_of_number(bare)]
-    if SETTING.match(bare):
-        return found
     try:
-        statement = sqlglot.parse_one(PARAMETER.sub(r":\1", bare), dialect="postgres")
+        statement = parsed_of(source)
     except sqlglot.ParseError as problem:
         return [*found, f"is not understood: {problem.errors[0]['description']}"]
-    return [*found, *_of_tables(source.app, statement)]
+    return [*found, *(_of_tables(source.app, statement) if statement else ())]
+
+
+def parsed_of(source: Source) -> exp.Expr | None:
+    """The structure of a statement; None for a setting. Raises ParseError."""
+    bare = PLANNED.sub("", COMMENT.sub("", source.text))
+    return None if SETTING.match(bare) else sqlglot.parse_one(PARAMETER.sub(r":\1", bare), dialect="postgres")
 
 
 def _of_comment(text: str) -> Iterator[str]:

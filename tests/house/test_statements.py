@@ -1,12 +1,15 @@
 """Holds every SQL statement to the house's rules, and the checker to finding what breaks them."""
 
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 
-from tests.house.sources import APPS, Source, modules, sources
-from tests.house.statements import breaches, hidden, uses
+from mqbroker.management.commands.statements import every
+from tests.house.sources import APPS, ROOT, Source, modules, sources
+from tests.house.statements import breaches, hidden, owners, parsed_of, read, uses, written
 
 STATEMENTS = sources("*.sql", *APPS)
 GOOD = """\
@@ -15,9 +18,8 @@ UPDATE half_message SET last_failure = %(reason)s WHERE transaction_id = any(%(i
 """
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=str)
-def test_a_statement_is_one_is_explained_and_writes_only_its_own_tables(statement: Source) -> None:
-    assert breaches(statement) == []
+def test_every_statement_is_one_is_explained_and_writes_only_its_own_tables() -> None:
+    assert [f"{statement} {breach}" for statement in STATEMENTS for breach in breaches(statement)] == []
 
 
 def test_every_statement_is_used_in_exactly_one_place() -> None:
@@ -77,3 +79,31 @@ def test_the_checker_catches_sql_inside_of_a_module() -> None:
 
 def judged(text: str) -> list[str]:
     return breaches(Source(Path("transactions/sql/note.sql"), text))
+
+
+def test_every_statement_is_listed_with_the_tables_that_it_writes_and_reads() -> None:
+    """`./mq manage statements` reads by pattern what a parser of SQL reads here."""
+    listed = {f"{each.app}/{each.name}": (set(each.writes), set(each.reads)) for each in every()}
+
+    parsed = {f"{each.app}/{each.path.stem}": tables_of(each) for each in STATEMENTS}
+    assert listed == parsed
+
+
+def test_the_list_groups_statements_by_table_and_says_what_each_is_for() -> None:
+    out = StringIO()
+
+    call_command("statements", stdout=out)
+
+    lines = out.getvalue().splitlines()
+    place = lines.index("    store/append_messages: writes commit_log")
+    assert lines[place + 1].strip() == (ROOT / "store/sql/append_messages.sql").read_text().splitlines()[0][3:]
+    assert next(line for line in reversed(lines[:place]) if not line.startswith(" ")) == "commit_log"
+    assert sum(line.startswith("    ") and not line.startswith("     ") for line in lines) == len(STATEMENTS)
+
+
+def tables_of(source: Source) -> tuple[set[str], set[str]]:
+    """The tables that a statement writes, and those that it only reads."""
+    statement = parsed_of(source)
+    if statement is None:
+        return set(), set()
+    return written(statement) & owners().keys(), (read(statement) - written(statement)) & owners().keys()
