@@ -31,7 +31,7 @@ class QueueLag:
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
     """Each queue of the topics that the group has begun to read, its retries among them; see `lags.of`."""
-    rows = lags.of(group.id, from_latest=group.start_at == "latest")
+    rows = lags.of(group.id)
     held = _oldest_held(group, rows)
     return [
         QueueLag(

@@ -10,7 +10,7 @@ import msgspec
 
 from delivery import groups, pulls
 from delivery.groups import GroupFacts
-from delivery.positions import Position
+from delivery.positions import Position, locks_of
 from store import database, groupcommit, lags, readers, topics, wakeups
 from store.batch import Batch, Kind, Pending
 from store.database import Row
@@ -58,9 +58,7 @@ async def positions(group_name: str, topic_name: str | None) -> dict[str, Any]:
 
 
 async def _all_positions(group: GroupFacts) -> dict[str, Any]:
-    from_latest = group.start_at == "latest"
-    asked = {"reader_id": group.id, "from_latest": from_latest, "max_queues": lags.MAX_QUEUES}
-    rows = await database.read(lags.FIND_LAGS, asked)
+    rows = await database.read(lags.FIND_LAGS, {"reader_id": group.id, "max_queues": lags.MAX_QUEUES})
     names = ("topic", "queue_id", "next_offset", "min_offset", "max_offset", "lag")
     results = [{name: getattr(row, name) for name in names} for row in rows]
     return {"group": group.name, "results": results, "lag": sum(row.lag for row in rows)}
@@ -113,7 +111,7 @@ class Looks(Kind[Look]):
             look = one.request
             queues = [(look.topic.id, queue_id) for queue_id in look.queue_ids]
             if not look.dry_run:
-                await readers.lock(batch, look.group.id, queues)
+                await readers.take(batch, locks_of(look.group, look.topic, queues))
             rows = await readers.positions(batch, look.group.id, queues)
             one.outcome = _shown(rows, look.group) if look.to is None else await _reset(batch, look, rows)
 
@@ -141,6 +139,7 @@ async def _reset(batch: Batch, look: Look, rows: Sequence[Row]) -> list[dict[str
     except Refusal as refusal:
         return refusal
     if not look.dry_run:
+        await _begin_elsewhere(batch, look, rows)
         for row in rows:
             queue = (row.topic_id, row.queue_id)
             readers.move(batch, look.group.id, queue, (row.move or 0) + 1, targets[row.queue_id])
@@ -148,6 +147,17 @@ async def _reset(batch: Batch, look: Look, rows: Sequence[Row]) -> list[dict[str
             DROP_RECEIPTS, {"group_id": look.group.id, "topic_id": look.topic.id, "queue_ids": look.queue_ids}
         )
     return [_move(row.queue_id, Position.of(row, look.group).next_offset, targets[row.queue_id]) for row in rows]
+
+
+async def _begin_elsewhere(batch: Batch, look: Look, rows: Sequence[Row]) -> None:
+    """Records where the group starts in the topic's other queues, if this reset is its first move in the topic.
+
+    Without that they would count as queues that appeared later, which are read from their first entry.
+    """
+    if look.group.start_at == "latest" and not any(row.begun for row in rows):
+        others = [(look.topic.id, queue) for queue in range(look.topic.queues) if queue not in look.queue_ids]
+        for row in await readers.positions(batch, look.group.id, others):
+            readers.move(batch, look.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
 
 
 def _move(queue_id: int, start: int, target: int) -> dict[str, int]:

@@ -32,7 +32,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ConsumerGroup, bool]:
     """Makes the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
     `paused`); others stay as they are.
 
-    Tells whether it was made. Raises MessageIllegal. `start_at` counts for queues that the group has not read yet.
+    Tells whether it was made. Raises MessageIllegal. `start_at` counts for topics that the group has not begun to read.
     Other processes see the change within 2 s.
     """
     groups.judge_name(name)

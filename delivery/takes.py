@@ -9,7 +9,7 @@ from django.conf import settings
 
 from delivery import ordered, shares
 from delivery.deliveries import Queue, Take, Taken
-from delivery.positions import Position
+from delivery.positions import Position, locks_of
 from store import log, readers
 from store.batch import Batch, Kind, Pending
 from store.database import Row
@@ -28,7 +28,7 @@ class Takes(Kind[Take]):
 
     def locks(self, pending: list[Pending[Take]]) -> Iterator[int]:
         for one in pending:
-            yield from readers.locks(one.request.group.id, one.request.queues)
+            yield from locks_of(one.request.group, one.request.topic, one.request.queues)
 
     async def decide(self, batch: Batch, pending: list[Pending[Take]]) -> None:
         for group_id in sorted({one.request.group.id for one in pending}):

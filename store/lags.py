@@ -11,10 +11,10 @@ FIND_LAGS = Statement(__file__, "find_lags")
 MAX_QUEUES = 2000
 
 
-def of(reader_id: int, from_latest: bool = False) -> Sequence[Row]:
+def of(reader_id: int) -> Sequence[Row]:
     """Per queue of the topics the reader has begun to read: topic_id, topic, queue_id, next_offset, min_offset,
     max_offset, lag, moved_at and next_entered_at (since when its next entry is there, None without one).
 
-    `from_latest` tells where it begins in a queue without a move of its own. MAX_QUEUES queues at most, by topic.
+    A queue without a move is newer than that, and is read from its first entry. MAX_QUEUES queues at most, by topic.
     """
-    return blocking.read(FIND_LAGS, {"reader_id": reader_id, "from_latest": from_latest, "max_queues": MAX_QUEUES})
+    return blocking.read(FIND_LAGS, {"reader_id": reader_id, "max_queues": MAX_QUEUES})

@@ -13,6 +13,8 @@ READ_HEADS = Statement(__file__, "read_heads")
 TRY_LOCK_READERS = Statement(__file__, "try_lock_readers")
 
 SCHEDULER = 0
+# Stands for all queues of a topic in the key of a lock: no queue has this number.
+WHOLE_TOPIC = 0x3FFFF
 
 
 def locks(reader_id: int, queues: Iterable[tuple[int, int]]) -> set[int]:
@@ -20,9 +22,23 @@ def locks(reader_id: int, queues: Iterable[tuple[int, int]]) -> set[int]:
     return {_lock_key(reader_id, topic_id, queue_id) for topic_id, queue_id in queues}
 
 
+def topic_lock(reader_id: int, topic_id: int) -> int:
+    """The lock that makes a transaction the only one that moves the reader in any queue of the topic.
+
+    One lock instead of one per queue: 40 groups that receive from 1,024 queues at once would take more locks than
+    PostgreSQL has room for (some 6,400 by its default settings).
+    """
+    return _lock_key(reader_id, topic_id, WHOLE_TOPIC)
+
+
 async def lock(batch: Batch, reader_id: int, queues: Iterable[tuple[int, int]]) -> None:
-    """Takes them in the middle of a transaction."""
-    await batch.read(log.TAKE_LOCKS, {"keys": sorted(locks(reader_id, queues))})
+    """Takes `locks` in the middle of a transaction."""
+    await take(batch, locks(reader_id, queues))
+
+
+async def take(batch: Batch, keys: Iterable[int]) -> None:
+    """Takes locks in the middle of a transaction."""
+    await batch.read(log.TAKE_LOCKS, {"keys": sorted(keys)})
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -38,7 +54,9 @@ def _lock_key(reader_id: int, topic_id: int, queue_id: int) -> int:
 
 
 async def positions(batch: Batch, reader_id: int, queues: Sequence[tuple[int, int]]) -> Sequence[Row]:
-    """Per queue: next_offset and move (None where the reader has never read), min_offset and max_offset."""
+    """Per queue: next_offset and move (None where the reader has never read), min_offset and max_offset, and `begun`:
+    whether the reader has read any queue of the topic.
+    """
     return await batch.read(FIND_POSITIONS, {"reader_id": reader_id, **_columns(queues)})
 
 

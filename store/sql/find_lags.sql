@@ -1,6 +1,6 @@
 -- Find how far a reader is behind in each queue of each topic it has begun to read, and since when its next entry is there.
 -- The ledger is hopped through from topic to topic along its key; per queue it takes one probe for the newest move, one for
--- each bound and one for the next entry. A queue without a move is read from where the reader starts.
+-- each bound and one for the next entry. A queue without a move appeared later, and is read from its start.
 WITH RECURSIVE topics_read AS (
     (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = %(reader_id)s ORDER BY p.topic_id LIMIT 1)
     UNION ALL
@@ -24,11 +24,7 @@ FROM (
     SELECT
         t.id AS topic_id, t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
         coalesce(last.queue_offset + 1, f.min_offset, 0) AS max_offset,
-        coalesce(
-            newest.next_offset,
-            CASE WHEN %(from_latest)s THEN coalesce(last.queue_offset + 1, f.min_offset) ELSE f.min_offset END,
-            0
-        ) AS next_offset
+        coalesce(newest.next_offset, f.min_offset, 0) AS next_offset
     FROM topics_read AS r
     INNER JOIN topic AS t ON r.topic_id = t.id
     CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS s (queue_id)

@@ -1,4 +1,5 @@
--- Find where a reader stands in each queue: its newest move, by one index probe, with the bounds of the queue.
+-- Find where a reader stands in each queue: its newest move, by one index probe, with the bounds of the queue. Where it has
+-- none, another probe tells whether the reader has begun to read the topic: then the queue is newer than that.
 SELECT
     q.topic_id, q.queue_id, newest.next_offset, newest.move, coalesce(f.min_offset, 0) AS min_offset,
     coalesce(
@@ -11,7 +12,12 @@ SELECT
         ),
         f.min_offset,
         0
-    ) AS max_offset
+    ) AS max_offset,
+    CASE
+        WHEN newest.move IS NULL
+            THEN EXISTS (SELECT 1 FROM progress AS o WHERE o.reader_id = %(reader_id)s AND o.topic_id = q.topic_id)
+        ELSE true
+    END AS begun
 FROM unnest(%(topic_id)s::integer [], %(queue_id)s::integer []) AS q (topic_id, queue_id)
 LEFT JOIN queue_floor AS f ON q.topic_id = f.topic_id AND q.queue_id = f.queue_id
 LEFT JOIN LATERAL (
