@@ -3,13 +3,15 @@
 import asyncio
 import secrets
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from django.conf import settings
 
-from delivery import deliveries, filters, groups, receipts
+from delivery import deliveries, filters, groups, receipts, returns
 from delivery.deliveries import Queue, Take, Taken
+from delivery.filters import Filter
 from delivery.groups import GroupFacts
 from delivery.takes import TAKES
 from store import groupcommit, topics, wakeups
@@ -36,43 +38,76 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
     Waits up to `wait_seconds` for the first one, and not for a consumer that is `gone`: what it got would be hidden for
-    nothing. A waiting consumer costs no connection. Raises a Refusal when a rule
+    nothing, and is given back. A waiting consumer costs no connection. Raises a Refusal when a rule
     is broken or the database is away.
     """
     deadline = time.monotonic() + request.wait_seconds
+    wish = Wish.of(group_name, request)
+    # Once: a topic that is deleted while the receive waits stays deleted.
+    await topics.for_consuming(request.topic)
     while gone is None or not gone.done():
-        # Judged each time: while it waits, the group may be paused, or taken away with its topic.
-        take = await _judge(group_name, request)
+        # Looked up each time: while it waits, the group may be paused, or taken away with its topic.
+        take = await wish.take()
         with wakeups.attending({topic_id for topic_id, _ in take.queues}, take.group.id) as attention:
             taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
             left = deadline - time.monotonic()
             if taken or left <= 0:
                 origins = await topics.names({one.row.topic_id for one in taken}) if take.of_dead_letters else {}
-                return [deliveries.given_out(take, one, origins) for one in taken]
+                entries = [deliveries.given_out(take, one, origins) for one in taken]
+                return [] if await given_back(group_name, entries, gone) else entries
             if not take.more:
                 pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
                 await attention.wait(min(left, pause), gone)
     return []
 
 
-async def _judge(group_name: str, request: Receive) -> Take:
-    topic = await topics.for_reading(request.topic)
-    wants = filters.parse(request.filter)
-    max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
-    if not 1 <= max_messages <= settings.MAX_RECEIVE_MESSAGES:
-        raise MessageIllegal(f"max_messages {max_messages} is not between 1 and {settings.MAX_RECEIVE_MESSAGES}.")
-    if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
-        raise MessageIllegal(f"wait_seconds {request.wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
-    invisible = receipts.judge_invisible(request.invisible_seconds)
-    group = await groups.for_consuming(group_name)
-    return Take(
-        group=group,
-        topic=topic,
-        queues=await _queues_of(group, topic),
-        wants=wants,
-        max_messages=max_messages,
-        invisible_seconds=invisible,
-    )
+async def given_back(group_name: str, entries: list[dict[str, Any]], gone: asyncio.Future[Any] | None) -> bool:
+    """Gives deliveries back if their consumer is `gone`: at once they are handed out as if they never were.
+
+    Asked again right before an answer is written. What a connection loses after that comes again as any delivery does.
+    Raises GroupNotExist or SystemBusy.
+    """
+    if gone is None or not gone.done() or not entries:
+        return False
+    await returns.give_back(group_name, [entry["receipt_handle"] for entry in entries], 0)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a receive asks for, judged by itself, before anything is looked up or made for it."""
+
+    group: str
+    topic: str
+    wants: Filter | None
+    max_messages: int
+    invisible_seconds: float
+
+    @classmethod
+    def of(cls, group_name: str, request: Receive) -> "Wish":
+        """Raises MessageIllegal or FilterIllegal."""
+        groups.judge_name(group_name)
+        wants = filters.parse(request.filter)
+        max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
+        if not 1 <= max_messages <= settings.MAX_RECEIVE_MESSAGES:
+            raise MessageIllegal(f"max_messages {max_messages} is not between 1 and {settings.MAX_RECEIVE_MESSAGES}.")
+        if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
+            limit = settings.MAX_WAIT_SECONDS
+            raise MessageIllegal(f"wait_seconds {request.wait_seconds} is not between 0 and {limit}.")
+        return cls(group_name, request.topic, wants, max_messages, receipts.judge_invisible(request.invisible_seconds))
+
+    async def take(self) -> Take:
+        """By the group and the topic as they are now. Raises a Refusal where they may not be read."""
+        topic = await topics.for_reading(self.topic)
+        group = await groups.for_consuming(self.group)
+        return Take(
+            group=group,
+            topic=topic,
+            queues=await _queues_of(group, topic),
+            wants=self.wants,
+            max_messages=self.max_messages,
+            invisible_seconds=self.invisible_seconds,
+        )
 
 
 async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[Queue]:

@@ -1,5 +1,6 @@
 """Returns: deliveries that reached nobody come again as they were, and no retry is counted."""
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from delivery import groups
 from delivery.receipts import TAKE_RECEIPTS, Handle, unpack
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
-from store import groupcommit
+from store import groupcommit, wakeups
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.statements import Statement
@@ -33,6 +34,9 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float) -> 
     handles = sorted(held for one in given if (held := unpack(one)) is not None)
     kind = PLACE_RETURNS if group.ordered else RETURNS
     await groupcommit.submit(kind, Returned(handles, delay_seconds), urgent=True)
+    if group.ordered:
+        # Their queues are free for the next batch.
+        wakeups.tell(Counter(held.topic_id for held in handles))
 
 
 class Returns(Kind[Returned]):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from django.conf import settings
 
 from delivery import ordered, shares
-from delivery.deliveries import Queue, Take, Taken
+from delivery.deliveries import MAX_LOOKED_AT, Queue, Take, Taken
 from delivery.positions import Position, locks_of
 from store import log, readers
 from store.batch import Batch, Kind, Pending
@@ -16,9 +16,6 @@ from store.database import Row
 from store.statements import Statement
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
-
-# Entries that one receive looks at in each queue, when a filter passes over most of them.
-MAX_LOOKED_AT = 256
 
 
 class Takes(Kind[Take]):

@@ -63,7 +63,9 @@ MAX_MESSAGE_BYTES = env.whole(
 )
 DEFAULT_QUEUES = env.whole("DEFAULT_QUEUES", 4, "Queues of a topic made at its first send.", minimum=1, maximum=1024)
 AUTO_CREATE_TOPICS = env.switch(
-    "AUTO_CREATE_TOPICS", False, "Make topics and groups at their first use. Handy in development; hides typing errors."
+    "AUTO_CREATE_TOPICS",
+    False,
+    "Make topics and groups at the first send or receive. Handy in development; hides typing errors.",
 )
 
 # --- group commit ---------------------------------------------------------------------------------------------------

@@ -80,6 +80,17 @@ async def for_reading(name: str) -> TopicFacts:
     return topic
 
 
+async def for_consuming(name: str) -> TopicFacts:
+    """The topic that a consumer group reads; made at its first use where AUTO_CREATE_TOPICS is on, as for a send.
+
+    Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist; a topic of the broker's own is never made.
+    """
+    judge_name(name)
+    if settings.AUTO_CREATE_TOPICS and not is_system(name) and await _find(name) is None:
+        await _create(name)
+    return await for_reading(name)
+
+
 def judge_reading(name: str, permission: str) -> None:
     """Holds a consumer to what may be read.
 

@@ -41,7 +41,11 @@ async def receive(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
     with request.watched() as gone:
-        return answer({"messages": await receives.receive(group, decode(Receive, request.body), gone)})
+        entries = await receives.receive(group, decode(Receive, request.body), gone)
+        response = answer({"messages": entries})
+        # Large bodies take their time to encode.
+        await receives.given_back(group, entries, gone)
+        return response
 
 
 async def ack(request: DataRequest, group: str) -> HttpResponse:

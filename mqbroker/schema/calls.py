@@ -140,7 +140,7 @@ CALLS: dict[View, Call] = {
         answers={200: answers.Received},
         problems=(404,),
         description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
-        "acked by then.",
+        "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
     ),
     consumers.ack: Call(
         "Ack deliveries", given=consumers.AckDeliveries, answers={200: answers.ReceiptResults}, problems=(404,)

@@ -171,12 +171,6 @@ def test_what_a_receive_asks_for_has_bounds(
     assert answer.problem == problem(422, "message_illegal", detail)
 
 
-def test_a_topic_that_does_not_exist_is_not_received(wire: Wire, orders: str) -> None:
-    assert wire.post("/v1/consumer-groups/coupon-service/receive", {"topic": orders}).problem == problem(
-        404, "topic_not_exist", f"There is no topic {orders}: PUT /v1/topics/{orders} makes it."
-    )
-
-
 def test_a_group_has_a_name(wire: Wire, producer: Producer, orders: str) -> None:
     producer.send(orders, b"order 1")
 
