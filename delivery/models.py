@@ -67,6 +67,7 @@ class Receipt(models.Model):
     # The topic the consumer asked for: a retried message lies in the retry topic, and goes back there.
     origin_topic_id = models.IntegerField()
     state = models.TextField()
+    # In an ordered group always there, and empty for a message without a key; in any other group null.
     sharding_key = models.TextField(null=True)
 
     class Meta:
@@ -77,7 +78,21 @@ class Receipt(models.Model):
             ),
         )
         # The expiry takes what is over, the longest over first; what is held or parked waits for its consumers.
-        indexes = (models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),)
+        indexes = (
+            models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),
+            # An ordered group's batch in flight, beside any number of places that wait.
+            models.Index(
+                fields=("group_id", "topic_id", "queue_id", "queue_offset"),
+                condition=models.Q(state="flight", sharding_key__isnull=False),
+                name="receipt_ordered_flight",
+            ),
+            # From key to key of what an ordered group holds or has parked.
+            models.Index(
+                fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
+                condition=models.Q(state__in=("held", "parked")),
+                name="receipt_waiting",
+            ),
+        )
 
 
 class Redrive(models.Model):

@@ -5,11 +5,13 @@ it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from delivery import redeliveries
+from delivery.deliveries import MAX_LOOKED_AT
 from delivery.floors import floors
 from delivery.positions import Position
 from delivery.redeliveries import Failed
@@ -23,20 +25,25 @@ GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")
 HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
 HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
 READ_PLACES = Statement(__file__, "read_places")
+READ_PLACES_OF_KEYS = Statement(__file__, "read_places_of_keys")
 
-# Places of failing keys, and behind them, that a queue keeps; then the queue waits, instead of reading on for ever.
-MAX_WAITING = 1000
-# Entries that are looked at beyond those asked for, when some of the keys have to wait.
-LOOK_BEYOND = 64
-# More than a queue ever has: one that is not seen would be overtaken.
-MAX_PLACES = 10 * MAX_WAITING
+# Stands in a receipt for the sharding key of a message without one: no key is empty.
+NO_KEY = ""
+# Keys that wait in a queue at most; then the whole queue waits. A receive probes each of them, at some 10 us. What is
+# parked behind a key has no limit: it is not read before its turn.
+MAX_WAITING_KEYS = 1000
+# More than a queue ever has, of keys and of deliveries in flight: one that is not seen would be overtaken.
+MAX_PLACES = 10 * MAX_WAITING_KEYS
 
 Queue = tuple[int, int]
 
 
 @dataclass(slots=True)
 class Lane:
-    """A queue of an ordered group while a batch is chosen from it."""
+    """A queue of an ordered group while a batch is chosen from it.
+
+    `places` are what is in flight and the first of each key that is held or parked, in their order.
+    """
 
     places: list[Row] = field(default_factory=list)
     blocked: set[str] = field(default_factory=set)
@@ -48,25 +55,36 @@ class Lane:
         """Whether a batch of the queue is in flight."""
         return any(place.state == "flight" and place.waits for place in self.places)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether so many keys wait that no new entry may be looked at."""
+        return len(self.places) >= MAX_WAITING_KEYS
+
     def lowest(self, next_offset: int) -> int:
         """The offset of its first place; without any, where the group goes on."""
+        if len(self.places) >= MAX_PLACES:
+            # Some were not read, and may be lower.
+            return 0
         return self.places[0].queue_offset if self.places else next_offset
 
     def is_blocked(self, key: str | None) -> bool:
         return self.all_blocked or key in self.blocked
 
-    def choose_again(self, wanted: int) -> None:
+    def choose_again(self, places: Iterable[Row], wanted: int) -> None:
         """Takes what is due or no longer behind anything, in order; the rest blocks its key."""
-        for place in self.places:
+        for place in places:
             if self.is_blocked(place.sharding_key):
                 continue
-            due = place.state == "parked" or (place.state == "held" and not place.waits)
-            if due and len(self.again) < wanted:
+            if _is_due(place) and len(self.again) < wanted:
                 self.again.append(place)
-            elif place.sharding_key is None:
+            elif place.sharding_key == NO_KEY:
                 self.all_blocked = True
             else:
                 self.blocked.add(place.sharding_key)
+
+
+def _is_due(place: Row) -> bool:
+    return place.state == "parked" or (place.state == "held" and not place.waits)
 
 
 async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]) -> dict[Queue, Lane]:
@@ -88,11 +106,35 @@ async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]
     return found
 
 
-async def new_entries(batch: Batch, queue: Queue, lane: Lane, next_offset: int, room: int) -> Sequence[Row]:
-    """The heads of entries that nobody of the group has seen; none when the whole queue has to wait."""
-    if lane.all_blocked or room <= 0 or len(lane.places) >= MAX_WAITING:
+async def choose_again(batch: Batch, group_id: int, queue: Queue, lane: Lane, wanted: int) -> None:
+    """Chooses what is handed out again: of each key whose first place is due, what follows it, too.
+
+    `wanted` keys are looked into at most, and one place more of each than may be handed out: it blocks its key.
+    """
+    due = [place for place in lane.places if _is_due(place)][:wanted]
+    following: Sequence[Row] = ()
+    if due:
+        asked = {
+            "group_id": group_id,
+            "topic_id": queue[0],
+            "queue_id": queue[1],
+            "sharding_key": [place.sharding_key for place in due],
+            "after_offset": [place.queue_offset for place in due],
+            "max_places": wanted,
+        }
+        following = await batch.read(READ_PLACES_OF_KEYS, asked)
+    lane.choose_again(sorted([*lane.places, *following], key=attrgetter("queue_offset")), wanted)
+
+
+async def new_entries(batch: Batch, queue: Queue, lane: Lane, position: Position, count: int) -> Sequence[Row]:
+    """The heads of entries that no consumer of the group has had; none when the whole queue has to wait.
+
+    More than `count` where some keys have to wait.
+    """
+    if lane.all_blocked or lane.is_full or count <= 0:
         return ()
-    return await readers.heads(batch, [queue], [next_offset], [room + (LOOK_BEYOND if lane.blocked else 0)])
+    count = max(count, min(MAX_LOOKED_AT, position.lag)) if lane.blocked else count
+    return await readers.heads(batch, [queue], [position.next_offset], [count])
 
 
 def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: float) -> int:

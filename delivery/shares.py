@@ -31,8 +31,6 @@ class Share:
 async def hand_out(batch: Batch, takes: list[Take], positions: dict[Queue, Position]) -> None:
     """Gives each take its messages and moves the group's positions beyond them."""
     shares = _share_out(takes, positions)
-    for take in takes:
-        take.taken = []
     if not shares:
         return
     for row in await batch.read(HAND_OUT, _columns(shares)):

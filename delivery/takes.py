@@ -16,6 +16,7 @@ from store.database import Row
 from store.statements import Statement
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
+HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups")
 
 
 class Takes(Kind[Take]):
@@ -28,9 +29,15 @@ class Takes(Kind[Take]):
             yield from locks_of(one.request.group, one.request.topic, one.request.queues)
 
     async def decide(self, batch: Batch, pending: list[Pending[Take]]) -> None:
-        for group_id in sorted({one.request.group.id for one in pending}):
+        group_ids = sorted({one.request.group.id for one in pending})
+        # Not as this process remembers them: a pause holds from its answer on, for every process.
+        running = {row.id for row in await batch.read(HOLD_RUNNING_GROUPS, {"ids": group_ids})}
+        for group_id in group_ids:
             takes = [one.request for one in pending if one.request.group.id == group_id]
-            await self._take_for_group(batch, group_id, takes)
+            for take in takes:
+                take.taken, take.more = [], False
+            if group_id in running:
+                await self._take_for_group(batch, group_id, takes)
 
     async def _take_for_group(self, batch: Batch, group_id: int, takes: list[Take]) -> None:
         queues = sorted({queue for take in takes for queue in take.queues})
@@ -53,7 +60,6 @@ class Takes(Kind[Take]):
         lanes = await self._heads(batch, takes, positions)
         room = settings.MAX_RECEIVE_BYTES
         for take in takes:
-            take.taken = []
             for row in _chosen(take, lanes, positions, room):
                 room -= row.body_bytes
                 take.taken.append(_handed_out(batch, take, row))
@@ -75,24 +81,25 @@ class Takes(Kind[Take]):
         lanes = await ordered.lanes(batch, group_id, positions)
         free = [queue for queue in positions if not lanes[queue].busy]
         for take in takes:
-            take.taken = []
             for queue in take.queues:
                 if queue in free and not take.taken:
                     take.taken = await self._take_lane(batch, take, queue, lanes[queue], positions[queue])
                     if take.taken:
                         free.remove(queue)
+            take.more = not take.taken and any(positions[queue].moved for queue in take.queues)
 
     async def _take_lane(
         self, batch: Batch, take: Take, queue: Queue, lane: ordered.Lane, position: Position
     ) -> list[Taken]:
         """A batch of one queue: what is due again, then new entries; those of a blocked key are parked."""
-        lane.choose_again(take.max_messages)
+        await ordered.choose_again(batch, take.group.id, queue, lane, take.max_messages)
         taken = []
         for place in lane.again:
             nonce = ordered.hand_out_again(batch, take.group.id, place, take.invisible_seconds)
             taken.append(Taken(place, queue, place.queue_offset, nonce, place.reconsume_times))
         wanted, room = take.max_messages - len(taken), settings.MAX_RECEIVE_BYTES
-        for row in await ordered.new_entries(batch, queue, lane, position.next_offset, wanted):
+        look_at = max(wanted, MAX_LOOKED_AT) if take.wants is not None and wanted > 0 else wanted
+        for row in await ordered.new_entries(batch, queue, lane, position, min(look_at, position.lag)):
             if len(taken) >= take.max_messages or room <= 0:
                 break
             position.pass_over(row.queue_offset)
@@ -181,7 +188,7 @@ def _receipt(take: Take, row: Row, state: str, nonce: int) -> dict[str, object]:
         "reconsume_times": _retries(take, row),
         "origin_topic_id": take.topic.id,
         "state": state,
-        "sharding_key": row.sharding_key if take.group.ordered else None,
+        "sharding_key": (row.sharding_key or ordered.NO_KEY) if take.group.ordered else None,
     }
 
 

@@ -1,7 +1,8 @@
--- Read what an ordered group has in flight, held or parked in some queues, in order. The caller holds the lock of the
--- group's positions there, so nobody hands out meanwhile; the database says whose time has come.
--- Of each queue from a floor on, below which nothing was left at an earlier move of the group: under a pinned snapshot a
--- probe from the queue's beginning would walk through all that was ever acked. A move back since then lowers the floor.
+-- Read what an ordered group has in flight in some queues, and of each key that waits there the first place that is held or
+-- parked: by index from key to key, however many are parked behind each. The caller holds the lock of the group's positions
+-- there, so no other transaction hands out meanwhile; the database says whose time has come.
+-- Deliveries in flight are read from a floor on, below which nothing was left at an earlier move of the group: under a pinned
+-- snapshot a probe from the queue's beginning would walk through all that was ever acked. A move back lowers the floor.
 SELECT
     q.topic_id, q.queue_id, r.queue_offset, r.state, r.expires_at > now() AS waits, r.sharding_key,
     r.log_segment AS segment_id, r.log_offset, r.tags_code, r.reconsume_times
@@ -25,12 +26,52 @@ CROSS JOIN LATERAL (
         END AS queue_offset
 ) AS lowest
 CROSS JOIN LATERAL (
-    SELECT t.*
-    FROM receipt AS t
-    WHERE
-        t.group_id = %(group_id)s AND t.topic_id = q.topic_id AND t.queue_id = q.queue_id
-        AND t.queue_offset >= lowest.queue_offset
-    ORDER BY t.queue_offset
-    LIMIT %(max_places)s
+    (
+        SELECT
+            t.queue_offset, t.state, t.expires_at, t.sharding_key, t.log_segment, t.log_offset, t.tags_code,
+            t.reconsume_times
+        FROM receipt AS t
+        WHERE
+            t.group_id = %(group_id)s AND t.topic_id = q.topic_id AND t.queue_id = q.queue_id
+            AND t.queue_offset >= lowest.queue_offset AND t.state = 'flight' AND t.sharding_key IS NOT NULL
+        ORDER BY t.queue_offset
+        LIMIT %(max_places)s
+    )
+    UNION ALL
+    (
+        WITH RECURSIVE waiting AS (
+            (
+                SELECT
+                    t.queue_offset, t.state, t.expires_at, t.sharding_key, t.log_segment, t.log_offset, t.tags_code,
+                    t.reconsume_times
+                FROM receipt AS t
+                WHERE
+                    t.group_id = %(group_id)s AND t.topic_id = q.topic_id AND t.queue_id = q.queue_id
+                    AND t.state IN ('held', 'parked')
+                ORDER BY t.sharding_key, t.queue_offset
+                LIMIT 1
+            )
+            UNION ALL
+            SELECT
+                next.queue_offset, next.state, next.expires_at, next.sharding_key, next.log_segment, next.log_offset,
+                next.tags_code, next.reconsume_times
+            FROM waiting AS w
+            CROSS JOIN LATERAL (
+                SELECT t.*
+                FROM receipt AS t
+                WHERE
+                    t.group_id = %(group_id)s AND t.topic_id = q.topic_id AND t.queue_id = q.queue_id
+                    AND t.state IN ('held', 'parked') AND t.sharding_key > w.sharding_key
+                ORDER BY t.sharding_key, t.queue_offset
+                LIMIT 1
+            ) AS next
+        )
+
+        SELECT
+            w.queue_offset, w.state, w.expires_at, w.sharding_key, w.log_segment, w.log_offset, w.tags_code,
+            w.reconsume_times
+        FROM waiting AS w
+        LIMIT %(max_places)s
+    )
 ) AS r
 ORDER BY q.topic_id, q.queue_id, r.queue_offset

@@ -117,23 +117,19 @@ def test_a_waiting_reader_of_a_queue_is_woken(producer: Producer, distant_consum
 
 
 def test_a_group_that_is_paused_while_its_consumer_waits_is_handed_nothing(
-    broker: RunningBroker, wire: Wire, producer: Producer, distant_consumer: Consumer, orders: str, coupons: str
+    broker: RunningBroker, producer: Producer, distant_consumer: Consumer, orders: str
 ) -> None:
-    wire.bulk(*[{"op": "send", "topic": coupons, "body": "coupon"}] * PLENTY)
     producer.send(orders, b"order 1")
     distant_consumer.receive(orders)
     poll = LongPoll.receive(distant_consumer, orders, seconds=4)
     admin = Admin(broker.client())
     admin.create_consumer_group(distant_consumer.group, paused=True)
-    # Other processes see a change within 2 s: from then on it gets nothing of what is plenty.
-    eventually(lambda: not distant_consumer.receive(coupons, max_messages=1))
 
     producer.send(orders, b"order 2")
 
     assert poll.bodies() == []
     admin.create_consumer_group(distant_consumer.group, paused=False)
     assert bodies(eventually(lambda: distant_consumer.receive(orders))) == [b"order 2"]
-    assert distant_consumer.receive(coupons) != []
 
 
 def test_a_wait_for_a_topic_that_is_taken_away_ends_with_a_refusal(

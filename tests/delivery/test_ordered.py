@@ -3,6 +3,7 @@
 import json
 from functools import partial
 
+import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
@@ -28,6 +29,13 @@ def send(producer: Producer, topic: str, *steps: str, queue_id: int | None = 0) 
     for step in steps:
         key = step.rstrip("0123456789") or None
         producer.send(topic, step.encode(), queue_id=queue_id, sharding_key=key)
+
+
+def the_delay_passes(broker: RunningBroker, consumer: Consumer) -> None:
+    """Lets the delay of all that the group holds be over."""
+    held = "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g WHERE g.id = r.group_id AND g.name = %s"
+    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+        connection.execute(held, [consumer.group])
 
 
 def test_the_next_batch_of_a_queue_comes_when_the_last_is_acked_whole(
@@ -86,6 +94,50 @@ def test_what_was_parked_comes_in_its_order_after_the_message_that_failed(
 
     assert [(delivery.body, delivery.delivery_attempt) for delivery in again] == [(b"a1", 2), (b"a2", 1)]
     assert bodies(consumer.receive(orders)) == [b"a3"]
+
+
+def test_other_keys_go_on_however_many_messages_wait_behind_one_that_failed(
+    broker: RunningBroker,
+    wire: Wire,
+    producer: Producer,
+    consumer: Consumer,
+    distant_consumer: Consumer,
+    orders: str,
+) -> None:
+    send(producer, orders, "a0")
+    [failed] = consumer.receive(orders)
+    consumer.nack([failed], delay_seconds=NEVER)
+    stuck = {"op": "send", "topic": orders, "queue_id": 0, "sharding_key": "a"}
+    for start in (1, 601):
+        wire.bulk(*({**stuck, "body": f"a{number}"} for number in range(start, start + 600)))
+    send(producer, orders, "b1", "b2")
+
+    for web in (consumer, distant_consumer):
+        others = web.receive(orders, max_messages=1, wait_seconds=10)
+        assert bodies(others) == [b"b1" if web is consumer else b"b2"]
+        web.ack(others)
+
+    the_delay_passes(broker, consumer)
+    received: list[bytes] = []
+    while len(received) < 1201:
+        batch = consumer.receive(orders, wait_seconds=20)
+        assert batch, received[-1:]
+        assert distant_consumer.receive(orders) == []
+        received += bodies(batch)
+        consumer.ack(batch)
+    assert received == [f"a{number}".encode() for number in range(1201)]
+
+
+def test_a_message_behind_many_that_a_filter_passes_over_is_found_by_one_receive(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    passed_over = {"op": "send", "topic": orders, "queue_id": 0, "tags": "draft"}
+    wire.bulk(*({**passed_over, "body": f"draft {number}"} for number in range(500)))
+    producer.send(orders, b"order 1", queue_id=0, tags="paid")
+
+    found = consumer.receive(orders, filter="paid", max_messages=1, wait_seconds=10)
+
+    assert bodies(found) == [b"order 1"]
 
 
 def test_a_lost_batch_comes_again_whole_and_in_order(producer: Producer, consumer: Consumer, orders: str) -> None:
