@@ -26,8 +26,8 @@ logger = logging.getLogger(__name__)
 
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
 
-# How long a subscription is believed to be as it was read: while nothing comes, and for a call. So a pause takes hold
-# at once, also while a receive is waiting.
+# How long a subscription is believed to be as it was read: while nothing comes, and for a call. A pause does not
+# depend on it: each call asks once more as it begins.
 BELIEVED_SECONDS = 1.0
 BELIEVED_FOR_CALL_SECONDS = 0.05
 WAIT_SECONDS = 1.0
@@ -137,6 +137,7 @@ class Push:
 
     async def _call(self, call: Sequence[Pushed]) -> None:
         subscriber = self._subscriber
+        beginning = subscribers.Beginning(subscriber)
         answer = await self._caller.post(
             subscriber.url,
             pushed.payload(subscriber.name, subscriber.group, subscriber.topic, call),
@@ -144,7 +145,13 @@ class Push:
             f"psh_{new_id()}",
             subscriber.timeout_seconds,
             len(call) * ANSWER_BYTES_PER_MESSAGE,
+            beginning.held,
         )
+        if beginning.refused:
+            # Says nothing of the server's health.
+            self.end()
+            await returns.give_back(subscriber.group, [one.receipt_handle for one in call], 0)
+            return
         settlement = pushed.settle(answer, call)
         # By the circuit as it is known by now: the calls beside this one may have opened or closed it.
         await subscribers.note(self._subscriber, settlement.answer)

@@ -1,7 +1,8 @@
 """Subscribers: subscriptions that may be pushed, as a process knows them for a moment, and how their servers fare."""
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -15,9 +16,15 @@ logger = logging.getLogger(__name__)
 
 FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions")
 CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe")
+HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription")
 UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit")
 
 SUCCESS_NOTED_SECONDS = 10.0
+
+
+class SubscriptionStopped(Exception):
+    """The subscription may not be pushed any more."""
+
 
 health = Health(CLAIM_PUSH_PROBE, UPDATE_PUSH_CIRCUIT)
 
@@ -55,6 +62,28 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
         )
         for row in rows
     ]
+
+
+@dataclass(slots=True)
+class Beginning:
+    """The beginning of one call, which no pause overtakes: it does not begin after the answer to a pause."""
+
+    subscriber: Subscriber
+    # It may not begin: the subscription or its group is paused, disabled or gone, or the database is away.
+    refused: bool = False
+
+    @contextlib.asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Keeps the subscription and its group from being paused meanwhile.
+
+        Raises SubscriptionStopped when they are, or SystemBusy.
+        """
+        self.refused = True
+        async with database.transaction() as connection:
+            if not await database.execute(connection, HOLD_SUBSCRIPTION, {"id": self.subscriber.id}):
+                raise SubscriptionStopped(f"The subscription {self.subscriber.name} is not pushed any more.")
+            self.refused = False
+            yield
 
 
 async def note(subscriber: Subscriber, answer: Answer) -> None:

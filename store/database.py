@@ -4,7 +4,8 @@ They belong to the event loop that opened them: one loop per process.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -137,6 +138,19 @@ async def _read(statement: Statement, parameters: Mapping[str, Any] | None) -> S
     pool = await reads.pool()
     async with pool.connection() as connection:
         return await execute(connection, statement, parameters)
+
+
+@contextlib.asynccontextmanager
+async def transaction() -> AsyncIterator[Connection]:
+    """A short transaction of several statements, on a connection of the pool.
+
+    Raises SystemBusy when the database is away or no connection gets free within 3 s.
+    """
+    try:
+        async with (await reads.pool()).connection() as connection, connection.transaction():
+            yield connection
+    except (PoolTimeout, psycopg.OperationalError) as problem:
+        raise away(problem) from problem
 
 
 async def execute(

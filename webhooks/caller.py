@@ -1,9 +1,11 @@
 """Calls a stranger's server: one request, one deadline for all of it, and an `Answer` whatever the server does."""
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -21,6 +23,8 @@ __all__ = ["Answer", "Caller"]
 MAX_ANSWER_BYTES = 65_536
 # Below the 64 KiB at which aiohttp's writer waits for the server to read: the first write must not wait.
 WRITE_BYTES = 32_768
+# What holds while the beginning of a request is written.
+Beginning = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
 
 
@@ -61,19 +65,22 @@ class Caller:
         webhook_id: str,
         timeout_seconds: float,
         allowance_bytes: int = 0,
+        beginning: Beginning = contextlib.nullcontext,
     ) -> Answer:
         """POST UTF-8 JSON, signed with every secret. An answer may have 64 KiB + `allowance_bytes`.
 
         Raises nothing for what a server does. Redirects are not followed and nothing is decompressed: both are
-        answers like any other. Raises `SecretIllegal` for a secret that should not have been stored.
+        answers like any other. The request is written within `beginning()`: when that raises, the server is not asked.
+        Raises `SecretIllegal` for a secret that should not have been stored.
         """
         headers = HEADERS | signing.headers(webhook_id, payload, secrets, datetime.now(UTC))
         loop, exchange = asyncio.get_running_loop(), Exchange()
+        request = partial(_Body, payload, exchange, beginning)
         started = loop.time()
         body = b""
         try:
             async with asyncio.timeout(timeout_seconds):
-                body = await self._ask(parse_url(url), headers, payload, MAX_ANSWER_BYTES + allowance_bytes, exchange)
+                body = await self._ask(parse_url(url), headers, request, MAX_ANSWER_BYTES + allowance_bytes, exchange)
             outcome, reason = _answered(exchange)
         except _FAILURES as error:
             outcome, reason = _failed(error, exchange, timeout_seconds)
@@ -87,17 +94,19 @@ class Caller:
             retry_after_seconds=exchange.retry_after_seconds,
         )
 
-    async def _ask(self, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange) -> bytes:
+    async def _ask(
+        self, url: URL, headers: dict[str, str], request: Callable[[], "_Body"], limit: int, exchange: Exchange
+    ) -> bytes:
         exchange_under_way.set(exchange)
         try:
-            return await _send_and_read(self._keeping, url, headers, payload, limit, exchange)
+            return await _send_and_read(self._keeping, url, headers, request(), limit, exchange)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             # A server may close a kept connection just as it is used again: that says nothing about this request. To
             # ask twice does no harm: a check only asks, a push is at least once, and both bear the same webhook-id.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
         exchange.written = False
-        return await _send_and_read(self._fresh, url, headers, payload, limit, exchange)
+        return await _send_and_read(self._fresh, url, headers, request(), limit, exchange)
 
 
 class _TooLarge(Exception):
@@ -113,18 +122,22 @@ class _Body(aiohttp.Payload):
 
     _autoclose = True
 
-    def __init__(self, payload: bytes, exchange: Exchange) -> None:
+    def __init__(self, payload: bytes, exchange: Exchange, beginning: Beginning) -> None:
         super().__init__(payload, content_type=HEADERS["Content-Type"])
         self._size = len(payload)
         self._exchange = exchange
+        self._beginning = beginning
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return bytes(self._value).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        for start in range(0, len(self._value) or 1, WRITE_BYTES):
-            await writer.write(self._value[start : start + WRITE_BYTES])
+        async with self._beginning():
+            # With the headers, which aiohttp keeps back until then.
+            await writer.write(self._value[:WRITE_BYTES])
             self._exchange.written = True
+        for start in range(WRITE_BYTES, len(self._value), WRITE_BYTES):
+            await writer.write(self._value[start : start + WRITE_BYTES])
 
 
 def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
@@ -137,9 +150,8 @@ def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 
 
 async def _send_and_read(
-    session: aiohttp.ClientSession, url: URL, headers: dict[str, str], payload: bytes, limit: int, exchange: Exchange
+    session: aiohttp.ClientSession, url: URL, headers: dict[str, str], body: "_Body", limit: int, exchange: Exchange
 ) -> bytes:
-    body = _Body(payload, exchange)
     async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
         exchange.status = response.status
         if response.status in (429, 503):

@@ -31,9 +31,7 @@ class RetryPolicy(Strict, serializers.JSONField):
 class ConsumerGroupSettings(Given):
     """What is set of a consumer group. What is left out stays as it is, or gets its default when the group is made."""
 
-    start_at = Choice(
-        "StartAt", STARTS, required=False, help_text="Where it begins in queues it has not read. Default: earliest."
-    )
+    start_at = Choice("StartAt", STARTS, required=False, help_text="Where it begins in a topic. Default: earliest.")
     ordered = Switch(required=False, help_text="One batch of a queue at a time. Default: false.")
     max_reconsume_times = Whole(
         required=False,
@@ -43,7 +41,7 @@ class ConsumerGroupSettings(Given):
         help_text="Retries before a message is a dead letter; null: the broker's MAX_RECONSUME_TIMES.",
     )
     retry_policy = RetryPolicy(required=False, help_text='Default: {"kind": "table"}.')
-    paused = Switch(required=False, help_text="Nothing is handed out. Default: false.")
+    paused = Switch(required=False, help_text="Nothing is handed out, from the answer on. Default: false.")
 
 
 class QueueLag(Shape):

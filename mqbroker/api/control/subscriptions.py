@@ -70,7 +70,9 @@ class SubscriptionSettings(SecretGiven):
         max_value=MAX_CONCURRENCY,
         help_text="Calls at a time, of each worker process. Default: 16.",
     )
-    paused = Switch(required=False, help_text="Nothing is pushed. Default: false.")
+    paused = Switch(
+        required=False, help_text="No call begins, from the answer on; those under way are finished. Default: false."
+    )
 
 
 class SubscriptionSummary(Shape):
