@@ -20,18 +20,18 @@ HIDDEN_SECONDS = 3600
 
 
 @contextmanager
-def takes_held_up(broker: RunningBroker, group: str) -> Iterator[None]:
-    """Lets no receive of the group hand anything out meanwhile."""
+def takes_held_up(broker: RunningBroker) -> Iterator[None]:
+    """Lets no receive hand anything out meanwhile."""
     with psycopg.connect(broker.database_url) as connection:
-        connection.execute("SELECT id FROM consumer_group WHERE name = %s FOR UPDATE", [group])
+        connection.execute("LOCK TABLE receipt IN SHARE MODE")
         yield
 
 
 def takes_under_way(broker: RunningBroker) -> int:
-    """Receives that wait for a group that is locked."""
+    """Processes whose receives are held up."""
     waiting = (
-        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-        "AND wait_event_type = 'Lock' AND query LIKE '%consumer_group%FOR SHARE%'"
+        "SELECT count(DISTINCT l.pid) FROM pg_locks AS l "
+        "WHERE l.relation = 'receipt'::regclass AND l.mode = 'RowExclusiveLock' AND NOT l.granted"
     )
     with psycopg.connect(broker.database_url, autocommit=True) as connection:
         row = connection.execute(waiting.encode()).fetchone()
@@ -62,9 +62,10 @@ def test_what_was_taken_for_consumers_that_hung_up_is_received_by_others_at_once
     for body in sent:
         producer.send(orders, body)
 
-    with takes_held_up(broker, consumer.group):
-        for connection in [asks(broker, number % 2, consumer.group, orders) for number in range(CONNECTIONS)]:
-            eventually(lambda: takes_under_way(broker) > 0)
+    with takes_held_up(broker):
+        connections = [asks(broker, number % 2, consumer.group, orders) for number in range(CONNECTIONS)]
+        eventually(lambda: takes_under_way(broker) > 0)
+        for connection in connections:
             with closing(connection):
                 connection.shutdown(socket.SHUT_WR)
                 assert connection.recv(1) == b""
