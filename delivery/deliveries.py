@@ -14,9 +14,6 @@ from store.topics import DEAD_LETTER_PREFIX, TopicFacts
 # A queue by its topic's id and its number.
 Queue = tuple[int, int]
 
-# Entries that one receive looks at in each queue, when a filter passes over most or an ordered group parks them.
-MAX_LOOKED_AT = 256
-
 
 @dataclass(frozen=True, slots=True)
 class Taken:

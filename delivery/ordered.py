@@ -11,9 +11,8 @@ from operator import attrgetter
 from typing import Any
 
 from delivery import redeliveries
-from delivery.deliveries import MAX_LOOKED_AT
 from delivery.floors import floors
-from delivery.positions import Position
+from delivery.positions import MAX_LOOKED_AT, Position
 from delivery.redeliveries import Failed
 from scheduling.publish import publish
 from store import readers

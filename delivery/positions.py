@@ -8,6 +8,9 @@ from store import readers
 from store.database import Row
 from store.topics import RETRY_PREFIX, TopicFacts
 
+# Entries that one receive looks at in each queue, when a filter passes over most or an ordered group parks them.
+MAX_LOOKED_AT = 256
+
 
 def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[tuple[int, int]]) -> set[int]:
     """The locks that make a transaction the only one that moves the group in these queues of the topic and of retries.

@@ -8,8 +8,8 @@ from dataclasses import replace
 from django.conf import settings
 
 from delivery import ordered, shares
-from delivery.deliveries import MAX_LOOKED_AT, Queue, Take, Taken
-from delivery.positions import Position, locks_of
+from delivery.deliveries import Queue, Take, Taken
+from delivery.positions import MAX_LOOKED_AT, Position, locks_of
 from store import log, readers
 from store.batch import Batch, Kind, Pending
 from store.database import Row
