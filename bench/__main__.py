@@ -1,11 +1,15 @@
 """`./mq bench [name …]`: runs the named benchmarks, or all of them."""
 
+import argparse
+import json
 import sys
+from pathlib import Path
 
-from bench import checks, delivery, lagging, lateness, longpolls, segments, throughput, timers
-from bench.report import Report
+from bench import checks, delivery, lagging, lateness, limit, longpolls, segments, throughput, timers
+from bench.report import Options, Report
 
 BENCHMARKS = {
+    "limit": limit.main,
     "throughput": throughput.main,
     "checks": checks.main,
     "lateness": lateness.main,
@@ -17,19 +21,46 @@ BENCHMARKS = {
 }
 
 
-def main(names: list[str]) -> int:
-    """Runs them one after another; 2 for a name that is none."""
-    unknown = set(names) - set(BENCHMARKS)
-    if unknown:
-        print(
-            f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.", file=sys.stderr
-        )
-        return 2
-    for name in names or BENCHMARKS:
+def parser() -> argparse.ArgumentParser:
+    """The words of the command."""
+    words = argparse.ArgumentParser("mq bench", description="Measures the broker on servers of its own.")
+    words.add_argument("names", nargs="*", metavar="name", help=", ".join(BENCHMARKS))
+    words.add_argument(
+        "--beside",
+        type=Path,
+        metavar="CHECKOUT",
+        help="throughput: run another checkout's broker in turns with this one",
+    )
+    words.add_argument("--case", action="append", default=[], help="throughput: only the cases with this in their name")
+    words.add_argument(
+        "--rounds", type=int, default=Options.rounds, help="of limit and throughput (default: %(default)s)"
+    )
+    words.add_argument(
+        "--seconds", type=float, default=Options.seconds, help="of each of these rounds (default: %(default)s)"
+    )
+    words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
+    return words
+
+
+def main(words: list[str]) -> int:
+    """Runs them one after another."""
+    given = parser().parse_args(words)
+    if unknown := set(given.names) - set(BENCHMARKS):
+        parser().error(f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.")
+    beside = given.beside.resolve() if given.beside else None
+    if not throughput.chosen(given.case):
+        known = "; ".join(case.name for case in throughput.CASES)
+        parser().error(f"No case has {' or '.join(given.case)} in its name: there are {known}.")
+    options = Options(beside, given.rounds, given.seconds, tuple(given.case))
+    reports = []
+    for name in given.names or ([*BENCHMARKS] if beside is None else ["throughput"]):
         print(f"== {name}", flush=True)
-        report = Report(name)
+        report = Report(name, options)
         BENCHMARKS[name](report)
         report.keep()
+        reports.append(report)
+    if given.json:
+        given.json.write_text(json.dumps([report.content() for report in reports], indent=1))
     return 0
 
 

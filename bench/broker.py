@@ -16,7 +16,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 
-from mqbroker.embedded import commands
+from bench.checkout import Checkout
+from bench.machine import cpu_of_group
 
 KEY = "mq_bench"
 START_SECONDS = 30
@@ -31,13 +32,14 @@ class Broker:
     database_url: str
     environment: dict[str, str]
     folder: Path
+    checkout: Checkout = field(default_factory=Checkout)
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: list[str]) -> None:
         """Starts one process in a group of its own, its output in the folder."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                command, env=self.environment, cwd=commands.ROOT, stdout=log, stderr=log, start_new_session=True
+                command, env=self.environment, cwd=self.checkout.root, stdout=log, stderr=log, start_new_session=True
             )
 
     def stop(self, name: str) -> None:
@@ -53,34 +55,20 @@ class Broker:
 
     def cpu_seconds(self) -> dict[str, float]:
         """CPU that each process and its children have used so far."""
-        return {name: _cpu_of_group(process.pid) for name, process in self.processes.items()}
+        return {name: cpu_of_group(process.pid) for name, process in self.processes.items()}
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU that one process has used so far, to the nanosecond; none once it has ended."""
-    with contextlib.suppress(OSError):
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
-    return 0.0
-
-
-def _cpu_of_group(group: int) -> float:
-    ticks = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-            if int(fields[2]) == group:
-                ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
 @contextlib.contextmanager
-def running(web_processes: int = 1, worker: bool = True, **settings: object) -> Iterator[Broker]:
+def running(
+    web_processes: int = 1, worker: bool = True, checkout: Checkout | None = None, **settings: object
+) -> Iterator[Broker]:
     """A broker that is ready; ended, and its database dropped, afterwards."""
-    with _database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
+    checkout = checkout or Checkout()
+    with database() as database_url, tempfile.TemporaryDirectory(prefix="mqbench-") as folder:
         environment = os.environ | {
             "DATABASE_URL": database_url,
             "MQBROKER_AUTO_CREATE_TOPICS": "true",
@@ -88,16 +76,13 @@ def running(web_processes: int = 1, worker: bool = True, **settings: object) -> 
             "MQBROKER_SECRET_KEY": "bench",
             **{f"MQBROKER_{name}": str(value) for name, value in settings.items()},
         }
-        broker = Broker(free_port(), database_url, environment, Path(folder))
-        subprocess.run(
-            commands.manage("prepare", "--api-key", KEY), env=environment, cwd=commands.ROOT, check=True,
-            stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        broker = Broker(free_port(), database_url, environment, Path(folder), checkout)
+        commands = checkout.commands(KEY, broker.port, web_processes, Path(folder) / "beat-schedule")
+        prepared = subprocess.DEVNULL
+        subprocess.run(commands["prepare"], env=environment, cwd=checkout.root, check=True, stdout=prepared)
         try:
-            broker.start("web", commands.web(broker.port, web_processes, reload=False))
-            if worker:
-                broker.start("worker", commands.worker())
-                broker.start("beat", commands.beat(Path(folder) / "beat-schedule"))
+            for name in ("web", "worker", "beat") if worker else ("web",):
+                broker.start(name, commands[name])
             _wait_until_ready(broker)
             yield broker
         finally:
@@ -106,7 +91,7 @@ def running(web_processes: int = 1, worker: bool = True, **settings: object) -> 
 
 
 @contextlib.contextmanager
-def _database() -> Iterator[str]:
+def database() -> Iterator[str]:
     """A fresh database on the server that DATABASE_URL names."""
     parts = urlsplit(os.environ["DATABASE_URL"])
     name = f"bench_{uuid.uuid4().hex[:12]}"

@@ -1,6 +1,5 @@
 """Check-back: halves due all at once, asked by a real worker over HTTP, beside the same writes without asking."""
 
-import asyncio
 import subprocess
 import time
 import uuid
@@ -36,7 +35,7 @@ def store_halves(running: Broker, group: str, halves: int) -> None:
         status, _ = await connection.post("/v1/bulk", {"operations": operations})
         return status == 200
 
-    measured = asyncio.run(load.closed_loop(running.port, 4, halves // PER_BULK, one_bulk))
+    measured = load.run(load.closed_loop(running.port, 4, halves // PER_BULK, one_bulk))
     if measured.refused:
         raise RuntimeError(f"{measured.refused} bulk requests were refused")
 
@@ -63,7 +62,7 @@ def seconds_to_decide(running: Broker, group: str, halves: int, max_batch: int, 
         if status != 201:
             raise RuntimeError(f"the endpoint was not registered: {answer}")
 
-    asyncio.run(register())
+    load.run(register())
     began = time.monotonic()
     while decided(running, group) < halves:
         if time.monotonic() - began > GIVE_UP_SECONDS:

@@ -37,7 +37,7 @@ def fill(running: Broker, topic: str, messages: int) -> float:
         await connection.ask("PUT", f"/v1/topics/{topic}", b'{"queues": %d}' % QUEUES)
         return await load.closed_loop(running.port, 4, messages // PER_BULK, one_bulk)
 
-    return asyncio.run(all_of_it()).seconds
+    return load.run(all_of_it()).seconds
 
 
 async def pulled_per_second(port: int, topic: str, offset: int) -> float:
@@ -112,8 +112,8 @@ def pulls(running: Broker, report: Report) -> None:
     head = LAG // QUEUES - PAGE * PAGES
     behind, at_head = [], []
     for _ in range(3):
-        behind.append(asyncio.run(pulled_per_second(running.port, "long", 0)))
-        at_head.append(asyncio.run(pulled_per_second(running.port, "long", head)))
+        behind.append(load.run(pulled_per_second(running.port, "long", 0)))
+        at_head.append(load.run(pulled_per_second(running.port, "long", head)))
     report.line(f"pulled {LAG} behind", compared(behind, at_head))
 
 
@@ -121,13 +121,13 @@ def groups(running: Broker, report: Report) -> None:
     """A group with all before it, and one that has read nearly all."""
     per_queue = LAG // QUEUES
     behind, at_head = [], []
-    asyncio.run(make_group(running.port, "behind"))
-    asyncio.run(make_group(running.port, "ahead"))
+    load.run(make_group(running.port, "behind"))
+    load.run(make_group(running.port, "ahead"))
     for _ in range(3):
-        asyncio.run(move(running.port, "behind", "long", 0))
-        asyncio.run(move(running.port, "ahead", "long", per_queue - STRETCH))
-        behind.append(asyncio.run(consumed_per_second(running.port, "behind", "long")))
-        at_head.append(asyncio.run(consumed_per_second(running.port, "ahead", "long")))
+        load.run(move(running.port, "behind", "long", 0))
+        load.run(move(running.port, "ahead", "long", per_queue - STRETCH))
+        behind.append(load.run(consumed_per_second(running.port, "behind", "long")))
+        at_head.append(load.run(consumed_per_second(running.port, "ahead", "long")))
     report.line(f"received and acked {LAG} behind", compared(behind, at_head))
 
 
@@ -135,9 +135,9 @@ def pinned(running: Broker, report: Report) -> None:
     """Groups that go on and on while nothing they leave behind can be cleaned away."""
     for kind, settings in (("group", {}), ("ordered group", {"ordered": True})):
         group = kind.replace(" ", "-")
-        asyncio.run(make_group(running.port, group, **settings))
+        load.run(make_group(running.port, group, **settings))
         with pinned_snapshot(running):
-            rates = [asyncio.run(consumed_per_second(running.port, group, "long")) for _ in range(STRETCHES_PINNED + 1)]
+            rates = [load.run(consumed_per_second(running.port, group, "long")) for _ in range(STRETCHES_PINNED + 1)]
         report.line(
             f"{kind} under a pinned snapshot",
             {

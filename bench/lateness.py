@@ -75,7 +75,7 @@ async def steady(port: int) -> int:
 def main(report: Report) -> None:
     """Prints the lateness of a steady stream, and how long 100,000 messages due at once take."""
     with broker.running() as running:
-        taken = asyncio.run(steady(running.port))
+        taken = load.run(steady(running.port))
         time.sleep(8)
         with psycopg.connect(running.database_url) as connection:
             row = connection.execute(LATENESS).fetchone()
@@ -101,10 +101,10 @@ def all_at_once(running: Broker, report: Report) -> None:
         status, _ = await connection.post("/v1/messages", {"topic": "ordinary", "body": "x" * 200})
         return status == 201
 
-    asyncio.run(load.closed_loop(running.port, 4, 200, fill))
-    baseline = asyncio.run(load.closed_loop(running.port, 4, 1000, send))
+    load.run(load.closed_loop(running.port, 4, 200, fill))
+    baseline = load.run(load.closed_loop(running.port, 4, 1000, send))
     time.sleep(max(0.0, due - 0.5 - time.time()))
-    beside = asyncio.run(load.closed_loop(running.port, 4, 2000, send))
+    beside = load.run(load.closed_loop(running.port, 4, 2000, send))
     seen = _crowd(running, deliver_at)
     while seen[0] < 100_000 and time.time() < due + 120:
         time.sleep(0.5)

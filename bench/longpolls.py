@@ -66,7 +66,7 @@ def opened(running: Broker) -> int:
     held = 0
     while (now := sessions(running)) > held:
         held = now
-        asyncio.run(use_all(running.port))
+        load.run(use_all(running.port))
     return held
 
 
@@ -140,12 +140,12 @@ async def make_topics(port: int) -> None:
 def main(report: Report) -> None:
     """Prints sends without and beside a thousand waiting consumers, the sessions, and the latencies of wake-ups."""
     with broker.running(web_processes=2, worker=False) as running:
-        asyncio.run(make_topics(running.port))
+        load.run(make_topics(running.port))
         # Who waits afterwards must add nothing.
         sessions_before = opened(running)
         for groups in (1, WAITING):
             # The best of two rounds of each: others use the machine, too.
-            rounds = [(asyncio.run(sends(running.port)), *asyncio.run(beside(running, groups))) for _ in range(ROUNDS)]
+            rounds = [(load.run(sends(running.port)), *load.run(beside(running, groups))) for _ in range(ROUNDS)]
             alone = min(one.percentile_ms(99) for one, _, _ in rounds)
             measured = min(one.percentile_ms(99) for _, one, _ in rounds)
             report.line(
@@ -160,7 +160,7 @@ def main(report: Report) -> None:
                     "sessions": max(held for _, _, held in rounds),
                 },
             )
-        for process, seconds in asyncio.run(wake_ups(running.port)).items():
+        for process, seconds in load.run(wake_ups(running.port)).items():
             latencies = Measured(latencies=seconds)
             report.line(
                 f"woken at the {process} process",

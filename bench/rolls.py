@@ -12,9 +12,10 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from bench.statements import send  # noqa: E402  # after Django is set up
+from scheduling import sends  # noqa: E402  # after Django is set up
 from store import database, groupcommit, log, segments  # noqa: E402
 from store.database import Connection  # noqa: E402
+from store.messages import Message  # noqa: E402
 from store.retention import CARRY_POSITIONS  # noqa: E402
 
 POSITIONS = 10_000
@@ -60,7 +61,7 @@ async def send_many(count: int) -> None:
 
     async def waiter() -> None:
         for _ in numbers:
-            await send()
+            await sends.send(Message(topic="statements", body="x" * 1000))
 
     await asyncio.gather(*(waiter() for _ in range(WAITERS)))
 

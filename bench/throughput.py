@@ -1,75 +1,199 @@
-"""Sends and complete transactions at 64 connections, beside the same statements in batches of 200 without HTTP."""
+"""What producers see, case by case: each round measures the yardstick, this checkout's broker, and another one's."""
 
-import asyncio
+import contextlib
 import os
-import subprocess
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import msgspec
+import psycopg
 
-from bench import broker, load
+from bench import broker, delivery, limit, load
 from bench.broker import Broker
+from bench.checkout import OURS, Checkout
+from bench.figures import Figures
+from bench.limit import Limit
 from bench.load import Connection, Measured
+from bench.machine import Database, require_durability
 from bench.report import Report
-from mqbroker.embedded import commands
 
-CONNECTIONS = 64
-ROUNDS = 12_000
 BODY = "x" * 1000
+GROUP = "bench"
+PER_BULK = 100
+PER_MESSAGE_BATCH = 16
+WARM_UP_SECONDS = 2.0
+OTHER = "beside"
+
+SEND = msgspec.json.encode({"topic": "sends", "body": BODY})
+MESSAGE_BATCH = msgspec.json.encode({"topic": "batches", "messages": [{"body": "x" * 128}] * PER_MESSAGE_BATCH})
+END = msgspec.json.encode({"producer_group": GROUP, "state": "COMMIT"})
+
+
+def half(transaction_id: str) -> dict[str, str]:
+    """A transaction's half message."""
+    return {"topic": "transactions", "body": BODY, "producer_group": GROUP, "transaction_id": transaction_id}
 
 
 async def send(connection: Connection, number: int) -> bool:
     """One plain send of 1 kB."""
-    status, _ = await connection.post("/v1/messages", {"topic": "sends", "body": BODY})
+    status, _ = await connection.ask("POST", "/v1/messages", SEND)
     return status == 201
 
 
 async def transact(connection: Connection, number: int) -> bool:
-    """A half message and its commit: two requests."""
+    """A half message of 1 kB and its commit: two requests."""
     transaction_id = str(uuid.uuid4())
-    half = {"topic": "transactions", "body": BODY, "producer_group": "bench", "transaction_id": transaction_id}
-    began, _ = await connection.post("/v1/transactions", half)
-    end = {"producer_group": "bench", "state": "COMMIT"}
-    ended, _ = await connection.post(f"/v1/transactions/{transaction_id}/end", end)
-    return began == 201 and ended == 200
+    begun, _ = await connection.ask("POST", "/v1/transactions", msgspec.json.encode(half(transaction_id)))
+    ended, _ = await connection.ask("POST", f"/v1/transactions/{transaction_id}/end", END)
+    return begun == 201 and ended == 200
 
 
-def over_http(running: Broker, one_round: load.Round) -> tuple[Measured, float]:
-    """What the load saw, and the CPU of the web process per round in microseconds."""
-    asyncio.run(load.closed_loop(running.port, CONNECTIONS, ROUNDS // 6, one_round))
-    before = running.cpu_seconds()["web"]
-    measured = asyncio.run(load.closed_loop(running.port, CONNECTIONS, ROUNDS, one_round))
-    return measured, (running.cpu_seconds()["web"] - before) * 1e6 / ROUNDS
+async def transact_in_bulk(connection: Connection, number: int) -> bool:
+    """A hundred transactions in two requests: their half messages, then their commits."""
+    ids = [str(uuid.uuid4()) for _ in range(PER_BULK)]
+    halves: list[dict[str, str]] = [{"op": "half", **half(id_)} for id_ in ids]
+    ends = [{"op": "end", "transaction_id": id_, "producer_group": GROUP, "state": "COMMIT"} for id_ in ids]
+    return await _bulk(connection, halves, b'"status":201') and await _bulk(connection, ends, b'"status":200')
 
 
-def without_http(running: Broker) -> dict[str, float]:
-    """Rates of the statements alone, by a process of its own that has no web server in it."""
-    done = subprocess.run(
-        commands.python("-m", "bench.statements"),
-        env=running.environment | {"MQBROKER_GROUP_COMMIT_MAX_REQUESTS": "200"},
-        cwd=commands.ROOT,
-        stdout=subprocess.PIPE,
-        check=True,
+async def _bulk(connection: Connection, operations: list[dict[str, str]], done: bytes) -> bool:
+    _, answer = await connection.ask("POST", "/v1/bulk", msgspec.json.encode({"operations": operations}))
+    return answer.count(done) == PER_BULK
+
+
+async def send_batch(connection: Connection, number: int) -> bool:
+    """Sixteen messages of 128 B in one request."""
+    status, _ = await connection.ask("POST", "/v1/messages/batch", MESSAGE_BATCH)
+    return status == 201
+
+
+@dataclass(frozen=True)
+class Case:
+    """A load: rounds over so many connections, each of so many operations, beside one kind of the yardstick's work."""
+
+    name: str
+    round: load.Round
+    connections: int
+    kind: str
+    operations: int = 1
+
+    def over(self, running: Broker, seconds: float) -> Measured:
+        """What the load saw."""
+        return load.run(load.closed_loop(running.port, self.connections, None, self.round, seconds))
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """The case of a steady load whose messages a waiting consumer receives: how soon it has them."""
+
+    name: str = f"send to received at {delivery.PER_SECOND}/s"
+    operations: int = 1
+    kind: str | None = None
+
+    def over(self, running: Broker, seconds: float) -> Measured:
+        """The latencies from the beginning of the sends to the arrival."""
+        return Measured(seconds, load.run(delivery.end_to_end(running.port, seconds)))
+
+
+CASES = (
+    Case("transactions, 64 connections", transact, 64, "transactions"),
+    Case("transactions, 128 connections", transact, 128, "transactions"),
+    Case("transactions, one caller", transact, 1, "transactions"),
+    Case("sends, 64 connections", send, 64, "sends"),
+    Case("sends, 128 connections", send, 128, "sends"),
+    Case("transactions by bulk, 100 to a request", transact_in_bulk, 8, "transactions", PER_BULK),
+    Case("batches of 16 messages of 128 B", send_batch, 64, "batches", PER_MESSAGE_BATCH),
+    Arrival(),
+)
+
+
+def measure(case: Case | Arrival, running: Broker, database: Database, seconds: float) -> Figures:
+    """One round of a case on one broker, its costs per operation."""
+    with database.used() as used:
+        web, own = running.cpu_seconds()["web"], os.times()
+        measured = case.over(running, seconds)
+        web, now = running.cpu_seconds()["web"] - web, os.times()
+    done = max(1, len(measured.latencies) * case.operations)
+    return Figures(
+        per_second=done / measured.seconds,
+        p50_ms=measured.percentile_ms(50),
+        p99_ms=measured.percentile_ms(99),
+        web_cpu_us=web * 1e6 / done,
+        postgres_cpu_us=used.cpu_seconds * 1e6 / done,
+        wal_bytes=used.wal_bytes / done,
+        load_cpu_us=(now.user + now.system - own.user - own.system) * 1e6 / done,
+        refused=measured.refused,
     )
-    return msgspec.json.decode(done.stdout, type=dict[str, float])
 
 
 def main(report: Report) -> None:
-    """Prints rates, latencies, and the ratios to the statements alone."""
-    with broker.running(worker=False) as running:
-        alone = without_http(running)
-        for name, one_round in (("sends", send), ("transactions", transact)):
-            measured, cpu = over_http(running, one_round)
-            report.line(
-                f"{name} at {CONNECTIONS} connections",
-                {
-                    "per_second": measured.per_second,
-                    "p50_ms": measured.percentile_ms(50),
-                    "p99_ms": measured.percentile_ms(99),
-                    "web_cpu_us": cpu,
-                    "statements_alone_per_second": alone[name],
-                    "ratio_to_statements": measured.per_second / alone[name],
-                    "refused": measured.refused,
-                },
-            )
-    report.line("machine", {"cores": float(os.cpu_count() or 0), "load": os.getloadavg()[0]})
+    """Prints a table of all cases, a row for each side, and the ratios within the rounds."""
+    with contextlib.ExitStack() as stack:
+        connection = stack.enter_context(psycopg.connect(os.environ["DATABASE_URL"], autocommit=True))
+        for name, value in require_durability(connection).items():
+            report.fact(name, value)
+        report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        sides = {"ours": Checkout(OURS)}
+        if report.options.beside is not None:
+            sides[OTHER] = Checkout(report.options.beside)
+        for side, checkout in sides.items():
+            report.fact(side, checkout.name)
+        database, yardstick = Database(connection), stack.enter_context(limit.ready())
+        brokers = {
+            side: stack.enter_context(broker.running(worker=False, checkout=checkout))
+            for side, checkout in sides.items()
+        }
+        for case in chosen(report.options.cases):
+            _rounds(report, case, brokers, database, yardstick)
+    report.table()
+
+
+def chosen(words: Sequence[str]) -> list[Case | Arrival]:
+    """The cases that have one of these words in their names; all of them without words."""
+    return [case for case in CASES if not words or any(word in case.name for word in words)]
+
+
+def _rounds(
+    report: Report, case: Case | Arrival, brokers: dict[str, Broker], database: Database, yardstick: Limit
+) -> None:
+    for running in brokers.values():
+        case.over(running, WARM_UP_SECONDS)
+    for number in range(report.options.rounds):
+        report.progress(f"{case.name}, round {number + 1} of {report.options.rounds}")
+        best = _limit(report, case, yardstick)
+        # Whoever goes first differs from round to round: the machine's speed drifts.
+        order = list(brokers) if number % 2 else list(reversed(brokers))
+        found = {side: measure(case, brokers[side], database, report.options.seconds) for side in order}
+        for figures in found.values():
+            figures.of_limit = _ratio(figures, best)
+        if OTHER in found:
+            found["ours"].of_other = _beside(case, found["ours"], found[OTHER])
+            found["ours"].cpu_of_other = _cpu_us(found[OTHER]) / _cpu_us(found["ours"])
+        for side in brokers:
+            report.measured(case.name, side, found[side])
+
+
+def _limit(report: Report, case: Case | Arrival, yardstick: Limit) -> Figures | None:
+    if case.kind is None:
+        return None
+    figures = yardstick.measure(case.kind, min(2.0, report.options.seconds))
+    report.measured(case.name, "limit", figures)
+    return figures
+
+
+def _beside(case: Case | Arrival, ours: Figures, other: Figures) -> float | None:
+    """How many times as good as the other: by rate, or, where the rate is given, by the median latency."""
+    if case.kind is not None:
+        return _ratio(ours, other)
+    return other.p50_ms / ours.p50_ms if ours.p50_ms and other.p50_ms else None
+
+
+def _cpu_us(figures: Figures) -> float:
+    return (figures.web_cpu_us or 0.0) + (figures.postgres_cpu_us or 0.0)
+
+
+def _ratio(figures: Figures, to: Figures | None) -> float | None:
+    if to is None or not figures.per_second or not to.per_second:
+        return None
+    return figures.per_second / to.per_second

@@ -3,7 +3,6 @@
 Two brokers run at the same time and are measured in turns, so that whatever else the machine does weighs on both.
 """
 
-import asyncio
 import contextlib
 import random
 import time
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from bench import broker, load
+from bench import broker, load, machine
 from bench.broker import Broker
 from bench.load import Connection
 from bench.report import Report
@@ -104,7 +103,7 @@ class Side:
             handles.extend(result["recall_handle"] for result in results if result["status"] == 201)
             return True
 
-        asyncio.run(load.closed_loop(self.running.port, CONNECTIONS, messages // per_bulk, one_bulk))
+        load.run(load.closed_loop(self.running.port, CONNECTIONS, messages // per_bulk, one_bulk))
         if len(handles) != messages:
             raise RuntimeError(f"{messages - len(handles)} of {messages} delayed messages were refused")
         return handles
@@ -116,7 +115,7 @@ class Side:
             status, _ = await connection.post("/v1/messages/recall", {"recall_handle": handles[number]})
             return status == 200
 
-        measured = asyncio.run(load.closed_loop(self.running.port, CONNECTIONS, len(handles), one))
+        measured = load.run(load.closed_loop(self.running.port, CONNECTIONS, len(handles), one))
         if measured.refused:
             raise RuntimeError(f"{measured.refused} of {len(handles)} recalls were refused")
 
@@ -140,7 +139,7 @@ class Side:
 
     def database_cpu_seconds(self) -> float:
         """CPU of the broker's backends in PostgreSQL so far."""
-        return sum(broker.cpu_seconds(pid) for (pid,) in self.connection.execute(BACKENDS))
+        return sum(machine.cpu_seconds(pid) for (pid,) in self.connection.execute(BACKENDS))
 
 
 def main(report: Report) -> None:

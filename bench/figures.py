@@ -1,0 +1,34 @@
+"""The figures of one measurement, and the medians of several."""
+
+from dataclasses import asdict, dataclass, fields
+from statistics import median
+
+
+@dataclass
+class Figures:
+    """What one round of a case gave; CPU in microseconds and WAL in bytes, both per operation. None: not measured."""
+
+    per_second: float | None = None
+    p50_ms: float | None = None
+    p99_ms: float | None = None
+    web_cpu_us: float | None = None
+    postgres_cpu_us: float | None = None
+    wal_bytes: float | None = None
+    load_cpu_us: float | None = None
+    refused: float | None = None
+    # Beside the yardstick, and beside the other checkout, each in the same round.
+    of_limit: float | None = None
+    of_other: float | None = None
+    # The CPU per operation, web and PostgreSQL, of the other over ours: what still holds on a machine under other load.
+    cpu_of_other: float | None = None
+
+    def known(self) -> dict[str, float]:
+        """The figures that were measured, by name."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+
+def medians(rounds: list[Figures]) -> Figures:
+    """Each figure's median over the rounds that have it."""
+    found = {field.name: [getattr(one, field.name) for one in rounds] for field in fields(Figures)}
+    known = {name: [value for value in values if value is not None] for name, values in found.items()}
+    return Figures(**{name: median(values) for name, values in known.items() if values})

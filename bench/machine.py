@@ -1,0 +1,72 @@
+"""What the system says of the processes under measurement: their CPU, and what PostgreSQL wrote."""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
+WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
+DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU that one process without threads has used so far, to the nanosecond; none once it has ended."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    return 0.0
+
+
+def cpu_of_group(group: int) -> float:
+    """CPU that all processes of a group have used so far, by the system's ticks."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == group:
+                ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def require_durability(connection: psycopg.Connection) -> dict[str, str]:
+    """The server's settings of durability. Raises RuntimeError unless a commit is on disk when it is answered."""
+    found = {name: str(_value(connection, f"SHOW {name}")) for name in DURABILITY}
+    if weak := [f"{name} is {value}" for name, value in found.items() if value != "on"]:
+        raise RuntimeError(f"{', '.join(weak)}: figures without durable commits say nothing. Set them to on.")
+    return found
+
+
+@dataclass
+class Used:
+    """What PostgreSQL used while something ran: CPU of all its processes, and bytes of WAL."""
+
+    cpu_seconds: float = 0.0
+    wal_bytes: int = 0
+
+
+@dataclass
+class Database:
+    """The server under measurement, which does nothing else meanwhile."""
+
+    connection: psycopg.Connection
+
+    @contextlib.contextmanager
+    def used(self) -> Iterator[Used]:
+        """What is used until the end of the block."""
+        used = Used()
+        before, position = self._cpu(), int(str(_value(self.connection, WAL_POSITION)))
+        yield used
+        used.cpu_seconds = sum(cpu - before.get(pid, 0.0) for pid, cpu in self._cpu().items())
+        used.wal_bytes = int(str(_value(self.connection, WAL_POSITION))) - position
+
+    def _cpu(self) -> dict[int, float]:
+        return {pid: cpu_seconds(pid) for (pid,) in self.connection.execute(SERVER_PROCESSES)}
+
+
+def _value(connection: psycopg.Connection, query: str) -> object:
+    row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return row[0]

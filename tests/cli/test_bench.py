@@ -1,0 +1,37 @@
+"""`./mq bench` measures brokers of this checkout and of another one beside the yardstick."""
+
+import json
+from pathlib import Path
+
+from mqbroker.embedded.commands import ROOT
+from tests.cli.conftest import Run
+
+
+def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Run, tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    short = ("--case", "one caller", "--rounds", "2", "--seconds", "0.3", "--json", str(file))
+
+    process = run_python("-m", "mqbroker.cli", "bench", "throughput", "--beside", str(ROOT), *short)
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 0, said
+    [report] = json.loads(file.read_text())
+    assert report["facts"]["synchronous_commit"] == "on"
+    rounds = report["rounds"]
+    assert {side: len(found) for side, found in rounds.items()} == {
+        "transactions, one caller | limit": 2,
+        "transactions, one caller | ours": 2,
+        "transactions, one caller | beside": 2,
+    }
+    ours = report["figures"]["transactions, one caller | ours"]
+    assert ours["refused"] == 0
+    assert min(ours[name] for name in ("web_cpu_us", "postgres_cpu_us", "wal_bytes", "of_limit", "of_other")) > 0
+
+
+def test_an_unknown_case_is_refused_with_those_that_are_known(run_python: Run) -> None:
+    process = run_python("-m", "mqbroker.cli", "bench", "throughput", "--case", "sleeps")
+
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 2
+    assert "No case has sleeps in its name: there are transactions, 64 connections;" in said
