@@ -23,8 +23,6 @@ from tests.broker.wire import Request, Wire
 WAITING = 1100
 # Without a wake-up a waiting consumer looks again after 5 s.
 QUICKLY_SECONDS = 2.0
-# More messages than a consumer receives one by one until the pause of its group is seen.
-PLENTY = 1000
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 
 
