@@ -25,10 +25,12 @@ def folder() -> Iterator[DataFolder]:
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
     """The environment of tests and benchmarks, whose servers never are the caller's own."""
-    with Interrupts(), folder() as made:
+    with Interrupts() as interrupts, folder() as made:
         both = Servers(made, given={})
         try:
             both.start()
             yield environment.of_tests(made, both)
         finally:
+            # A signal more must not break off the end, and leave a server to be killed with its folder gone.
+            interrupts.hold()
             both.stop()

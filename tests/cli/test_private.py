@@ -5,6 +5,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from mqbroker.cli import foreground
 from mqbroker.embedded import identity
 from tests.cli.conftest import Run
@@ -17,6 +19,16 @@ with private.servers() as environment:
     print(environment["DATABASE_URL"], folder, sep="\\n")
     print(pathlib.Path(folder, "postgres", "postmaster.pid").read_text().split()[0], flush=True)
     sys.exit(foreground.run(["sh", "-c", "echo running; exec sleep 1000"], environment))
+"""
+
+
+# The command sends its signal while its parent is still busy starting it.
+AT_ONCE = """
+import sys
+from mqbroker.cli import foreground, private
+with private.servers() as environment:
+    command = ["sh", "-c", f"kill -{sys.argv[1]} $PPID; exec sleep 1000"]
+    print(*{foreground.run(command, environment) for _ in range(10)})
 """
 
 
@@ -42,6 +54,15 @@ def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run)
     assert process.returncode == 128 + signal.SIGTERM
     assert identity.of(int(postgres)) is None
     assert not Path(folder).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_comes_as_the_command_starts_ends_it_too(run_python: Run, number: signal.Signals) -> None:
+    process = run_python("-c", AT_ONCE, str(int(number)))
+
+    out, err = process.communicate(timeout=60)
+
+    assert (out, err) == (f"{128 + number}\n", "")
 
 
 def test_a_foreground_command_tells_its_end_as_a_shell_does() -> None:
