@@ -1,11 +1,20 @@
 #!/usr/bin/env python
 """Django's command line: migrations, the shell and the broker's own management commands."""
 
+import contextlib
 import os
+import signal
 import sys
 
 from django.core.management import execute_from_command_line
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What reads the output has what it wants, as in `… | head`: no error, and nothing more to flush at the end.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(128 + signal.SIGPIPE)

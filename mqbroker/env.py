@@ -15,19 +15,21 @@ PREFIX = "MQBROKER_"
 
 @dataclass(frozen=True)
 class Setting:
-    """One declared setting: its environment variable, its value now, its default and what it means."""
+    """One declared setting: its environment variable and its meaning; value and default as the variable holds them."""
 
     name: str
-    value: object
-    default: object
+    value: str
+    default: str
     meaning: str
 
 
 declared: list[Setting] = []
 
 
-def read(name: str, default: T, meaning: str, parse: Callable[[str], T], valid: str) -> T:
-    """The value of `MQBROKER_<name>`, or `default`.
+def read(
+    name: str, default: T, meaning: str, parse: Callable[[str], T], valid: str, write: Callable[[T], str] = str
+) -> T:
+    """The value of `MQBROKER_<name>`, or `default`. `parse` reads what `write` makes of a value.
 
     Raises ImproperlyConfigured naming the variable, the bad value and what would be `valid`.
     """
@@ -36,7 +38,7 @@ def read(name: str, default: T, meaning: str, parse: Callable[[str], T], valid: 
         value = default if raw is None else parse(raw)
     except ValueError as problem:
         raise ImproperlyConfigured(f"{PREFIX}{name}={raw!r} cannot be used ({problem}): give {valid}.") from problem
-    declared.append(Setting(PREFIX + name, value, default, meaning))
+    declared.append(Setting(PREFIX + name, write(value), write(default), meaning))
     return value
 
 
@@ -60,7 +62,18 @@ def switch(name: str, default: bool, meaning: str) -> bool:
             raise ValueError("neither true nor false")
         return raw.lower() == "true"
 
-    return read(name, default, meaning, parse, "true or false")
+    return read(name, default, meaning, parse, "true or false", lambda value: str(value).lower())
+
+
+def choice(name: str, default: str, meaning: str, choices: tuple[str, ...]) -> str:
+    """One of a few words."""
+
+    def parse(raw: str) -> str:
+        if raw not in choices:
+            raise ValueError("none of the choices")
+        return raw
+
+    return read(name, default, meaning, parse, " or ".join(choices))
 
 
 def text(name: str, default: str, meaning: str) -> str:
@@ -74,12 +87,18 @@ def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
     def parse(raw: str) -> tuple[str, ...]:
         return tuple(word.strip() for word in raw.split(",") if word.strip())
 
-    return read(name, default, meaning, parse, "words between commas")
+    return read(name, default, meaning, parse, "words between commas", ",".join)
 
 
 def networks(name: str, default: Networks, meaning: str) -> Networks:
     """IP networks between commas, such as `127.0.0.0/8,::1/128`."""
-    return read(name, default, meaning, parse_networks, "IP networks between commas, such as 10.0.0.0/8,::1/128")
+
+    def written(value: Networks) -> str:
+        return ",".join(map(str, value))
+
+    return read(
+        name, default, meaning, parse_networks, "IP networks between commas, such as 10.0.0.0/8,::1/128", written
+    )
 
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -105,6 +124,11 @@ def levels(name: str, default: str, meaning: str) -> tuple[int, ...]:
             raise ValueError("no level is given")
         return tuple(parse_level(token) for token in tokens)
 
-    return read(
-        name, parse(default), meaning, parse, "numbers with a unit s, m, h or d between blanks, such as 1s 5s 1m"
-    )
+    valid = "numbers with a unit s, m, h or d between blanks, such as 1s 5s 1m"
+    return read(name, parse(default), meaning, parse, valid, lambda value: " ".join(map(level, value)))
+
+
+def level(seconds: int) -> str:
+    """A delay in RocketMQ's notation, in the largest unit that divides it."""
+    unit = max((unit for unit in UNIT_SECONDS if seconds % UNIT_SECONDS[unit] == 0), key=UNIT_SECONDS.__getitem__)
+    return f"{seconds // UNIT_SECONDS[unit]}{unit}"

@@ -1,6 +1,8 @@
 """Finds the command that `./mq <command>` names, and says in one sentence why it cannot go on."""
 
 import importlib
+import os
+import signal
 import sys
 from collections.abc import Callable
 
@@ -22,6 +24,19 @@ COMMANDS = {
 
 
 def main(words: list[str]) -> int:
+    """Runs a command; returns the exit code as a shell would have it."""
+    try:
+        code = run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What reads our output has what it wants. Python must not meet the closed pipe again as it flushes at its end.
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return 128 + signal.SIGPIPE
+    return code
+
+
+def run(words: list[str]) -> int:
     name, *options = words or ["--help"]
     if name in ("-h", "--help", "help"):
         print(usage())
@@ -30,9 +45,9 @@ def main(words: list[str]) -> int:
         print(f"mq: {name!r} is no command of mq.\n{usage()}", file=sys.stderr)
         return 2
     # Only the named command is imported: a start should not wait for what it does not use.
-    run: Callable[[list[str]], int] = importlib.import_module(f"mqbroker.cli.{name}").main
+    command: Callable[[list[str]], int] = importlib.import_module(f"mqbroker.cli.{name}").main
     try:
-        return run(options)
+        return command(options)
     except CannotStart as problem:
         print(f"mq: {problem}", file=sys.stderr)
         return 1

@@ -52,6 +52,7 @@ def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
     )
 
 
-def default_folder() -> DataFolder:
-    """The data folder of commands whose options belong to somebody else."""
-    return data_folder(os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"))
+def asks_for_help(words: list[str]) -> bool:
+    """For commands whose options belong to another program, which is not installed yet when it is asked."""
+    own = words[: words.index("--")] if "--" in words else words
+    return not {"-h", "--help"}.isdisjoint(own)

@@ -1,8 +1,9 @@
-"""Prints every setting with its value, its default and its meaning, as `./mq up` would run with it."""
+"""Prints every setting with its meaning, its default and its value as `./mq up` would run with it: an env file."""
 
 import argparse
 import importlib
 import os
+import shlex
 import textwrap
 
 from django.core.exceptions import ImproperlyConfigured
@@ -18,19 +19,18 @@ def main(words: list[str]) -> int:
     argparse.ArgumentParser("mq settings", description=__doc__).parse_args(words)
     refuse_bad_settings()
     for setting in env.declared:
-        print(f"{setting.name} = {shown(setting.name, setting.value)}")
-        print(f"    default: {shown(setting.name, setting.default)}")
-        print(textwrap.fill(setting.meaning, 110, initial_indent="    ", subsequent_indent="    "))
+        print(shown(setting))
     return 0
 
 
-def shown(name: str, value: object) -> str:
-    """Secrets stay secret, also on the owner's screen."""
-    if value and any(word in name for word in SECRET_WORDS):
-        return "(kept secret)"
-    if isinstance(value, tuple | list):
-        return " ".join(map(str, value)) or "(none)"
-    return str(value) if value != "" else "(none)"
+def shown(setting: env.Setting) -> str:
+    """Lines for a shell or an env file: what is printed is accepted as input."""
+    about = [*textwrap.wrap(setting.meaning, 110), f"Default: {shlex.quote(setting.default)}"]
+    assignment = f"{setting.name}={shlex.quote(setting.value)}"
+    # Secrets stay secret, also on the owner's screen; a word in their place would be taken for one.
+    if setting.value and any(word in setting.name for word in SECRET_WORDS):
+        assignment = f"# {setting.name} is set, and its value is kept secret."
+    return "\n".join([*(f"# {line}" for line in about), assignment, ""])
 
 
 def refuse_bad_settings() -> None:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,9 @@ class Checkout:
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         (self.home / "requirements.lock").write_text(f"feather=={version} --hash=sha256:{digest}\n")
 
-    def start(self, script: str = "", **variables: str) -> subprocess.Popen[str]:
+    def start(self, script: str = "", words: Sequence[str] = ("--help",), **variables: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [script or str(self.home / "mq"), "--help"],
+            [script or str(self.home / "mq"), *words],
             cwd="/",
             env={
                 # No uv here, which would fetch through an index of its own.
@@ -59,8 +60,8 @@ class Checkout:
             start_new_session=True,
         )
 
-    def run(self, **variables: str) -> tuple[int | None, str, str]:
-        process = self.start(**variables)
+    def run(self, *words: str, **variables: str) -> tuple[int | None, str, str]:
+        process = self.start(words=words or ("--help",), **variables)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
@@ -83,6 +84,18 @@ def test_a_first_start_installs_and_a_second_one_needs_no_wheels(checkout: Check
     shutil.rmtree(checkout.wheels)
 
     assert checkout.run() == (0, usage() + "\n", "")
+
+
+@pytest.mark.parametrize("command", ["test", "check", "bench"])
+def test_help_installs_nothing_that_only_the_command_needs(checkout: Checkout, command: str) -> None:
+    for name in ("dev", "analytics"):
+        (checkout.home / f"requirements-{name}.lock").write_text("a-gigabyte==1.0 --hash=sha256:00\n")
+
+    code, out, err = checkout.run(command, "--help")
+
+    assert code == 0, err
+    assert out.startswith(f"usage: mq {command}")
+    assert not (checkout.home / ".venv" / ".mq" / "requirements-dev.lock").exists()
 
 
 def test_a_changed_lock_is_installed_at_the_next_start(checkout: Checkout) -> None:
