@@ -3,12 +3,10 @@
 import os
 import secrets
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
-
-from django.core.exceptions import ImproperlyConfigured
 
 from console import theme
 from mqbroker import env
+from mqbroker.server_urls import database, task_broker, ticks_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -139,61 +137,9 @@ X_FRAME_OPTIONS = "DENY"
 # Redirects to TLS and HSTS are the proxy's that ends TLS in front of us: producers must not be redirected.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
-
-def database(url: str) -> dict[str, object]:
-    """Django's database settings for a PostgreSQL URL.
-
-    Raises ImproperlyConfigured when the URL does not name a PostgreSQL database.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgres", "postgresql") or not parts.path.strip("/"):
-        raise ImproperlyConfigured(
-            "DATABASE_URL does not name a PostgreSQL database: give postgresql://user:password@host:port/database."
-        )
-    query = dict(parse_qsl(parts.query))
-    host = query.pop("host", None) or unquote(parts.hostname or "")
-    return {
-        "ENGINE": "django.db.backends.postgresql",
-        "NAME": unquote(parts.path.lstrip("/")),
-        "USER": unquote(parts.username or ""),
-        "PASSWORD": unquote(parts.password or ""),
-        "HOST": host,
-        "PORT": str(parts.port or query.pop("port", "")),
-        # Under ASGI each request may have a thread of its own: connections that threads keep are never used again. A
-        # small pool serves them all.
-        "CONN_MAX_AGE": 0,
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {
-            "connect_timeout": 5,
-            # Milliseconds after which a cut network is noticed; by the system's own limits it is a quarter of an hour.
-            "tcp_user_timeout": 3000,
-            "application_name": "mqbroker-orm",
-            "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
-            **query,
-        },
-    }
-
-
-def task_broker(url: str) -> str:
-    """The URL of a Redis, as given.
-
-    Raises ImproperlyConfigured when it names none.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
-        raise ImproperlyConfigured("REDIS_URL does not name a Redis: give redis://:password@host:port/number.")
-    return url
-
-
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
 REDIS_URL = task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
 DATABASES = {"default": database(DATABASE_URL)}
-
-
-def ticks_of(place: dict[str, object]) -> str:
-    """Names the database, so that brokers which share a Redis leave each other their ticks."""
-    return f"mqbroker.{place['NAME']}@{place['HOST'] or 'localhost'}:{place['PORT'] or 5432}"
-
 
 TASK_QUEUE = env.text(
     "TASK_QUEUE",

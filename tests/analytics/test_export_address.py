@@ -15,7 +15,7 @@ import pytest
 
 from analytics import address
 from analytics.errors import SocketRefused
-from mqbroker.settings import database
+from mqbroker.server_urls import database
 from tests.analytics.conftest import PASSWORD
 
 

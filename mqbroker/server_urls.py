@@ -1,0 +1,77 @@
+"""What DATABASE_URL and REDIS_URL name, in the words of Django and Celery."""
+
+from urllib.parse import urlsplit
+
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
+
+FORM = "give postgresql://user:password@host:port/database"
+HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
+
+
+def database(url: str) -> dict[str, object]:
+    """Django's database settings for a PostgreSQL URL, which libpq reads: it may name several hosts.
+
+    Raises ImproperlyConfigured when the URL does not name a PostgreSQL database.
+    """
+    given = _parts(url)
+    name, user, password = (given.pop(part, "") for part in ("dbname", "user", "password"))
+    host, ports = given.pop("host", ""), given.pop("port", "")
+    if not name:
+        raise ImproperlyConfigured(f"DATABASE_URL does not name a PostgreSQL database: {FORM}.")
+    for port in filter(None, ports.split(",")):
+        if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise ImproperlyConfigured(f"DATABASE_URL has the port {port!r}, which is none from 1 to 65535: {HOSTS}.")
+    if ports.count(",") not in (0, host.count(",")):
+        raise ImproperlyConfigured(f"DATABASE_URL names more hosts than ports, or fewer: {HOSTS}.")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": name,
+        "USER": user,
+        "PASSWORD": password,
+        "HOST": host,
+        "PORT": ports,
+        # Under ASGI each request may have a thread of its own: connections that threads keep are never used again. A
+        # small pool serves them all.
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 5,
+            # Milliseconds after which a cut network is noticed; by the system's own limits it is a quarter of an hour.
+            "tcp_user_timeout": 3000,
+            "application_name": "mqbroker-orm",
+            "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
+            **given,
+        },
+    }
+
+
+def _parts(url: str) -> dict[str, str]:
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise ImproperlyConfigured(f"DATABASE_URL does not name a PostgreSQL database: {FORM}.")
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    except psycopg.ProgrammingError:
+        # libpq's reason may hold the whole URL, and with it the password.
+        raise ImproperlyConfigured(f"DATABASE_URL cannot be read as a PostgreSQL URL: {FORM}.") from None
+
+
+def task_broker(url: str) -> str:
+    """The URL of a Redis, as given.
+
+    Raises ImproperlyConfigured when it names none.
+    """
+    try:
+        parts = urlsplit(url)
+        named = parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is no number, as in a URL with two hosts
+        named = False
+    if not named:
+        raise ImproperlyConfigured("REDIS_URL does not name a Redis: give redis://:password@host:port/number.")
+    return url
+
+
+def ticks_of(place: dict[str, object]) -> str:
+    """Names the database, so that brokers which share a Redis leave each other their ticks."""
+    return f"mqbroker.{place['NAME']}@{place['HOST'] or 'localhost'}:{place['PORT'] or 5432}"
