@@ -5,10 +5,10 @@ may push one subscription at once, and when a process dies, what it had in fligh
 """
 
 import asyncio
-import logging
 from collections.abc import Sequence
 from functools import partial
 
+import structlog
 from django.conf import settings
 
 from delivery import pushed, receipts, receives, returns, subscribers
@@ -22,7 +22,7 @@ from store.ids import new_id
 from store.statements import Statement
 from webhooks.caller import Caller
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
 
@@ -64,9 +64,9 @@ class Push:
             try:
                 await self._receive_until_idle(calls)
             except Refusal as refusal:
-                logger.warning("the push of %s stopped: %s", self._subscriber.name, refusal.detail)
+                logger.warning("a push stopped", subscription=self._subscriber.name, reason=refusal.detail)
             except Exception:
-                logger.exception("the push of %s failed", self._subscriber.name)
+                logger.exception("a push failed", subscription=self._subscriber.name)
 
     async def _receive_until_idle(self, calls: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
@@ -131,9 +131,14 @@ class Push:
             await self._call(call)
         except Refusal as refusal:
             # Their invisible time ends, and they come again.
-            logger.warning("%d messages of %s not settled: %s", len(call), self._subscriber.name, refusal.detail)
+            logger.warning(
+                "pushed messages are not settled",
+                messages=len(call),
+                subscription=self._subscriber.name,
+                reason=refusal.detail,
+            )
         except Exception:
-            logger.exception("a push of %s failed", self._subscriber.name)
+            logger.exception("a call of a push failed", subscription=self._subscriber.name)
 
     async def _call(self, call: Sequence[Pushed]) -> None:
         subscriber = self._subscriber

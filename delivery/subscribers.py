@@ -1,18 +1,19 @@
 """Subscribers: subscriptions that may be pushed, as a process knows them for a moment, and how their servers fare."""
 
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import structlog
 
 from store import database
 from store.statements import Statement
 from webhooks.answers import Answer
 from webhooks.health import ROTATION_HOURS, Callee, Health
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions")
 CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe")
@@ -97,4 +98,4 @@ async def note(subscriber: Subscriber, answer: Answer) -> None:
         subscriber.last_success_at = subscriber.now()
     await health.note(subscriber, answer, keep_success=keep_success)
     if subscriber.circuit.state == "disabled" != before:
-        logger.warning("the subscription %s is disabled: %s", subscriber.name, answer.reason)
+        logger.warning("a subscription is disabled", subscription=subscriber.name, reason=answer.reason)

@@ -2,9 +2,10 @@
 
 import asyncio
 import gc
-import logging
 from collections.abc import Awaitable, Callable
 from datetime import datetime
+
+import structlog
 
 from delivery import expiries, pushes
 from scheduling import lateness, release
@@ -12,7 +13,7 @@ from store import database, groupcommit, loops, segments, wakeups
 from store.errors import Refusal
 from transactions import checks, discards
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 LOOK_SECONDS = 2.0
 # Younger work is the beat's: it ticks every two seconds.
@@ -53,7 +54,7 @@ class Fallback:
         try:
             await work()
         except Refusal as refusal:
-            logger.warning("the fallback could not work: %s", refusal.detail)
+            logger.warning("the fallback could not work", reason=refusal.detail)
         except Exception:
             logger.exception("the fallback failed")
 

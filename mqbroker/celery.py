@@ -3,10 +3,14 @@
 Nothing depends on a task being run: all that is due is a row in PostgreSQL, and a lost task is only a late one.
 """
 
+import logging.config
 import os
+import sys
 from typing import Any
 
 from celery import Celery, signals
+
+from mqbroker import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 
@@ -53,6 +57,20 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery"])
+
+
+@signals.celeryd_init.connect
+@signals.setup_logging.connect
+def log_events(**_: Any) -> None:
+    """In place of Celery's own loggers and formats."""
+    logging.config.dictConfig(settings.LOGGING)
+    logs.take_over()
+
+
+@signals.celeryd_init.connect
+def keep_quiet(**_: Any) -> None:
+    """The worker's signal handlers write sentences to the first standard output, past every logger."""
+    vars(sys)["__stdout__"] = None
 
 
 @signals.worker_ready.connect

@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 
 from console import theme
-from mqbroker import env
+from mqbroker import env, logs
 from mqbroker.server_urls import database, task_broker, ticks_of
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -126,6 +126,9 @@ API_KEY = env.text(
     "An API key that `manage.py prepare` and `./mq up` let in with every scope; without it the first one is made. "
     "Unlike an argument it is in no list of processes.",
 )
+LOG = env.choice(
+    "LOG", "text", "The log of every process: text to read, or json, an object per line, to collect.", logs.FORMS
+)
 DATABASE_CONNECTIONS = env.whole(
     "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 3 more.", 1
 )
@@ -238,11 +241,4 @@ UNFOLD = theme.UNFOLD
 LOGIN_URL = "/console/login/"
 LOGIN_REDIRECT_URL = "/console/"
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "handlers": {"console": {"class": "logging.StreamHandler"}},
-    "root": {"handlers": ["console"], "level": "WARNING"},
-    # A refused request is its caller's news, not the operator's.
-    "loggers": {"django.request": {"level": "ERROR"}},
-}
+LOGGING = logs.configure(LOG)

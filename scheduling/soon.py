@@ -5,13 +5,14 @@ tick releases.
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
+
+import structlog
 
 from store.batch import Batch
 from store.errors import Refusal
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 HORIZON_SECONDS = 3.5
 # Releases that are nearer to each other are one.
@@ -62,4 +63,4 @@ async def _run() -> None:
             _asked_again = False
             await _release()
     except Refusal as refusal:
-        logger.info("left to the next tick: %s", refusal.detail)
+        logger.info("a release is left to the next tick", reason=refusal.detail)

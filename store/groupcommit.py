@@ -5,12 +5,12 @@ goes at once, and while it is written the next batch gathers.
 """
 
 import asyncio
-import logging
 from collections import Counter, deque
 from collections.abc import Hashable
 from typing import Any, TypeVar
 
 import psycopg
+import structlog
 from django.conf import settings
 from psycopg import errors as pg
 
@@ -19,7 +19,7 @@ from store.batch import Batch, Kind, Pending
 from store.database import Connection
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 Request = TypeVar("Request")
 
@@ -150,7 +150,7 @@ class GroupCommit:
             settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
         else:
             if not isinstance(problem, Refusal):
-                logger.error("a request could not be written: %s", pending[0].kind, exc_info=problem)
+                logger.error("a request could not be written", kind=pending[0].kind, exc_info=problem)
             settle(pending, problem)
 
     async def _attempt(self, pending: list[Pending[Any]], *, again: bool) -> None:

@@ -5,14 +5,15 @@ segment before it, in this order: what else is kept by segment, then the entries
 more, the log that only they needed. At no moment is there an entry without its message.
 """
 
-import logging
 from itertools import takewhile
+
+import structlog
 
 from store import database, log, quiet, tables
 from store.database import Connection
 from store.statements import Statement
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 CARRY_POSITIONS = Statement(__file__, "carry_positions")
 FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments")
@@ -60,13 +61,13 @@ async def _drop_queues(connection: Connection, segment_id: int) -> bool:
     if not going:
         return True
     if await database.execute(connection, FIND_UNRELEASED, {"segment_id": segment_id}):
-        logger.info("segments: %s waits for entries of delay levels that are not released", segment_id)
+        logger.info("a segment waits for entries of delay levels that are not released", segment=segment_id)
         return False
     await _carry_positions(connection, segment_id)
     await database.execute(connection, RAISE_FLOORS, {"segment_id": segment_id})
     for partition in going:
         await tables.drop(connection, partition)
-    logger.info("segments: the queues of %s are dropped", segment_id)
+    logger.info("the queues of a segment are dropped", segment=segment_id)
     return True
 
 
@@ -84,7 +85,7 @@ async def _carry_positions(connection: Connection, segment_id: int) -> None:
 async def _drop_log(connection: Connection, segment_id: int) -> bool:
     """Drops a segment's log, unless a row of somebody's still needs it; then nothing of the segment is left."""
     if holders := await tables.holders_of_log(connection, segment_id):
-        logger.info("segments: the log of %s waits for rows of %s", segment_id, ", ".join(holders))
+        logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
         return False
     # A batch that read a place before it was moved reads the body there: all such batches end first.
     async with quiet.log_held(connection):
@@ -93,5 +94,5 @@ async def _drop_log(connection: Connection, segment_id: int) -> bool:
         if partition.state != "missing":
             await tables.drop(connection, partition)
     await database.execute(connection, MARK_DROPPED, {"segment_id": segment_id})
-    logger.info("segments: %s is dropped", segment_id)
+    logger.info("a segment is dropped", segment=segment_id)
     return True

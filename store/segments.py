@@ -5,17 +5,17 @@ run twice, on two workers at once, or be killed anywhere. Sends wait for the mom
 because of it: without a next segment the open one goes on.
 """
 
-import logging
 from collections.abc import Awaitable
 
 import psycopg
+import structlog
 from django.conf import settings
 
 from store import database, quiet, retention, tables
 from store.database import Connection, Row
 from store.statements import Statement
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 ADD_SEGMENT = Statement(__file__, "add_segment")
 CLOSE_SEGMENT = Statement(__file__, "close_segment")
@@ -70,7 +70,7 @@ async def _attempt(name: str, step: Awaitable[object]) -> None:
     try:
         await step
     except psycopg.OperationalError as problem:
-        logger.warning("segments: %s waits for the next tick: %s", name, str(problem).partition("\n")[0])
+        logger.warning("a step waits for the next tick", step=name, reason=str(problem).partition("\n")[0])
 
 
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
@@ -111,7 +111,7 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
             return None
         await database.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
         await database.execute(connection, START_SEGMENT, {"segment_id": seen.ready_id})
-    logger.info("segments: %s is closed with %s messages, %s is open", seen.id, seen.messages, seen.ready_id)
+    logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=seen.ready_id)
     return int(seen.ready_id)
 
 

@@ -6,7 +6,6 @@ commit. Nothing depends on it: every waiter looks again by itself after a while.
 
 import asyncio
 import contextlib
-import logging
 import secrets
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
@@ -14,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+import structlog
 
 from store import database
 from store.errors import Refusal
 from store.queues import Entry
 from store.statements import Statement
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 NOTIFY_VISIBLE = Statement(__file__, "notify_visible")
 CHANNEL = "mqbroker_visible"
@@ -164,7 +164,7 @@ class Wakeups:
                     async for notice in connection.notifies():
                         self._hear(notice.payload)
             except psycopg.Error as problem:
-                logger.warning("not listening: %s", type(problem).__name__)
+                logger.warning("not listening for other processes", problem=type(problem).__name__)
             await asyncio.sleep(RECONNECT_SECONDS)
 
     def _hear(self, payload: str) -> None:

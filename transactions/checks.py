@@ -6,7 +6,6 @@ exploding endpoint holds up its own group only.
 """
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import structlog
 from django.conf import settings
 
 from store import database
@@ -28,7 +28,7 @@ from webhooks.answers import Answer, sentence
 from webhooks.caller import Caller
 from webhooks.slots import Slots
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves")
 CHECK_NOW = Statement(__file__, "check_now")
@@ -133,9 +133,9 @@ class Checker:
                 if not await self._ask_claim(group, endpoints):
                     return True
         except Refusal as refusal:
-            logger.warning("checks of %s stopped: %s", group.name, refusal.detail)
+            logger.warning("checks stopped", group=group.name, reason=refusal.detail)
         except Exception:
-            logger.exception("checks of %s failed", group.name)
+            logger.exception("checks failed", group=group.name)
         return False
 
     async def _ask_claim(self, group: Group, endpoints: Sequence[Endpoint]) -> bool:

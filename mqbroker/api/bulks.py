@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import logging
 import uuid
 from collections.abc import Awaitable
 from typing import Any, ClassVar
 
 import msgspec
+import structlog
 
 from delivery import receipts
 from mqbroker import errors
@@ -23,7 +23,7 @@ from transactions import ends, halves
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
 

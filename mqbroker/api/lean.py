@@ -6,7 +6,6 @@ views.
 
 import asyncio
 import contextlib
-import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterator
@@ -14,6 +13,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 import msgspec
+import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, URLPattern, URLResolver
@@ -23,7 +23,7 @@ from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
 from store.errors import BadRequest, MessageIllegal, MessageTooLarge, Refusal
 
-logger = logging.getLogger(__name__)
+logger = structlog.stdlib.get_logger(__name__)
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -152,7 +152,7 @@ class LeanHandler:
         except Refusal as refusal:
             return errors.answer(refusal)
         except Exception:
-            logger.exception("a request failed: %s %s", scope["method"], scope["path"])
+            logger.exception("a request failed", method=scope["method"], path=scope["path"])
             document = errors.refusal_of_status(500, "The broker failed: its log has the details.")
             return HttpResponse(msgspec.json.encode(document), status=500, content_type=errors.PROBLEM_TYPE)
 

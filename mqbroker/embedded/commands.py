@@ -22,7 +22,8 @@ def manage(*words: str) -> list[str]:
 
 def web(port: int, processes: int, reload: bool) -> list[str]:
     options = ["--interface", "asgi", "--host", "127.0.0.1", "--port", str(port), "--workers", str(processes)]
-    options += ["--loop", "uvloop", "--no-ws", "--log-level", "warning", "--workers-kill-timeout", "2"]
+    options += ["--loop", "uvloop", "--no-ws", "--log-level", "warning"]
+    options += ["--log-config", "mqbroker/granian_log.json", "--workers-kill-timeout", "2"]
     options += ["--backpressure", str(MAX_CONNECTIONS_PER_WEB_PROCESS)]
     if reload:
         options += ["--reload"]
@@ -34,13 +35,16 @@ def web(port: int, processes: int, reload: bool) -> list[str]:
 
 def worker() -> list[str]:
     quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    return python(
-        "-m", "celery", "-A", "mqbroker", "worker", "--pool", "threads", "--concurrency", "8", *quiet, "-l", "WARNING"
-    )
+    return celery("worker", "--pool", "threads", "--concurrency", "8", *quiet, "-l", "WARNING")
 
 
 def beat(schedule: Path) -> list[str]:
-    return python("-m", "celery", "-A", "mqbroker", "beat", "--schedule", str(schedule), "--pidfile=", "-l", "WARNING")
+    return celery("beat", "--schedule", str(schedule), "--pidfile=", "-l", "WARNING")
+
+
+def celery(*words: str) -> list[str]:
+    """Without its banner, which is no event."""
+    return python("-m", "celery", "--quiet", "-A", "mqbroker", *words)
 
 
 def watched(command: list[str], folders: list[Path]) -> list[str]:

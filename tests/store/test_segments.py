@@ -150,7 +150,11 @@ def test_a_tick_goes_on_with_its_other_steps_when_one_must_wait(
         stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
         keeper.do(segments.run())
 
-    assert "roll waits for the next tick: canceling statement due to lock timeout" in caplog.text
+    assert {
+        "event": "a step waits for the next tick",
+        "step": "roll",
+        "reason": "canceling statement due to lock timeout",
+    } in [record.msg for record in caplog.records]
     assert keeper.states() == {1: "closed", 2: "open", 3: "ready"}
     assert keeper.partitions(1)["consume_queue"] == "missing"
     keeper.do(segments.run())

@@ -1,0 +1,109 @@
+"""One log for every process: one event with its fields per line, as text or as JSON, whichever library wrote it."""
+
+import logging
+import os
+import re
+import sys
+import threading
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, cast
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+FORMS = ("text", "json")
+APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "scheduling", "webhooks", "store")
+# PostgreSQL shows the row that broke a constraint, and a row may hold a body.
+ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
+
+fields_as_text = structlog.processors.LogfmtRenderer(bool_as_flag=False)
+
+
+def configure(form: str) -> dict[str, Any]:
+    """Has structlog's loggers write through the standard library's; returns the latter's configuration, for Django."""
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.contextvars.merge_contextvars,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    return {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"events": {"()": "mqbroker.logs.formatter", "form": form}},
+        "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "events"}},
+        "root": {"handlers": ["console"], "level": "WARNING"},
+        "loggers": {
+            **{app: {"level": "INFO"} for app in APPS},
+            # A refused request is its caller's news, not the operator's.
+            "django.request": {"level": "ERROR"},
+        },
+    }
+
+
+def formatter(form: str) -> logging.Formatter:
+    """Writes a record of any logger as one event."""
+    ending: list[Processor] = [as_json] if form == "json" else [as_text]
+    return structlog.stdlib.ProcessorFormatter(
+        processors=[
+            describe,
+            structlog.processors.format_exc_info,
+            without_rows,
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *ending,
+        ]
+    )
+
+
+def formatter_of_server() -> logging.Formatter:
+    """The same for granian, whose first process reads no settings: mqbroker/granian_log.json names it."""
+    take_over()
+    return formatter(os.environ.get("MQBROKER_LOG", FORMS[0]))
+
+
+def take_over() -> None:
+    """Has warnings and uncaught exceptions of this process logged as events, too."""
+    logging.captureWarnings(True)
+    sys.excepthook = log_uncaught
+    threading.excepthook = lambda args: log_uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+
+def log_uncaught(kind: type[BaseException], problem: BaseException | None, trace: TracebackType | None = None) -> None:
+    """What Python would print."""
+    if problem is None or issubclass(kind, KeyboardInterrupt | SystemExit):
+        return
+    logging.getLogger(__name__).critical("uncaught exception", exc_info=(kind, problem, trace))
+
+
+def describe(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """When, how grave and where from; the event, on one line, and its fields follow."""
+    record = event["_record"]
+    at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    what = " ".join(str(event.pop("event")).split())
+    return {"at": at, "level": record.levelname.lower(), "logger": record.name, "event": what, **event}
+
+
+def without_rows(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Leaves stored rows out of the database's errors."""
+    for name in ("event", "exception"):
+        if isinstance(event.get(name), str):
+            event[name] = ROW.sub("(left out).", event[name])
+    return event
+
+
+def as_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    return cast(str, structlog.processors.JSONRenderer(default=str)(logger, method, event))
+
+
+def as_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
+    """`2026-01-31T12:00:00.000Z warning store.segments: what happened field=value`; an exception's trace below."""
+    exception = event.pop("exception", "")
+    head = f"{event.pop('at')} {event.pop('level')} {event.pop('logger')}: {event.pop('event')}"
+    line = f"{head} {fields_as_text(logger, method, event)}".rstrip()
+    return f"{line}\n{exception}" if exception else line
