@@ -1,10 +1,13 @@
-"""Finds PostgreSQL's JDBC driver."""
+"""Finds PostgreSQL's JDBC driver, or has it fetched."""
 
+import subprocess
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+import pyspark
+
 from analytics.errors import DriverMissing
+from analytics.java import Java
 
 VARIABLE = "MQBROKER_JDBC_JAR"
 CLASS = "org.postgresql.Driver"
@@ -16,32 +19,56 @@ SYSTEM_JARS = (
     Path("/usr/share/java/postgresql-jdbc.jar"),
 )
 THREE_WAYS = (
-    f"set {VARIABLE} to the driver's jar, install the system package (Debian: libpostgresql-jdbc-java), or let Spark "
+    f"set {VARIABLE} to the driver's jar, install the system package (Debian: libpostgresql-jdbc-java), or let Ivy "
     f"fetch {COORDINATES} from a Maven repository that this machine reaches"
 )
+IVY_SETTINGS = Path(__file__).with_name("ivysettings.xml")
+FETCH_SECONDS = 120
 
 
-@dataclass(frozen=True, slots=True)
-class Driver:
-    """Where Spark takes the driver from: a jar on this machine, or Maven coordinates."""
+def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
+    """The jar that is `named` by MQBROKER_JDBC_JAR, else the system's; None: it has to be fetched.
 
-    jar: Path | None
-
-    def settings(self) -> dict[str, str]:
-        """Spark's settings for it."""
-        if self.jar is not None:
-            return {"spark.jars": str(self.jar)}
-        # Its one dependency is annotations for compilers.
-        return {"spark.jars.packages": COORDINATES, "spark.jars.excludes": "org.checkerframework:checker-qual"}
-
-
-def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Driver:
-    """The jar that is `named` by MQBROKER_JDBC_JAR, else the system's, else Maven coordinates.
-
-    Raises DriverMissing when that is no file.
+    Raises DriverMissing when the named one is no file.
     """
     if named:
         if not Path(named).is_file():
             raise DriverMissing(f"{VARIABLE} names {named}, which is no file: {THREE_WAYS}.")
-        return Driver(Path(named).resolve())
-    return Driver(next((jar for jar in system_jars if jar.is_file()), None))
+        return Path(named).resolve()
+    return next((jar for jar in system_jars if jar.is_file()), None)
+
+
+def fetch(runtime: Java, folder: Path, coordinates: str = COORDINATES) -> Path:
+    """The jar, fetched into `folder` by the Ivy that Spark brings: from what Maven kept, else from Maven Central.
+
+    Spark would do the same by `spark.jars.packages`, and print each step among the export's own lines. Raises
+    DriverMissing with Ivy's reason.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    [ivy] = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
+    java = [str(runtime.executable), f"-Duser.home={Path.home()}", "-cp", str(ivy), "org.apache.ivy.Main"]
+    # Its one dependency is annotations for compilers. The pattern is relative: in a path its brackets are Ivy's.
+    wanted = ["-dependency", *coordinates.split(":"), "-notransitive", "-types", "jar"]
+    retrieve = ["-retrieve", "[artifact]-[revision].[ext]"]
+    try:
+        done = subprocess.run(
+            [*java, "-settings", str(IVY_SETTINGS), "-warn", *wanted, *retrieve],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=FETCH_SECONDS,
+        )
+        reason = "" if done.returncode == 0 else _reason(done.stdout + done.stderr)
+    except subprocess.TimeoutExpired:
+        reason = f"no end after {FETCH_SECONDS} s"
+    jar = next(folder.glob("*.jar"), None)
+    if reason or jar is None:
+        raise DriverMissing(f"There is no JDBC driver for PostgreSQL, and Ivy fetched none ({reason}): {THREE_WAYS}.")
+    return jar
+
+
+def _reason(printed: str) -> str:
+    """The first of the problems that Ivy lists indented, below a headline."""
+    lines = [line.strip() for line in printed.splitlines() if line.startswith("\t") and line.strip()]
+    return lines[0] if lines else printed.strip()[-200:]

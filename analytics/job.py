@@ -54,7 +54,8 @@ def export(
         with closed.connect(conninfo) as connection:
             address.of(connection)
             brief = counts.estimate(connection) < BRIEF_MESSAGES
-        runtime, jdbc = java.find(java.candidates(environ)), driver.find(jdbc_jar)
+        runtime = java.find(java.candidates(environ))
+        jdbc = driver.find(jdbc_jar) or driver.fetch(runtime, workspace / "driver")
         with session.opened(runtime, jdbc, workspace / "spark", brief=brief) as spark:
             write(spark, conninfo, workspace / "export", heaviest, announce)
         folder.put(workspace / "export", target, workspace)

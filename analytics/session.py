@@ -12,8 +12,7 @@ import pyspark
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from analytics.driver import THREE_WAYS, Driver
-from analytics.errors import DriverMissing, ExportFailed
+from analytics.errors import ExportFailed
 from analytics.java import Java
 
 MEMORY = "1g"
@@ -44,15 +43,14 @@ SETTINGS = {
 
 
 @contextmanager
-def opened(runtime: Java, driver: Driver, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
-    """A session on this Java, for much work or for little (`brief`); what it spills goes to the folder `scratch`.
+def opened(runtime: Java, jdbc: Path, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
+    """A session on this Java with this JDBC driver, for much work or for little (`brief`).
 
-    Raises DriverMissing when Maven was the way to the driver and Spark did not start, ExportFailed when it did not
-    start otherwise.
+    What it spills goes to the folder `scratch`. Raises ExportFailed when Spark does not start.
     """
     settings = {
         **SETTINGS,
-        **driver.settings(),
+        "spark.jars": str(jdbc),
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {BRIEF_OPTIONS}" if brief else JAVA_OPTIONS,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
@@ -60,7 +58,7 @@ def opened(runtime: Java, driver: Driver, scratch: Path, *, brief: bool) -> Iter
     _silence_py4j()
     places = {"JAVA_HOME": str(runtime.home(scratch)), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
     with _interruptible(), environment(places):
-        session = _start(settings, driver)
+        session = _start(settings)
     try:
         yield session
     except KeyboardInterrupt:
@@ -72,15 +70,11 @@ def opened(runtime: Java, driver: Driver, scratch: Path, *, brief: bool) -> Iter
     session.stop()
 
 
-def _start(settings: Mapping[str, str], driver: Driver) -> SparkSession:
+def _start(settings: Mapping[str, str]) -> SparkSession:
     cores = min(os.cpu_count() or 1, MAX_CORES)
     try:
         return SparkSession.builder.master(f"local[{cores}]").config(map=dict(settings)).getOrCreate()
     except PySparkRuntimeError as problem:
-        if driver.jar is None:
-            raise DriverMissing(
-                f"Spark did not find a JDBC driver for PostgreSQL, as the lines above say: {THREE_WAYS}."
-            ) from problem
         raise ExportFailed("Spark did not start: the lines above say why.") from problem
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Consumer, Producer
 
+from tests import packages
 from tests.broker import characters, databases
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import RunningBroker
@@ -30,6 +31,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, folder in SLOW_FOLDERS.items():
             if item.path.parent.name == folder:
                 item.add_marker(marker)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What ran on this machine only in part is said last."""
+    for line in packages.closing_lines(str(report.longrepr) for report in terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(line, yellow=True)
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,9 @@ from psycopg import sql
 from pyspark.sql import SparkSession
 
 from analytics import driver, folder, java, session
+from analytics.errors import DriverMissing
+from analytics.java import Java
+from tests import packages
 from tests.analytics.history import live
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
@@ -87,12 +90,24 @@ def past(database: str) -> Past:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def runtime() -> Java:
+    """This machine's Java, or the wheel's."""
+    return java.find(java.candidates(os.environ))
+
+
+@pytest.fixture(scope="session")
+def jdbc(runtime: Java, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The driver that an export would take."""
+    try:
+        return driver.find(settings.JDBC_JAR) or driver.fetch(runtime, tmp_path_factory.mktemp("driver"))
+    except DriverMissing:
+        packages.skip_for_want_of("libpostgresql-jdbc-java", "PostgreSQL's JDBC driver")
+
+
+@pytest.fixture(scope="session")
+def spark(runtime: Java, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session as an export opens it."""
-    runtime = java.find(java.candidates(os.environ))
-    with session.opened(
-        runtime, driver.find(settings.JDBC_JAR), tmp_path_factory.mktemp("spark"), brief=True
-    ) as opened:
+    with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True) as opened:
         yield opened
 
 
@@ -133,7 +148,7 @@ def content(of: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="session")
-def killed(reader: str, past: Past, tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """An export to a folder that holds an earlier one, killed when the first of its tables was written."""
     target = tmp_path_factory.mktemp("reports") / "export"
     (target / "messages").mkdir(parents=True)

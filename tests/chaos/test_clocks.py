@@ -10,6 +10,7 @@ import pytest
 from mqbroker_client import Consumer, Producer
 
 from mqbroker.embedded.child import Child
+from tests import packages
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -49,7 +50,7 @@ def clock(offset: str) -> dict[str, str]:
     """The environment of a process whose clock is off; only the time of day, as when a clock was set wrong."""
     libraries = sorted(Path("/").glob(LIBRARIES))
     if not libraries:
-        pytest.fail(f"There is no /{LIBRARIES}: install the package libfaketime.")
+        packages.skip_for_want_of("libfaketime", f"/{LIBRARIES}")
     return {"LD_PRELOAD": str(libraries[0]), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 

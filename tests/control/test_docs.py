@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests import packages
 from tests.broker.running import RunningBroker
 from tests.broker.wire import problem
 from tests.control.operators import Operator
@@ -21,7 +22,7 @@ def browser() -> Iterator[Browser]:
     """The machine's Chromium."""
     found = next((path for path in CHROMIUM if Path(path).exists()), None)
     if found is None:
-        pytest.skip("no Chromium on this machine")
+        packages.skip_for_want_of("chromium", "Chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, chromium_sandbox=False)
         yield browser

@@ -12,6 +12,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from tests import packages
 from tests.webhooks.calls import SHORT, ask
 from tests.webhooks.strangers import Connection, Stranger, answer
 from webhooks.addresses import check_url, parse_networks
@@ -193,7 +194,7 @@ def _server_tls(certificate: Path) -> ssl.SSLContext:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for 127.0.0.1 that signs itself, made anew so that no key is kept in the repository."""
     if shutil.which("openssl") is None:
-        pytest.skip("No certificate can be made: the command openssl is not on this machine.")
+        packages.skip_for_want_of("openssl", "The command openssl")
     folder = tmp_path_factory.mktemp("certificate")
     make = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=127.0.0.1 -addext subjectAltName=IP:127.0.0.1"
     subprocess.run([*make.split(), "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True)
