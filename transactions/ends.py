@@ -70,16 +70,30 @@ async def end(transaction_id: uuid.UUID, request: EndTransaction) -> dict[str, A
     Answers the fields of POST /v1/transactions/{id}/end, the same again for the same decision. Raises, in this order,
     TransactionNotFound, ProducerGroupWrong, CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded.
     """
-    group = await groups.find(request.producer_group)
-    return await decide(
-        End(
-            transaction_id=transaction_id,
-            decision=request.state,
-            decided_by="check" if request.from_transaction_check else "producer",
-            group_id=group.id if group is not None else UNKNOWN_GROUP,
-            log_offset=request.commit_log_offset,
-            remark=clip(request.remark),
-        )
+    group_id = await _group_id(request.producer_group)
+    try:
+        return await decide(_of_producer(transaction_id, request, group_id))
+    except ProducerGroupWrong:
+        # This process may remember a group that was deleted since and made again.
+        groups.forget(request.producer_group)
+        if group_id == (now := await _group_id(request.producer_group)):
+            raise
+    return await decide(_of_producer(transaction_id, request, now))
+
+
+async def _group_id(name: str) -> int:
+    group = await groups.find(name)
+    return UNKNOWN_GROUP if group is None else group.id
+
+
+def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: int) -> End:
+    return End(
+        transaction_id=transaction_id,
+        decision=request.state,
+        decided_by="check" if request.from_transaction_check else "producer",
+        group_id=group_id,
+        log_offset=request.commit_log_offset,
+        remark=clip(request.remark),
     )
 
 

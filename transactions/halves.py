@@ -14,7 +14,15 @@ from store import database, groupcommit, intake
 from store.arrays import literal
 from store.batch import Batch, Kind, Pending
 from store.database import Row
-from store.errors import BatchIllegal, DelayIllegal, MessageIdReused, MessageIllegal, MessageTooLarge, Refusal
+from store.errors import (
+    BatchIllegal,
+    DelayIllegal,
+    GroupNotExist,
+    MessageIdReused,
+    MessageIllegal,
+    MessageTooLarge,
+    Refusal,
+)
 from store.ids import new_id
 from store.intake import Accepted
 from store.log import Record
@@ -24,6 +32,7 @@ from store.statements import Statement
 from transactions import endpoints, groups
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions")
+HOLD_GROUPS = Statement(__file__, "hold_groups")
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 MAX_MESSAGES = 128
@@ -50,6 +59,7 @@ class Begin:
 
     transaction_id: uuid.UUID
     group_id: int
+    group_name: str
     endpoint_id: int | None
     immunity_seconds: float
     accepted: list[Accepted]
@@ -65,6 +75,15 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
     Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
     `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now; nothing is stored then.
     """
+    try:
+        return await _begin(request, traceparent)
+    except GroupNotExist:
+        # This process may remember a group that another one has just deleted.
+        groups.forget(request.producer_group)
+    return await _begin(request, traceparent)
+
+
+async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str, Any]:
     given = _messages_of(request)
     group = await groups.for_producing(request.producer_group)
     endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
@@ -77,6 +96,7 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
     begun = Begin(
         transaction_id=transaction_id,
         group_id=group.id,
+        group_name=group.name,
         endpoint_id=endpoint_id,
         immunity_seconds=_immunity(request.check_immunity_seconds),
         accepted=accepted,
@@ -128,9 +148,13 @@ class Begins(Kind[Begin]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Begin]]) -> None:
         before = await self._begun_before(batch, pending)
+        group_ids = sorted({one.request.group_id for one in pending})
+        held = {row.id for row in await batch.read(HOLD_GROUPS, {"group_ids": group_ids})}
         for one in pending:
             begun = one.request
             one.outcome = before.get(begun.transaction_id) or begun.refusal or _illegal_delay(begun, batch)
+            if one.outcome is None and begun.group_id not in held:
+                one.outcome = groups.absent(begun.group_name)
             if one.outcome is None:
                 begun.records = [message.record(begun.transaction_id, begun.group_id) for message in begun.accepted]
                 batch.append(begun.records)

@@ -3,10 +3,18 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db import transaction
+from django.db import OperationalError, transaction
 
+from store import blocking
+from store.errors import SystemBusy
+from store.statements import Statement
 from transactions import groups, undecided
 from transactions.models import ProducerGroup
+
+LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait")
+
+# Longer than any batch of the group commit takes as a rule.
+LOCK_TIMEOUT = "3s"
 
 
 def page(after: str, count: int) -> Sequence[ProducerGroup]:
@@ -44,12 +52,29 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
 
 
 def remove(name: str) -> None:
-    """Takes a group away with its endpoints.
+    """Deletes a group with its endpoints.
 
-    Raises MessageIllegal, GroupNotExist, or MessageIllegal while the group has undecided transactions: nobody could be
-    asked about them any more. One that is begun in the 2 s until every process knows is discarded by its age.
+    The row is locked before its transactions are counted: those that are just being begun hold it (`hold_groups`), so
+    each of them is counted, or finds the group gone. Raises MessageIllegal for what is no name, GroupNotExist,
+    MessageIllegal while the group has undecided transactions, or SystemBusy while others begin without a pause.
     """
     group = find(name)
     undecided.judge_group(group)
-    group.delete()
+    with transaction.atomic():
+        _lock(group)
+        undecided.judge_group(group)
+        group.delete()
     groups.forget(name)
+
+
+def _lock(group: ProducerGroup) -> None:
+    """Raises GroupNotExist when another request has just deleted the group, SystemBusy when it stays in use."""
+    blocking.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
+    try:
+        if not ProducerGroup.objects.select_for_update().filter(id=group.id).exists():
+            raise groups.absent(group.name)
+    except OperationalError as problem:
+        raise SystemBusy(
+            f"Transactions of the producer group {group.name} are being begun all the time: it is not deleted; try "
+            "again when its producers are stopped."
+        ) from problem

@@ -45,6 +45,11 @@ class Crowd:
         async with self._session.get(next(self._turns) + path) as answer:
             return answer.status, await answer.json(content_type=None)
 
+    async def delete(self, path: str) -> int:
+        """Status of one answer."""
+        async with self._session.delete(next(self._turns) + path) as answer:
+            return answer.status
+
     async def bulk(self, operations: Iterable[Mapping[str, Any]]) -> list[Document]:
         """The results of one bulk request."""
         status, document = await self.post("/v1/bulk", {"operations": list(operations)})

@@ -165,6 +165,23 @@ def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, cou
     assert keeper.sql("SELECT count(*) FROM receipt") == [(0,)]
 
 
+def test_a_half_whose_group_is_gone_is_discarded_by_its_age_and_frees_its_segment(
+    keeper: Keeper, orders: str, payments: str
+) -> None:
+    keeper.do(begun(payments, orders))
+    keeper.sql("DELETE FROM producer_group")
+    keeper.roll()
+    keeper.roll()
+    keeper.drop_old()
+    assert keeper.do(discards.run_outdated()) == 0
+    keeper.sql("UPDATE half_message SET stored_at = now() - interval '73 hours'")
+
+    assert keeper.do(discards.run_outdated()) == keeper.do(leftovers.run()) == 1
+
+    keeper.drop_old()
+    assert keeper.states()[1] == "dropped"
+
+
 def test_a_half_that_nobody_decides_is_discarded_and_then_rolled_back_before_its_segment_goes(
     keeper: Keeper, orders: str, payments: str
 ) -> None:

@@ -1,7 +1,7 @@
 -- Count the undecided transactions of each producer group by their state, with the age of the oldest in seconds. Reads the
 -- half messages from end to end: they are small, and by way of the groups' index it took five times as long.
 SELECT
-    g.name AS producer_group,
+    coalesce(g.name, '(deleted producer group ' || w.producer_group_id || ')') AS producer_group,
     CASE WHEN w.prepared THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
     w.halves,
     extract(EPOCH FROM now() - w.oldest_at)::double precision AS oldest_seconds
@@ -10,6 +10,6 @@ FROM (
     FROM half_message AS h
     GROUP BY 1, 2
 ) AS w
-INNER JOIN producer_group AS g ON w.producer_group_id = g.id
-ORDER BY g.name, w.prepared
+LEFT JOIN producer_group AS g ON w.producer_group_id = g.id
+ORDER BY 1, w.prepared
 LIMIT %(max_rows)s

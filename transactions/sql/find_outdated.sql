@@ -1,11 +1,21 @@
--- Find halves that are older than the retention: their segment goes soon, and no check may keep them longer.
+-- Find halves that are older than the retention: their segment goes soon, and no check may keep them longer. The groups
+-- are those that the halves name, found by one index probe each, and not those that there are: a half whose group is gone
+-- is discarded like any other.
+WITH RECURSIVE named AS (
+    SELECT min(h.producer_group_id) AS group_id FROM half_message AS h
+    UNION ALL
+    SELECT (SELECT min(h.producer_group_id) FROM half_message AS h WHERE h.producer_group_id > n.group_id)
+    FROM named AS n
+    WHERE n.group_id IS NOT NULL
+)
+
 SELECT h.transaction_id
-FROM producer_group AS g
+FROM named AS n
 CROSS JOIN LATERAL (
     SELECT o.transaction_id
     FROM half_message AS o
     WHERE
-        o.producer_group_id = g.id AND o.discarded_at IS NULL
+        o.producer_group_id = n.group_id AND o.discarded_at IS NULL
         AND o.stored_at < now() - make_interval(hours => %(reserved_hours)s::integer)
     ORDER BY o.stored_at
     LIMIT %(max_halves)s
