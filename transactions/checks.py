@@ -10,23 +10,18 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any
 
 import structlog
-from django.conf import settings
 
 from store import database
 from store.database import Row
 from store.errors import Refusal
-from store.ids import new_id
 from store.statements import Statement
-from transactions import ends, health, outcomes, questions
+from transactions import ends, health
+from transactions.calls import Calls
 from transactions.health import Endpoint
-from transactions.outcomes import Attempt
-from webhooks.answers import Answer, sentence
-from webhooks.caller import Caller
-from webhooks.slots import Slots
+from webhooks.slots import Allowance
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -48,7 +43,14 @@ ROUNDS = 3
 # While one claim is written down, the next is already asked about: its endpoint never waits for the database.
 LANES = 2
 LEASE_MARGIN_SECONDS = 10.0
-MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
+# So long a claim waits for others' bodies to go; then it is left to its lease.
+BYTES_WAIT_SECONDS = 10.0
+# Bodies and properties of a claim, the first half's however large; and of all claims that this process asks about at
+# once. Encoded they are a third more as a rule, and six times as much when they are text of control characters.
+MAX_CLAIM_BYTES = 8 * 1024 * 1024
+MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
+# So long a group is asked while others wait for one of the MAX_GROUPS places.
+TURN_SECONDS = 10.0
 
 
 async def ask_now(transaction_id: uuid.UUID) -> dict[str, Any]:
@@ -75,28 +77,58 @@ class Group:
 
     id: int
     name: str
+    #: Since when it is asked, by the event loop's clock.
+    began: float
 
 
 class Checker:
     """The checks of one process: at most one task per producer group."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_groups: int = MAX_GROUPS) -> None:
         self._asking: dict[int, asyncio.Task[None]] = {}
-        self._caller: Caller | None = None
-        self._slots = Slots()
-        self._turns = count()
+        self._max_groups = max_groups
+        self._last_group_id = 0
+        self._crowded = False
+        self._calls = Calls()
+        self._bodies = Allowance(MAX_BYTES_AT_ONCE)
 
     async def run(self, late_seconds: float = -AHEAD_SECONDS) -> None:
         """Starts to ask every group that has halves due by `late_seconds`, and is not being asked already.
 
         As a rule by less than none: what is due before the next tick is waited for.
         """
-        rows = await database.read(GROUPS_WITH_DUE_HALVES, {"late_seconds": late_seconds, "max_groups": MAX_GROUPS})
+        free = self._max_groups - len(self._asking)
+        rows = await self._due_groups(late_seconds, free) if free else ()
+        self._crowded = len(rows) == free
         for row in rows:
+            self._last_group_id = row.group_id
             if row.group_id not in self._asking:
-                task = asyncio.create_task(self._ask_group(Group(row.group_id, row.name)), name=f"check {row.name}")
-                self._asking[row.group_id] = task
-                task.add_done_callback(partial(self._asked, row.group_id))
+                self._start(Group(row.group_id, row.name, asyncio.get_running_loop().time()))
+
+    async def _due_groups(self, late_seconds: float, max_groups: int) -> Sequence[Row]:
+        """Those after the group that was started last: in the round every group comes to its turn."""
+        return await database.read(
+            GROUPS_WITH_DUE_HALVES,
+            {
+                "late_seconds": late_seconds,
+                "max_groups": max_groups,
+                "asking": list(self._asking),
+                "after_id": self._last_group_id,
+            },
+        )
+
+    def _start(self, group: Group) -> None:
+        task = asyncio.create_task(self._ask_group(group), name=f"check {group.name}")
+        self._asking[group.id] = task
+        task.add_done_callback(partial(self._asked, group.id))
+
+    @property
+    def groups(self) -> set[int]:
+        """The ids of the groups that are just being asked."""
+        return set(self._asking)
+
+    def _turn_is_over(self, group: Group) -> bool:
+        return self._crowded and asyncio.get_running_loop().time() > group.began + TURN_SECONDS
 
     def _asked(self, group_id: int, _: asyncio.Task[None]) -> None:
         del self._asking[group_id]
@@ -106,9 +138,7 @@ class Checker:
         for task in list(self._asking.values()):
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)
-        if self._caller is not None:
-            await self._caller.close()
-            self._caller = None
+        await self._calls.close()
 
     async def _ask_group(self, group: Group) -> None:
         """Claims and asks until nothing is due before the next tick, or nobody can be asked."""
@@ -128,111 +158,44 @@ class Checker:
         return all(await asyncio.gather(*(self._ask_lane(group) for _ in range(LANES))))
 
     async def _ask_lane(self, group: Group) -> bool:
+        most = MAX_CLAIM
         try:
             while endpoints := await health.callable_endpoints(group.id):
-                if not await self._ask_claim(group, endpoints):
+                asked = await self._ask_claim(group, endpoints, most)
+                if not asked:
                     return True
+                if self._turn_is_over(group):
+                    return False
+                # Of large halves a claim takes few, and locks no more than twice as many to find that out.
+                most = min(2 * asked, MAX_CLAIM)
         except Refusal as refusal:
             logger.warning("checks stopped", group=group.name, reason=refusal.detail)
+        except TimeoutError:
+            logger.warning("checks wait for their lease: the bodies of other checks fill the budget", group=group.name)
         except Exception:
             logger.exception("checks failed", group=group.name)
         return False
 
-    async def _ask_claim(self, group: Group, endpoints: Sequence[Endpoint]) -> bool:
-        """Whether something was due."""
+    async def _ask_claim(self, group: Group, endpoints: Sequence[Endpoint], most: int) -> int:
+        """The number of halves that were claimed, `most` of them at most, and asked about."""
         longest = max(endpoint.timeout_seconds for endpoint in endpoints)
         halves = await database.read(
             CLAIM_HALVES,
             {
                 "group_id": group.id,
-                "lease_seconds": longest * (ROUNDS * LANES + 1) * len(endpoints) + LEASE_MARGIN_SECONDS,
-                "max_halves": min(sum(one.concurrency * one.max_batch for one in endpoints) * ROUNDS, MAX_CLAIM),
+                "lease_seconds": longest * (ROUNDS * LANES + 1) * len(endpoints)
+                + BYTES_WAIT_SECONDS
+                + LEASE_MARGIN_SECONDS,
+                "max_halves": min(sum(one.concurrency * one.max_batch for one in endpoints) * ROUNDS, most),
+                "max_bytes": MAX_CLAIM_BYTES,
                 "topic_ids": None,
             },
         )
         if not halves:
-            return False
-        told = await questions.transactions(halves)
-        await asyncio.gather(*(self._ask_chunk(group, chunk, told) for chunk in self._chunks(halves, endpoints)))
-        return True
-
-    def _chunks(self, halves: Sequence[Row], endpoints: Sequence[Endpoint]) -> list["Chunk"]:
-        """Halves that go to one endpoint in one call, each with the endpoints to turn to when it can't be reached."""
-        chunks: list[Chunk] = []
-        open_chunks: dict[tuple[int, ...], Chunk] = {}
-        for half in halves:
-            order = self._order(half, endpoints)
-            key = tuple(endpoint.id for endpoint in order)
-            chunk = open_chunks.get(key)
-            if chunk is None or len(chunk.halves) >= order[0].max_batch:
-                chunk = open_chunks[key] = Chunk(order, [])
-                chunks.append(chunk)
-            chunk.halves.append(half)
-        return chunks
-
-    def _order(self, half: Row, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
-        """The sender's own endpoint first, then the others in turn."""
-        own = [endpoint for endpoint in endpoints if endpoint.id == half.endpoint_id]
-        others = [endpoint for endpoint in endpoints if endpoint.id != half.endpoint_id]
-        turn = (half.check_times if own else next(self._turns) // max(endpoints[0].max_batch, 1)) % len(endpoints)
-        order = [*own, *others]
-        return [*order[turn:], *order[:turn]]
-
-    async def _ask_chunk(self, group: Group, chunk: "Chunk", told: dict[uuid.UUID, dict[str, Any]]) -> None:
-        halves = [half for half in chunk.halves if half.transaction_id in told]
-        payload = questions.payload(group.name, [told[half.transaction_id] for half in halves])
-        endpoint, answer = chunk.order[0], health.unreachable()
-        for endpoint in chunk.order:
-            async with self._slots.hold(endpoint.id, endpoint.concurrency):
-                if not await health.may_call(endpoint):
-                    continue
-                answer = await self._call(endpoint, payload)
-                await health.note(endpoint, answer)
-            if answer.asked:
-                break
-        attempts = [_attempt(half, endpoint, answer) for half in halves]
-        await asyncio.gather(*map(outcomes.apply, attempts))
-
-    async def _call(self, endpoint: Endpoint, payload: bytes) -> Answer:
-        if self._caller is None:
-            self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
-        return await self._caller.post(
-            endpoint.url,
-            payload,
-            endpoint.secrets,
-            f"chk_{new_id()}",
-            endpoint.timeout_seconds,
-            endpoint.max_batch * 512,
-        )
-
-
-@dataclass(slots=True)
-class Chunk:
-    """Halves that are asked about in one call, and the endpoints to ask, in order."""
-
-    order: list[Endpoint]
-    halves: list[Row]
-
-
-def _attempt(half: Row, endpoint: Endpoint, answer: Answer) -> Attempt:
-    result = questions.read(answer.body).get(half.transaction_id) if answer.status == 200 else None
-    state: str = "UNKNOWN"
-    reason: str | None = answer.reason
-    if result is not None:
-        state, reason = result.state, None if result.remark is None else sentence(result.remark)
-    elif answer.status is not None:
-        reason = f"{answer.reason} {questions.kept(answer.body)}".strip()
-    return Attempt(
-        transaction_id=half.transaction_id,
-        endpoint_id=endpoint.id,
-        endpoint_url=endpoint.url,
-        counted=answer.asked,
-        answer=state if answer.asked else None,
-        status=answer.status,
-        latency_ms=round(answer.latency_ms),
-        reason=reason,
-        wait_seconds=float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
-    )
+            return 0
+        async with self._bodies.hold(halves[0].claimed_bytes, BYTES_WAIT_SECONDS):
+            await self._calls.ask(group.name, halves, endpoints)
+        return len(halves)
 
 
 checker = Checker()

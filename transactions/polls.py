@@ -24,6 +24,8 @@ LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names")
 MAX_TOPICS = 100_000
 MAX_TRANSACTIONS = 100
 DEFAULT_TRANSACTIONS = 32
+# Bodies and properties of one answer; the first transaction is handed out however large it is.
+MAX_BYTES = 8 * 1024 * 1024
 # A half that is stored meanwhile, or asked about by an operator, is seen after this at the latest.
 LOOK_AGAIN_SECONDS = 1.0
 # What is due and was not handed out is just being claimed, is paused, or is for others.
@@ -117,6 +119,7 @@ class Handouts(Kind[Handout]):
                 "group_id": one.request.group_id,
                 "lease_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
                 "max_halves": one.request.max_transactions,
+                "max_bytes": MAX_BYTES,
                 "topic_ids": one.request.topic_ids,
             }
             halves = await batch.read(CLAIM_HALVES, claim)

@@ -1,7 +1,8 @@
 """Questions: what a producer is asked about its half messages, and how its answer is read."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import msgspec
@@ -10,6 +11,15 @@ from store import database, log, messages, topics
 from store.database import Row
 
 MAX_KEPT_ANSWER = 200
+BODIES = ("body", "body_base64")
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about one transaction, encoded, and the same without its bodies."""
+
+    whole: bytes
+    brief: bytes
 
 
 class Result(msgspec.Struct):
@@ -46,9 +56,28 @@ def _transaction(half: Row, told: dict[int, dict[str, Any]]) -> dict[str, Any]:
     return first
 
 
-def payload(group_name: str, asked: Sequence[dict[str, Any]]) -> bytes:
-    """The body of a check-back."""
-    return msgspec.json.encode({"type": "transaction.check", "producer_group": group_name, "transactions": asked})
+async def encoded(halves: Sequence[Row]) -> dict[uuid.UUID, Question]:
+    """The questions about these transactions, as a check-back sends them."""
+    found = await transactions(halves)
+    encode = msgspec.json.encode
+    return {id_: Question(encode(found[id_]), encode(_without_bodies(found.pop(id_)))) for id_ in list(found)}
+
+
+def _without_bodies(transaction: Mapping[str, Any]) -> dict[str, Any]:
+    """`body_omitted` stands in for the body of the transaction's first message, and of each of several."""
+    brief = {name: value for name, value in transaction.items() if name not in BODIES}
+    brief["body_omitted"] = True
+    if "messages" in brief:
+        brief["messages"] = [_without_bodies(message) for message in brief["messages"]]
+    return brief
+
+
+def payload(group_name: str, asked: Sequence[bytes]) -> bytes:
+    """The body of a check-back about encoded transactions."""
+    transactions = [msgspec.Raw(one) for one in asked]
+    return msgspec.json.encode(
+        {"type": "transaction.check", "producer_group": group_name, "transactions": transactions}
+    )
 
 
 def read(body: bytes) -> dict[uuid.UUID, Result]:

@@ -13,7 +13,7 @@ from store.ids import new_id
 from transactions import questions
 from transactions.models import Endpoint
 from transactions.questions import Results
-from webhooks.answers import Answer
+from webhooks.answers import Answer, way_out
 from webhooks.caller import Caller
 from webhooks.health import ROTATION_HOURS
 
@@ -64,6 +64,8 @@ def _complaint(answer: Answer) -> str | None:
     """Why a check's answer like this one would decide nothing, or None."""
     if answer.outcome != "answered":
         return answer.reason
+    if (advice := way_out(answer)) is not None:
+        return advice
     if answer.status != 200:
         return f"{answer.reason} A check's answer has the status 200."
     try:

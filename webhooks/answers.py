@@ -8,6 +8,15 @@ from typing import Literal
 Outcome = Literal["answered", "timeout", "refused", "forbidden_address", "too_large", "tls", "protocol"]
 
 MAX_REASON_CHARACTERS = 200
+MAX_LOCATION_CHARACTERS = 80
+# Statuses that a framework or proxy gives before the function that was meant to answer runs.
+WAYS_OUT = {
+    401: "its server wants a login: let requests through that bear the webhook's signature",
+    403: "its server refused the request itself; in Django, mark the view csrf_exempt",
+    404: "nothing is served at this path; register the URL at which checks are answered",
+    405: "this path takes no POST; register the URL at which checks are answered",
+    413: "its server takes no request this large, not even without bodies; raise its limit",
+}
 # A server that asks for a year would silence itself for good; a day is longer than any maintenance.
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 
@@ -22,7 +31,8 @@ class Answer:
     """
 
     outcome: Outcome
-    #: True only if the request was handed to a connection: whether a check counts (semantics 4.3).
+    #: True only if the request was handed to a connection, and the server did not hang up in the middle of it: whether
+    #: a check counts (semantics 4.3).
     asked: bool
     #: One sentence for the history, printable, at most 200 characters.
     reason: str
@@ -33,11 +43,29 @@ class Answer:
     body: bytes = b""
     #: Of a 429 or 503 that bore `Retry-After`, at most a day.
     retry_after_seconds: float | None = None
+    #: The connection took the beginning of the request, but not its end.
+    cut: bool = False
+    #: Of a redirect.
+    location: str | None = None
+
+    @property
+    def payload_refused(self) -> bool:
+        """Whether the request was too large: by 413, or by a server that hung up while it was being sent."""
+        return self.status == 413 or (self.outcome == "protocol" and self.cut)
 
     @property
     def ok(self) -> bool:
         """A whole answer with a 2xx status. What its body says is for the caller to judge."""
         return self.outcome == "answered" and self.status is not None and 200 <= self.status < 300
+
+
+def way_out(answer: Answer) -> str | None:
+    """What to change, for an answer that shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
+    status = answer.status or 0
+    if 300 <= status < 400:
+        place = f" to {sentence(answer.location)[:MAX_LOCATION_CHARACTERS]}" if answer.location else ""
+        return f"The endpoint redirected with {status}{place}: register the exact URL, with or without its last slash."
+    return f"The endpoint answered {status}: {WAYS_OUT[status]}." if status in WAYS_OUT else None
 
 
 def sentence(text: str) -> str:

@@ -86,12 +86,14 @@ class Caller:
             outcome, reason = _failed(error, exchange, timeout_seconds)
         return Answer(
             outcome=outcome,
-            asked=exchange.written,
+            asked=exchange.written and not (outcome == "protocol" and not exchange.whole),
             reason=sentence(reason),
             latency_ms=round((loop.time() - started) * 1_000, 1),
             status=exchange.status,
             body=body if outcome == "answered" else b"",
             retry_after_seconds=exchange.retry_after_seconds,
+            cut=exchange.written and not exchange.whole,
+            location=exchange.location,
         )
 
     async def _ask(
@@ -105,7 +107,7 @@ class Caller:
             # ask twice does no harm: a check only asks, a push is at least once, and both bear the same webhook-id.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
-        exchange.written = False
+        exchange.written = exchange.whole = False
         return await _send_and_read(self._fresh, url, headers, request(), limit, exchange)
 
 
@@ -138,6 +140,7 @@ class _Body(aiohttp.Payload):
             self._exchange.written = True
         for start in range(WRITE_BYTES, len(self._value), WRITE_BYTES):
             await writer.write(self._value[start : start + WRITE_BYTES])
+        self._exchange.whole = True
 
 
 def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
@@ -154,6 +157,7 @@ async def _send_and_read(
 ) -> bytes:
     async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
         exchange.status = response.status
+        exchange.location = response.headers.get("Location")
         if response.status in (429, 503):
             exchange.retry_after_seconds = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
         return await _read(response, limit)

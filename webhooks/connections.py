@@ -36,10 +36,14 @@ class Exchange:
     kept: bool = True
     #: Handed to a connection, at least its headers and the beginning of its body.
     written: bool = False
+    #: Handed over to its last byte: before that, no server can have read the question.
+    whole: bool = False
     #: Why an address of the host was not connected to.
     forbidden: str | None = None
     status: int | None = None
     retry_after_seconds: float | None = None
+    #: Where a redirect points to.
+    location: str | None = None
 
 
 #: The request for which this task is opening a connection; aiohttp offers no other way to tell the connector.

@@ -48,13 +48,64 @@ NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
         'The endpoint answered 200. {"results": [{"transaction_id": "00000000-0000-0000-0000-000000000001", '
         '"state": "COMMIT"}]}',
     ),
-    "a redirect": (says(307, Location="http://127.0.0.1:1/"), 307, "The endpoint answered 307."),
     "another status": (states_with_status(201), 201, "The endpoint answered 201. "),
     "a failure": (says(500), 500, "The endpoint answered 500."),
     "silence": (silence(3), None, "The deadline of 1 s passed before its whole answer came."),
     "two states": (contradicts_itself(), 200, "two different states"),
     "UNKNOWN": (states("UNKNOWN"), 200, None),
 }
+
+
+# What shows that no check function was reached, with the reason that the history gives.
+UNREACHED: dict[int, tuple[Reply, str]] = {
+    307: (
+        says(307, Location="http://127.0.0.1:1/checks/"),
+        "The endpoint redirected with 307 to http://127.0.0.1:1/checks/: register the exact URL, with or without its "
+        "last slash.",
+    ),
+    401: (
+        says(401),
+        "The endpoint answered 401: its server wants a login: let requests through that bear the webhook's signature.",
+    ),
+    403: (
+        says(403, {"detail": "CSRF Failed"}),
+        "The endpoint answered 403: its server refused the request itself; in Django, mark the view csrf_exempt.",
+    ),
+    404: (
+        says(404),
+        "The endpoint answered 404: nothing is served at this path; register the URL at which checks are answered.",
+    ),
+    405: (
+        says(405),
+        "The endpoint answered 405: this path takes no POST; register the URL at which checks are answered.",
+    ),
+}
+
+
+def test_an_answer_that_no_check_function_gave_counts_nothing_and_names_the_way_out(
+    broker: RunningBroker, wire: Wire, orders: str
+) -> None:
+    with ExitStack() as servers:
+        transactions = {}
+        for status, (reply, _) in UNREACHED.items():
+            server = servers.enter_context(ProducerEndpoint())
+            server.replies(*[reply] * 4, states("COMMIT"))
+            producer = Producer(broker.client(), characters.name("order-service"))
+            register(broker, producer.group, server.url)
+            transactions[status] = producer.begin(orders, b"order 1")
+
+        # More often in vain than a half message is asked about before it is discarded.
+        tellings = {
+            status: eventually(partial(ended, wire, transaction.transaction_id))
+            for status, transaction in transactions.items()
+        }
+
+    for status, (_, reason) in UNREACHED.items():
+        *in_vain, _ = [event for event in tellings[status]["history"] if event["event"] == "check"]
+        assert [(check["status"], check["counted"], check["answer"], check["reason"]) for check in in_vain] == [
+            (status, False, None, reason)
+        ] * 4
+    assert {(telling["state"], telling["check_times"]) for telling in tellings.values()} == {("COMMITTED", 1)}
 
 
 def test_whatever_is_no_clear_state_is_unknown_and_asked_again(

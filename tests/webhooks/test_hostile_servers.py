@@ -97,6 +97,19 @@ async def test_a_server_that_does_not_read_is_a_timeout(caller: Caller, stranger
     assert (got.outcome, got.asked) == ("timeout", True)
 
 
+async def test_a_server_that_hangs_up_in_the_middle_of_a_request_was_not_asked_and_refuses_its_size(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
+    async def hang_up(connection: Connection) -> None:
+        await connection.reader.readexactly(100_000)
+
+    url = await stranger.listen(hang_up)
+
+    got = await ask(caller, url, secret, payload=b'"' + b"a" * 16_000_000 + b'"')
+
+    assert (got.outcome, got.asked, got.payload_refused) == ("protocol", False, True)
+
+
 async def test_a_connection_is_closed_at_once_with_what_it_has_not_sent(stranger: Stranger) -> None:
     async def read_nothing(connection: Connection) -> None:
         await asyncio.Event().wait()

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from webhooks.slots import Slots
+from webhooks.slots import SMALL_BYTES, Allowance, Slots
 
 
 class Calls:
@@ -124,3 +124,55 @@ async def test_no_slot_is_lost_or_given_twice_however_calls_are_cancelled(seed: 
     async with asyncio.timeout(1):  # All three slots are there again.
         async with slots.hold("shop", 3), slots.hold("shop", 3), slots.hold("shop", 3):
             pass
+
+
+MIB = 1024 * 1024
+
+
+async def held(allowance: Allowance, size: int, end: asyncio.Event, calls: Calls, wait_seconds: float = 60) -> None:
+    async with allowance.hold(size, wait_seconds):
+        calls.now += 1
+        await end.wait()
+        calls.now -= 1
+
+
+async def test_bytes_that_are_held_are_at_most_the_allowance_and_small_ones_wait_for_none() -> None:
+    allowance, calls, end = Allowance(10 * MIB), Calls(), asyncio.Event()
+    large = [asyncio.create_task(held(allowance, 4 * MIB, end, calls)) for _ in range(5)]
+    small = [asyncio.create_task(held(allowance, SMALL_BYTES, end, calls)) for _ in range(5)]
+    await settle()
+    assert calls.now == 2 + 5
+
+    end.set()
+    await asyncio.gather(*large, *small)
+    assert calls.now == 0
+
+
+async def test_what_is_larger_than_the_allowance_is_held_alone() -> None:
+    allowance, calls, end = Allowance(MIB), Calls(), asyncio.Event()
+    tasks = [asyncio.create_task(held(allowance, 5 * MIB, end, calls)) for _ in range(2)]
+    await settle()
+    assert calls.now == 1
+
+    end.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_who_waits_too_long_or_goes_away_holds_up_nobody_behind() -> None:
+    allowance, calls, end = Allowance(10 * MIB), Calls(), asyncio.Event()
+    holder = asyncio.create_task(held(allowance, 6 * MIB, end, calls))
+    await settle()
+    too_long = asyncio.create_task(held(allowance, 8 * MIB, end, calls, wait_seconds=0.05))
+    goes_away = asyncio.create_task(held(allowance, 8 * MIB, end, calls))
+    behind = asyncio.create_task(held(allowance, 3 * MIB, end, calls))
+    await settle()
+    assert calls.now == 1
+
+    goes_away.cancel()
+    with pytest.raises(TimeoutError):
+        await too_long
+    await settle()
+
+    assert calls.now == 2
+    end.set()
+    await asyncio.gather(holder, behind)

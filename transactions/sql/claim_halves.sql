@@ -1,10 +1,10 @@
--- Claim a group's halves that are due for a check: until the lease is over nobody else asks about them. Rows that another
--- worker is just claiming are skipped. Nothing is counted here: a worker that dies now has asked nobody. An array and not
--- a join: no plan can then go through all halves. With `topic_ids` only what belongs to these topics altogether.
-UPDATE half_message AS h
-SET next_check_at = now() + make_interval(secs => %(lease_seconds)s)
-WHERE h.transaction_id = any(array(
-    SELECT d.transaction_id
+-- Claim a group's halves that are due for a check, the longest due first, up to a number and to bytes of bodies and
+-- properties; the first is claimed however large it is. Until the lease is over nobody else asks about them. Rows that
+-- another worker is just claiming are skipped. Nothing is counted here: a worker that dies now has asked nobody. An array
+-- and not a join: no plan can then go through all halves. With `topic_ids` only what belongs to these topics altogether.
+-- The length of a body is read from its head: no body is read here.
+WITH due AS MATERIALIZED (
+    SELECT d.transaction_id, d.next_check_at, d.log_segment, d.log_offsets
     FROM half_message AS d
     WHERE
         d.producer_group_id = %(group_id)s AND d.discarded_at IS NULL AND NOT d.exhausted AND d.next_check_at <= now()
@@ -12,6 +12,31 @@ WHERE h.transaction_id = any(array(
     ORDER BY d.next_check_at
     LIMIT %(max_halves)s
     FOR UPDATE SKIP LOCKED
-))
+),
+
+sized AS (
+    SELECT
+        d.transaction_id, m.bytes,
+        row_number() OVER in_order AS place,
+        sum(m.bytes) OVER in_order AS together
+    FROM due AS d
+    CROSS JOIN LATERAL (
+        SELECT coalesce(sum(octet_length(c.body) + coalesce(octet_length(c.properties), 0)), 0) AS bytes
+        FROM commit_log AS c
+        WHERE c.segment_id = d.log_segment AND c.log_offset = any(d.log_offsets)
+    ) AS m
+    WINDOW in_order AS (ORDER BY d.next_check_at, d.transaction_id)
+),
+
+chosen AS (
+    SELECT s.transaction_id, s.bytes
+    FROM sized AS s
+    WHERE s.place = 1 OR s.together <= %(max_bytes)s
+)
+
+UPDATE half_message AS h
+SET next_check_at = now() + make_interval(secs => %(lease_seconds)s)
+WHERE h.transaction_id = any(array(SELECT c.transaction_id FROM chosen AS c))
 RETURNING
-    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.stored_at, h.last_failure
+    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.stored_at, h.last_failure,
+    (SELECT sum(c.bytes)::bigint FROM chosen AS c) AS claimed_bytes

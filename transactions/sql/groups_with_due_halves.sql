@@ -1,5 +1,6 @@
 -- Find the producer groups that have halves due for a check and an endpoint that may be called now. One index probe per
--- group; a group that nobody can be asked for keeps its halves untouched: no check is counted, no row is written.
+-- group; a group that nobody can be asked for keeps its halves untouched: no check is counted, no row is written. In the
+-- order of their ids behind a group, and round again: with more groups than are taken at once, each has its turn.
 SELECT g.id AS group_id, g.name, now() AS now
 FROM producer_group AS g
 CROSS JOIN LATERAL (
@@ -11,9 +12,11 @@ CROSS JOIN LATERAL (
 ) AS first
 WHERE
     NOT g.checks_paused AND first.next_check_at <= now() - make_interval(secs => %(late_seconds)s)
+    AND g.id <> all(%(asking)s::integer [])
     AND EXISTS (
         SELECT 1
         FROM endpoint AS e
         WHERE e.group_id = g.id AND e.state <> 'disabled' AND coalesce(e.open_until <= now(), true)
     )
+ORDER BY g.id <= %(after_id)s, g.id
 LIMIT %(max_groups)s
