@@ -31,21 +31,27 @@ def of_message(message: Message) -> Delay | None:
     return None
 
 
-def due_at(delay: Delay | None, now: datetime) -> datetime:
-    """When a message is due whose delay counts from `now`, the database's time.
+def judge(delay: Delay | None, now: datetime) -> None:
+    """Judges a message's delay when the message is accepted, and never again: the maximum may be lowered meanwhile.
 
-    Raises DelayIllegal when that is beyond MAX_TIMER_DELAY_SECONDS.
+    Raises DelayIllegal when it is due later than MAX_TIMER_DELAY_SECONDS from `now`.
     """
+    longest = settings.MAX_TIMER_DELAY_SECONDS
+    if delay is None or delay.level is not None:
+        return
+    if delay.seconds is not None and delay.seconds > longest:
+        raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
+    if delay.at is not None and delay.at > now + timedelta(seconds=longest):
+        raise DelayIllegal(f"deliver_at {delay.at.isoformat()} is too far ahead: the maximum is {longest} seconds.")
+
+
+def due_at(delay: Delay | None, now: datetime) -> datetime:
+    """When a message is due whose delay counts from `now`, the database's time."""
     if delay is None:
         return now
     if delay.level is not None:
         return now + timedelta(seconds=seconds_of_level(delay.level))
-    due = delay.at if delay.at is not None else now + timedelta(seconds=delay.seconds or 0)
-    if due > now + timedelta(seconds=settings.MAX_TIMER_DELAY_SECONDS):
-        raise DelayIllegal(
-            f"deliver_at {due.isoformat()} is too far ahead: the maximum is {settings.MAX_TIMER_DELAY_SECONDS} seconds."
-        )
-    return due
+    return delay.at if delay.at is not None else now + timedelta(seconds=delay.seconds or 0)
 
 
 def known_level(level: int) -> int:

@@ -41,7 +41,7 @@ async def publish(batch: Batch, publication: Publication) -> None:
     """Makes a stored message visible now, at its delay level or at its time, counted from the batch's time.
 
     A body that lies further back than the segment before the open one is appended again; whoever publishes many late
-    ones has that done for all of them first, by `copies.keep_near`. Raises DelayIllegal when its time is too far ahead.
+    ones has that done for all of them first, by `copies.keep_near`.
     """
     due = delays.due_at(publication.delay, batch.now)
     await copies.keep_near(batch, (publication,))

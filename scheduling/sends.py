@@ -52,7 +52,7 @@ class Sends(Kind[Send]):
                 one.outcome = answer_repeat(accepted, row, waiting.get(row.log_offset))
                 continue
             try:
-                delays.due_at(delays.of_message(accepted.message), batch.now)
+                delays.judge(delays.of_message(accepted.message), batch.now)
             except Refusal as refusal:
                 one.outcome = refusal
                 continue

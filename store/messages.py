@@ -79,6 +79,25 @@ RESERVED_PROPERTIES = frozenset(
     ]
 )
 
+# Those of them whose meaning a field has here. A half message may bring its immunity as the property, too: see
+# `transactions.halves`.
+FIELDS = {
+    "KEYS": "keys",
+    "TAGS": "tags",
+    "DELAY": "delay_level",
+    "PGROUP": "producer_group",
+    "UNIQ_KEY": "message_id",
+    "SHARDING_KEY": "sharding_key",
+    "__SHARDINGKEY": "sharding_key",
+    "__STARTDELIVERTIME": "deliver_at",
+    "__transactionId__": "transaction_id",
+    "TIMER_DELIVER_MS": "deliver_at",
+    "TIMER_DELAY_MS": "delay_seconds",
+    "TIMER_DELAY_SEC": "delay_seconds",
+    "TIMER_DELAY_LEVEL": "delay_level",
+    "CHECK_IMMUNITY_TIME_IN_SECONDS": "check_immunity_seconds of POST /v1/transactions",
+}
+
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
@@ -163,7 +182,9 @@ def _judge_properties(properties: dict[str, str]) -> int:
         raise errors.PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
     reserved = RESERVED_PROPERTIES.intersection(properties)
     if reserved:
-        raise errors.MessageIllegal(f"The property {min(reserved)} is reserved by the broker: use another name.")
+        name = min(reserved)
+        way_out = f"use the field {FIELDS[name]}" if name in FIELDS else "use another name"
+        raise errors.MessageIllegal(f"The property {name} is reserved by the broker: {way_out}.")
     if "" in properties:
         raise errors.MessageIllegal("A property has an empty name: give it one.")
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
@@ -200,10 +221,6 @@ def _judge_delay(message: Message) -> None:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:
         raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")
-    if (message.delay_seconds or 0) > settings.MAX_TIMER_DELAY_SECONDS:
-        raise errors.DelayIllegal(
-            f"delay_seconds {message.delay_seconds} is above the maximum of {settings.MAX_TIMER_DELAY_SECONDS}."
-        )
 
 
 def given_out(row: Any, topic: str) -> dict[str, object]:

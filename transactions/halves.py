@@ -1,5 +1,6 @@
 """Half messages: stored, durable, and seen by no consumer until their transaction is committed."""
 
+import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,11 @@ HOLD_GROUPS = Statement(__file__, "hold_groups")
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 MAX_MESSAGES = 128
+# For the claim and the call of the one check that fits in before a half message is too old.
+ONE_CHECK_SECONDS = 60
+# RocketMQ's users give the immunity as this property, in whole seconds.
+IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
@@ -73,8 +79,12 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
     """Stores a transaction's messages as half messages.
 
     Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
-    `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now; nothing is stored then.
+    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. Raises a Refusal when a rule is
+    broken or the broker cannot write now; nothing is stored then.
     """
+    taken = _taken_immunity(request.messages or (request,))
+    if request.check_immunity_seconds is None:
+        request.check_immunity_seconds = taken
     try:
         return await _begin(request, traceparent)
     except GroupNotExist:
@@ -85,6 +95,7 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
 
 async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str, Any]:
     given = _messages_of(request)
+    immunity = _immunity(request.check_immunity_seconds)
     group = await groups.for_producing(request.producer_group)
     endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
     transaction_id = request.transaction_id or new_id()
@@ -98,7 +109,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
         group_id=group.id,
         group_name=group.name,
         endpoint_id=endpoint_id,
-        immunity_seconds=_immunity(request.check_immunity_seconds),
+        immunity_seconds=immunity,
         accepted=accepted,
         may_repeat=request.transaction_id is not None,
         refusal=await groups.over_limit(group),
@@ -135,12 +146,28 @@ def _judge_together(accepted: Sequence[Accepted]) -> None:
         raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
 
 
+def longest_immunity_seconds() -> int:
+    """After it a half message can still be asked about before its age discards it: once, with the interval after it."""
+    first_check = settings.TRANSACTION_CHECK_INTERVAL_SECONDS + ONE_CHECK_SECONDS
+    return max(settings.RESERVED_HOURS * 3600 - int(first_check), 0)
+
+
 def _immunity(asked: float | None) -> float:
     """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
-    longest = settings.RESERVED_HOURS * 3600
+    longest = longest_immunity_seconds()
     if asked is not None and asked > longest:
-        raise MessageIllegal(f"check_immunity_seconds {asked} is above the retention of {longest} seconds.")
+        raise MessageIllegal(
+            f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
+            f"{settings.RESERVED_HOURS} hours, less the time for one check."
+        )
     return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
+
+
+def _taken_immunity(messages: Sequence[Message]) -> float | None:
+    """RocketMQ's property for the immunity, taken off the messages: the longest. What is no number is the default."""
+    given = [message.properties.pop(IMMUNITY, None) for message in messages if message.properties]
+    seconds = [float(text) for text in given if text is not None and WHOLE_SECONDS.fullmatch(text)]
+    return max(seconds, default=None)
 
 
 class Begins(Kind[Begin]):
@@ -190,7 +217,7 @@ BEGINS = Begins()
 def _illegal_delay(begun: Begin, batch: Batch) -> DelayIllegal | None:
     try:
         for message in begun.accepted:
-            delays.due_at(delays.of_message(message.message), batch.now)
+            delays.judge(delays.of_message(message.message), batch.now)
     except DelayIllegal as refusal:
         return refusal
     return None

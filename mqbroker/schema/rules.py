@@ -5,6 +5,7 @@ from typing import Any
 
 from delivery.receipts import MAX_HANDLES
 from store.messages import MAX_PROPERTIES, MAX_SHARDING_KEY
+from transactions.halves import longest_immunity_seconds
 from transactions.polls import MAX_TRANSACTIONS
 
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -30,7 +31,7 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
         "queue_id": {"type": "integer", "minimum": 0},
         "delay_level": {"type": "integer", "minimum": 0},
         "delay_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_TIMER_DELAY_SECONDS},
-        "check_immunity_seconds": {"type": "number", "maximum": settings.RESERVED_HOURS * 3600},
+        "check_immunity_seconds": {"type": "number", "maximum": longest_immunity_seconds()},
         "max_messages": {"type": "integer", "minimum": 1, "maximum": settings.MAX_RECEIVE_MESSAGES},
         "max_transactions": {"type": "integer", "minimum": 1, "maximum": MAX_TRANSACTIONS},
         "invisible_seconds": {

@@ -74,7 +74,13 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"properties": {"mine": "1", "TRAN_MSG": "true", "DELAY": "3"}},
         422,
         "message_illegal",
-        "The property DELAY is reserved by the broker: use another name.",
+        "The property DELAY is reserved by the broker: use the field delay_level.",
+    ),
+    "a reserved property that no field replaces": (
+        {"properties": {"MIN_OFFSET": "1"}},
+        422,
+        "message_illegal",
+        "The property MIN_OFFSET is reserved by the broker: use another name.",
     ),
     "a property without a name": (
         {"properties": {"": "x"}},

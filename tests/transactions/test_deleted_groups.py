@@ -33,10 +33,10 @@ async def begin_and_end(crowd: Crowd, group: str, topic: str, transactions: int)
     """The statuses of a begin and its end, of several transactions at once."""
     half = {"producer_group": group, "topic": topic, "body": "order"}
 
-    async def each(_: int) -> tuple[int, int]:
+    async def each(_number: int) -> tuple[int, int]:
         begun, document = await crowd.post("/v1/transactions", half)
         end = {"producer_group": group, "state": "ROLLBACK"}
-        ended, _ = await crowd.post(f"/v1/transactions/{document.get('transaction_id')}/end", end)
+        ended, _answer = await crowd.post(f"/v1/transactions/{document.get('transaction_id')}/end", end)
         return begun, ended
 
     return await at_once(each, range(transactions))

@@ -49,14 +49,6 @@ def test_the_answer_to_a_half_message_tells_when_it_is_asked_about(wire: Wire, p
     }
 
 
-def test_a_half_message_may_ask_for_a_longer_immunity_but_for_no_shorter_one(producer: Producer, orders: str) -> None:
-    longer = producer.begin(orders, b"order 1", check_immunity_seconds=30)
-    shorter = producer.begin(orders, b"order 2", check_immunity_seconds=0.1)
-    bad = producer.begin(orders, b"order 3", check_immunity_seconds=-7)
-
-    assert [immunity(transaction.transaction_id, producer) for transaction in (longer, shorter, bad)] == [30, 1, 1]
-
-
 def test_a_transaction_is_told_with_its_messages_and_its_history(wire: Wire, producer: Producer, orders: str) -> None:
     transaction = producer.begin(orders, b"order 1", queue_id=2)
     transaction.commit()
@@ -295,13 +287,6 @@ def test_a_producer_group_has_a_name(wire: Wire, orders: str) -> None:
         "message_illegal",
         "The request does not have the right shape: Object missing required field `producer_group`.",
     )
-
-
-def immunity(transaction_id: object, producer: Producer) -> float:
-    """Seconds from the store of a half message to its first check."""
-    told = producer.broker.call("GET", f"/v1/transactions/{transaction_id}")
-    stored_at, next_check_at = told["history"][0]["at"], told["next_check_at"]
-    return (datetime.fromisoformat(next_check_at) - datetime.fromisoformat(stored_at)).total_seconds()
 
 
 def committed_at(wire: Wire, transaction: Transaction) -> datetime | None:
