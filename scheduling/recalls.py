@@ -2,6 +2,7 @@
 
 import base64
 import uuid
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -17,7 +18,7 @@ from store.statements import Statement
 
 DELETE_TIMER = Statement(__file__, "delete_timer")
 FIND_FATE = Statement(__file__, "find_fate")
-FIND_WAITING = Statement(__file__, "find_waiting")
+FIND_STANDINGS = Statement(__file__, "find_standings")
 INSERT_RECALL = Statement(__file__, "insert_recall")
 
 
@@ -54,10 +55,23 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
 
 
-async def waiting(batch: Batch, log_offsets: list[int]) -> dict[int, Row]:
-    """Where the messages at these log offsets wait for their time: due_at, and what their handles are made of."""
-    rows = await batch.read(FIND_WAITING, {"log_offsets": log_offsets}) if log_offsets else ()
-    return {row.log_offset: row for row in rows}
+async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]:
+    """How messages that were delayed stand now, as fields of a repeated answer.
+
+    Visible: `queue_id` and `queue_offset`. Waiting: `deliver_at` and `recall_handle`. Taken back: `recalled`.
+    """
+    asked = {"message_ids": list(message_ids), "scheduler": readers.SCHEDULER}
+    rows = await batch.read(FIND_STANDINGS, asked) if message_ids else ()
+    return {row.message_id: _standing(row) for row in rows}
+
+
+def _standing(row: Row) -> dict[str, Any]:
+    if row.visible:
+        return {"queue_id": row.queue_id, "queue_offset": row.queue_offset}
+    if row.due_at is not None:
+        given = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
+        return {"deliver_at": row.due_at, "recall_handle": given}
+    return {"recalled": True} if row.told else {}
 
 
 def message_of(given: str) -> uuid.UUID:

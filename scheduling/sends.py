@@ -43,13 +43,13 @@ class Sends(Kind[Send]):
 
     async def decide(self, batch: Batch, pending: list[Pending[Send]]) -> None:
         stored = await intake.stored_before(batch, [one.request.accepted for one in pending])
-        hidden = [row.log_offset for row in stored.values() if row.queue_offset is None]
-        waiting = await recalls.waiting(batch, hidden)
+        hidden = [message_id for message_id, row in stored.items() if row.queue_offset is None]
+        standings = await recalls.standings(batch, hidden)
         for one in pending:
             accepted = one.request.accepted
             if accepted.message_id in stored:
                 row = stored[accepted.message_id]
-                one.outcome = answer_repeat(accepted, row, waiting.get(row.log_offset))
+                one.outcome = answer_repeat(accepted, row, standings.get(accepted.message_id))
                 continue
             try:
                 delays.judge(delays.of_message(accepted.message), batch.now)
@@ -101,10 +101,10 @@ def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetim
     return answer
 
 
-def answer_repeat(accepted: Accepted, stored: Row, waiting: Row | None = None) -> dict[str, Any] | Refusal:
+def answer_repeat(accepted: Accepted, stored: Row, standing: dict[str, Any] | None = None) -> dict[str, Any] | Refusal:
     """The answer to a send whose id is stored already: the first answer, or the refusal of another message.
 
-    `waiting` is where it still waits for its time, if it does.
+    `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
     """
     try:
         intake.judge_repeat(accepted, stored)
@@ -119,13 +119,10 @@ def answer_repeat(accepted: Accepted, stored: Row, waiting: Row | None = None) -
         "send_status": "SEND_OK",
         "stored_at": stored.stored_at,
         "duplicate": True,
+        **(standing or {}),
     }
-    if waiting is not None:
-        delay = delays.of_message(accepted.message)
+    delay = delays.of_message(accepted.message)
+    if "deliver_at" in answer and delay is not None and delay.level is not None:
         # A level's entry keeps its time in whole milliseconds, rounded up.
-        exact = delay is not None and delay.level is not None
-        answer["deliver_at"] = delays.due_at(delay, stored.stored_at) if exact else waiting.due_at
-        answer["recall_handle"] = recalls.handle(
-            accepted.message_id, waiting.timer_id, waiting.queue_id, waiting.queue_offset
-        )
+        answer["deliver_at"] = delays.due_at(delay, stored.stored_at)
     return answer

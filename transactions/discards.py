@@ -11,7 +11,7 @@ from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.errors import Refusal
 from store.statements import Statement
-from transactions import ends
+from transactions import ends, history
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
@@ -51,10 +51,26 @@ async def resume(transaction_id: uuid.UUID, reason: str | None) -> dict[str, Any
 async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
     """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
 
-    Raises TransactionNotFound when it is not discarded, TransactionEnded when it was decided the other way.
+    Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was decided otherwise.
     """
     end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
-    return await ends.decide(end)
+    answer = await ends.decide(end)
+    if end.half is None and not await _was_discarded(transaction_id):
+        raise ends.not_discarded(transaction_id)
+    return answer
+
+
+async def _was_discarded(transaction_id: uuid.UUID) -> bool:
+    asked = {"transaction_id": transaction_id, "max_events": history.MAX_EVENTS}
+    return any(row.decision == "DISCARD" for row in await database.read(history.FIND_OPERATIONS, asked))
+
+
+async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+    """Decides a pending or discarded transaction as an operator, with the reason.
+
+    Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
+    """
+    return await ends.decide(End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None))
 
 
 class Resumes(Kind[tuple[uuid.UUID, str | None]]):

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from scheduling import recalls
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
 from store import groupcommit
@@ -32,6 +33,7 @@ STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
 MAX_REMARK = 1000
 # No group has this id: an end that names a group nobody knows finds no half message of it.
 UNKNOWN_GROUP = -1
+ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
 
 
 class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -57,7 +59,8 @@ class End:
     group_id: int | None
     log_offset: int | None = None
     remark: str | None = None
-    discarded: bool = False
+    # Whether it decides discarded transactions (True), pending ones, or either (None).
+    discarded: bool | None = False
     # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
     attempt: dict[str, object] | None = None
     half: Row | None = None
@@ -143,6 +146,7 @@ class Ends(Kind[End]):
             one.outcome = _judge(one.request, transaction)
             if transaction is not None and one.request.decision == "UNKNOWN" and isinstance(one.outcome, dict):
                 batch.insert(INSERT_OPERATIONS, operation(one.request, transaction, None))
+        await _add_standings(batch, [one.outcome for one in left if isinstance(one.outcome, dict)])
 
     async def place(self, batch: Batch, pending: list[Pending[End]]) -> None:
         for one in pending:
@@ -157,6 +161,10 @@ class Ends(Kind[End]):
             offsets = [publication.queue_offset for publication in end.publications] or None
             batch.insert(INSERT_OPERATIONS, operation(end, half, offsets))
             one.outcome = _answer(STATE_AFTER[end.decision], half, offsets)
+            for message, publication in zip(one.outcome["messages"], end.publications, strict=False):
+                if publication.deliver_at is not None:
+                    message["deliver_at"] = publication.deliver_at
+                    message["recall_handle"] = recalls.handle_of(publication)
 
 
 ENDS = Ends()
@@ -165,9 +173,7 @@ ENDS = Ends()
 def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
-        return _not_found(
-            end.transaction_id, "If its half message is still on the way, repeat the end after its answer."
-        )
+        return _not_found(end.transaction_id, ON_THE_WAY)
     if end.group_id is not None and transaction.producer_group_id != end.group_id:
         return ProducerGroupWrong(
             f"The producer group wrong: transaction {end.transaction_id} belongs to another group; name that one."
@@ -182,8 +188,11 @@ def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
 def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
     if transaction.state == "DISCARDED" and not end.discarded:
         return _discarded(transaction)
-    if end.discarded and transaction.state == "PREPARED":
+    if transaction.state == "PREPARED" and end.discarded:
         return not_discarded(end.transaction_id)
+    if transaction.state == "PREPARED" and end.decision != "UNKNOWN":
+        # It was begun after this end had looked for it.
+        return _not_found(end.transaction_id, ON_THE_WAY)
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
         return _answer(transaction.state, transaction, transaction.queue_offsets)
     return TransactionEnded(
@@ -257,6 +266,20 @@ def operation(end: End, transaction: Row, queue_offsets: list[int | None] | None
         "queue_offsets": None if queue_offsets is None else literal(queue_offsets),
         "remark": end.remark,
     }
+
+
+async def _add_standings(batch: Batch, answers: list[dict[str, Any]]) -> None:
+    """Adds to repeated answers how the messages that the commit delayed stand now."""
+    delayed = [
+        message
+        for answer in answers
+        if answer["state"] == "COMMITTED"
+        for message in answer["messages"]
+        if message["queue_offset"] is None
+    ]
+    standings = await recalls.standings(batch, [message["message_id"] for message in delayed])
+    for message in delayed:
+        message.update(standings.get(message["message_id"], {}))
 
 
 def _answer(state: str, transaction: Row, queue_offsets: list[int | None] | None) -> dict[str, Any]:

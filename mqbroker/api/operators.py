@@ -18,7 +18,7 @@ class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of a discarded transaction, and why."""
+    """What becomes of a transaction, and why."""
 
     state: Literal["COMMIT", "ROLLBACK"]
     reason: str
@@ -31,13 +31,24 @@ async def resume(request: DataRequest, transaction_id: str) -> HttpResponse:
     return answer(await discards.resume(transaction_of(transaction_id), reason))
 
 
-async def resolve(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def resolve_discarded(request: DataRequest, transaction_id: str) -> HttpResponse:
     """POST /v1/discarded/{transaction_id}/resolve."""
+    given = _resolve_of(request)
+    return answer(await discards.resolve(transaction_of(transaction_id), given.state, given.reason))
+
+
+async def resolve(request: DataRequest, transaction_id: str) -> HttpResponse:
+    """POST /v1/transactions/{transaction_id}/resolve."""
+    given = _resolve_of(request)
+    return answer(await discards.resolve_any(transaction_of(transaction_id), given.state, given.reason))
+
+
+def _resolve_of(request: DataRequest) -> Resolve:
     request.caller.require_manage()
     given = decode(Resolve, request.body)
     if not given.reason.strip():
         raise MessageIllegal("reason is blank: say why the transaction is decided by hand.")
-    return answer(await discards.resolve(transaction_of(transaction_id), given.state, given.reason))
+    return given
 
 
 async def check_now(request: DataRequest, transaction_id: str) -> HttpResponse:

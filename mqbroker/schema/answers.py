@@ -22,7 +22,7 @@ class Problem(msgspec.Struct):
 
 
 class Sent(msgspec.Struct):
-    """A stored message and where it became visible. `queue_offset` is null while it is delayed."""
+    """A stored message and where it became visible: `queue_offset` is null while it is delayed, or when recalled."""
 
     message_id: uuid.UUID
     topic: str
@@ -34,6 +34,7 @@ class Sent(msgspec.Struct):
     deliver_at: Time | UnsetType = UNSET
     recall_handle: str | UnsetType = UNSET
     duplicate: bool | UnsetType = UNSET
+    recalled: bool | UnsetType = UNSET
 
 
 class SentBatch(msgspec.Struct):
@@ -62,11 +63,14 @@ class Begun(msgspec.Struct):
 
 
 class EndedMessage(msgspec.Struct):
-    """A message of an ended transaction; its offset is null when it was rolled back, or is still delayed."""
+    """A message of an ended transaction; its offset is null when it is rolled back, still delayed, or recalled."""
 
     message_id: uuid.UUID
     queue_id: int
     queue_offset: int | None
+    deliver_at: Time | UnsetType = UNSET
+    recall_handle: str | UnsetType = UNSET
+    recalled: bool | UnsetType = UNSET
 
 
 class Ended(msgspec.Struct):
@@ -98,7 +102,7 @@ class TransactionEvent(msgspec.Struct):
     reason: str | UnsetType | None = UNSET
 
 
-class TransactionPart(EndedMessage):
+class TransactionPart(EndedMessage, kw_only=True):
     """A message of a transaction, with its topic."""
 
     topic: str

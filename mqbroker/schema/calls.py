@@ -128,11 +128,19 @@ CALLS: dict[View, Call] = {
         problems=(404, 409),
         description="Its checks start again at 0. One that is older than the retention can only be resolved.",
     ),
-    operators.resolve: Call(
+    operators.resolve_discarded: Call(
         "Resolve a discarded transaction",
         given=operators.Resolve,
         answers={200: answers.Ended},
         problems=(404, 409),
+        description="404 for one that was never discarded, also when it has that decision.",
+    ),
+    operators.resolve: Call(
+        "Decide a pending or discarded transaction as an operator",
+        given=operators.Resolve,
+        answers={200: answers.Ended},
+        problems=(404, 409),
+        description="Answers and refusals are those of an end: the first decision stands.",
     ),
     consumers.receive: Call(
         "Receive messages",

@@ -154,3 +154,42 @@ def test_a_delayed_message_sent_again_is_answered_as_the_first_time_and_can_be_r
 
     assert again == {**first, "duplicate": True}
     assert wire.post("/v1/messages/recall", {"recall_handle": again["recall_handle"]}).status == 200
+
+
+@pytest.mark.parametrize("delay", [{"delay_level": 5}, {"delay_seconds": 30}], ids=["level", "timer"])
+def test_a_recalled_message_sent_again_is_said_to_be_recalled(wire: Wire, orders: str, delay: dict[str, int]) -> None:
+    message = {"topic": orders, "body": "order 1", "message_id": str(uuid.uuid4()), **delay}
+    first = wire.post("/v1/messages", message).document
+    wire.post("/v1/messages/recall", {"recall_handle": first["recall_handle"]})
+
+    again = wire.post("/v1/messages", message).document
+
+    del first["deliver_at"], first["recall_handle"]
+    assert again == {**first, "duplicate": True, "recalled": True}
+
+
+def test_a_recalled_message_of_a_level_is_said_to_be_recalled_also_when_its_time_is_over(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    message = {"topic": orders, "body": "order 1", "queue_id": 0, "message_id": str(uuid.uuid4()), "delay_level": 1}
+    first = wire.post("/v1/messages", message).document
+    wire.post("/v1/messages/recall", {"recall_handle": first["recall_handle"]})
+    wire.post("/v1/messages", {"topic": orders, "body": "order 2", "queue_id": 0, "delay_level": 1})
+    eventually(lambda: consumer.pull(orders, 0, 0).messages)
+
+    again = wire.post("/v1/messages", message).document
+
+    assert (again["recalled"], again["queue_offset"], "deliver_at" in again) == (True, None, False)
+
+
+@pytest.mark.parametrize("delay", DELAYS, ids=["level", "timer"])
+def test_a_delayed_message_sent_again_after_its_time_is_answered_with_its_offset(
+    wire: Wire, consumer: Consumer, orders: str, delay: Document
+) -> None:
+    message = {"topic": orders, "body": "order 1", "queue_id": 0, "message_id": str(uuid.uuid4()), **delay}
+    wire.post("/v1/messages", message)
+    eventually(lambda: consumer.pull(orders, 0, 0).messages)
+
+    again = wire.post("/v1/messages", message).document
+
+    assert (again["queue_offset"], "deliver_at" in again, "recalled" in again) == (0, False, False)

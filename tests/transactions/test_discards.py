@@ -97,11 +97,14 @@ def test_a_producer_does_not_end_a_discarded_transaction(wire: Wire, discarded: 
 
 def test_an_operator_decides_a_discarded_transaction_once(wire: Wire, consumer: Consumer, discarded: Discarded) -> None:
     path = f"/v1/discarded/{discarded.ids[1]}/resolve"
+    as_any = f"/v1/transactions/{discarded.ids[1]}/resolve"
 
-    committed = wire.post(path, {"state": "COMMIT", "reason": "the order is paid"})
+    committed = wire.post(as_any, {"state": "COMMIT", "reason": "the order is paid"})
+    again = wire.post(path, {"state": "COMMIT", "reason": "the order is paid"})
     opposite = wire.post(path, {"state": "ROLLBACK", "reason": "a mistake"})
 
     assert (committed.status, committed.document["state"]) == (200, "COMMITTED")
+    assert (again.status, again.document) == (200, committed.document)
     assert (opposite.status, opposite.problem["code"]) == (409, "transaction_ended")
     end = told(wire, discarded.ids[1])["history"][-1]
     assert (end["state"], end["by"], end["remark"]) == ("COMMIT", "operator", "the order is paid")

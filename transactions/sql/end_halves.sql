@@ -17,7 +17,7 @@ locked AS (
         h.transaction_id = any(%(transaction_id)b::uuid [])
         AND (a.group_id IS NULL OR h.producer_group_id = a.group_id)
         AND (a.log_offset IS NULL OR a.log_offset = any(h.log_offsets))
-        AND (h.discarded_at IS NOT NULL) = a.discarded
+        AND (a.discarded IS NULL OR (h.discarded_at IS NOT NULL) = a.discarded)
     ORDER BY h.transaction_id
     FOR UPDATE OF h
 )
