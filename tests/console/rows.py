@@ -44,10 +44,8 @@ class Broker:
 
     def endpoint(self, group: int, url: str, state: str = "healthy", **more: object) -> int:
         """An endpoint of a producer group; its id."""
-        defaults = {"max_batch": 1, "timeout_seconds": 5, "concurrency": 16, "failures": 0}
-        return int(
-            self.insert("endpoint", group_id=group, url=url, state=state, secret="whsec_c2VjcmV0", **defaults | more).id
-        )
+        defaults = {"max_batch": 1, "timeout_seconds": 5, "concurrency": 16, "failures": 0, "secret": "whsec_c2VjcmV0"}
+        return int(self.insert("endpoint", group_id=group, url=url, state=state, **defaults | more).id)
 
     def consumer_group(self, name: str) -> int:
         """A consumer group; its id."""
