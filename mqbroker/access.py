@@ -9,7 +9,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from mqbroker.models import ApiKey
@@ -117,7 +117,7 @@ class ConsoleSession(SessionAuthentication):
 
 
 class MayManage(BasePermission):
-    """The scope `manage`, or a signed-in console user of the staff."""
+    """The scope `manage`, or a console session: of the staff to read, of a superuser to change."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         user = request.user
@@ -127,7 +127,14 @@ class MayManage(BasePermission):
             if "manage" not in user.scopes:
                 raise NoPermission(f"The key {user.name!r} lacks the scope manage: add it at /v1/api-keys.")
             return True
-        return bool(user.is_authenticated and user.is_staff)
+        if not (user.is_authenticated and user.is_staff):
+            return False
+        if not user.is_superuser and request.method not in SAFE_METHODS:
+            raise NoPermission(
+                f"The console user {user.get_username()!r} is no superuser and may only read here: "
+                "sign in as a superuser, or use an API key with the scope manage."
+            )
+        return True
 
 
 class MayLook(MayManage):

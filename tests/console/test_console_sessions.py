@@ -1,0 +1,88 @@
+"""Promises about a console session at the API: a superuser's may change what it shows, any other one only reads."""
+
+import http.client
+import json
+import re
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from tests.broker.wire import Answer, problem
+from tests.console.operators import Operator
+from tests.console.rows import Broker
+
+SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
+READS_ONLY = (
+    "The console user 'bob' is no superuser and may only read here: "
+    "sign in as a superuser, or use an API key with the scope manage."
+)
+NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
+
+
+def calls(operator: Operator, method: str, path: str, body: object = None) -> Answer:
+    """A call of the API with the operator's session and its CSRF token."""
+    cookies = {cookie.name: cookie.value or "" for cookie in operator.cookies}
+    headers = {
+        "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()),
+        "X-CSRFToken": cookies["csrftoken"],
+    }
+    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=20)
+    line.request(method, path, None if body is None else json.dumps(body), headers)
+    answer = line.getresponse()
+    data = answer.read()
+    line.close()
+    shown = json.loads(data) if data and "json" in (answer.headers["content-type"] or "") else data.decode()
+    return Answer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, shown)
+
+
+def operations(operator: Operator) -> list[tuple[str, str]]:
+    """Every method of every path that the API's document names, with the names of `kept` in the paths."""
+    paths: dict[str, Any] = calls(operator, "GET", "/v1/schema").document["paths"]
+    names = {"endpoint_id": "1", "queue_id": "0"}
+    return [
+        (method.upper(), re.sub(r"{(\w+)}", lambda found: names.get(found[1], "shop"), path))
+        for path, found in paths.items()
+        for method in found
+    ]
+
+
+def test_a_session_without_superuser_rights_changes_nothing(broker: Broker, bob: Operator) -> None:
+    broker.api_key("shop", hint="x2Qd", scopes=["produce:*"], digest=b"\xab" * 32)
+    writes = [(method, path) for method, path in operations(bob) if method != "GET"]
+    assert ("POST", "/v1/api-keys") in writes
+
+    refused = {(method, path): calls(bob, method, path, {}).problem for method, path in writes}
+
+    forbidden, keyless = problem(403, "no_permission", READS_ONLY), problem(401, "unauthenticated", NO_KEY)
+    assert [call for call, found in refused.items() if found not in (forbidden, keyless)] == []
+    assert refused["POST", "/v1/api-keys"] == refused["PUT", "/v1/topics/shop"] == forbidden
+    assert refused["POST", "/v1/messages"] == keyless
+    assert broker.connection.execute("SELECT name FROM api_key").fetchall() == [("shop",)]
+
+
+def test_a_session_without_superuser_rights_reads_what_is_configured_and_no_secret(
+    broker: Broker, bob: Operator
+) -> None:
+    endpoint = broker.endpoint(broker.producer_group("shop"), "https://shop.example/checks", secret=SECRET)
+    broker.api_key("shop", hint="x2Qd", scopes=["produce:*"], digest=b"\xab" * 32)
+    topic = broker.topic("shop")
+    broker.half(1, topic, b"the body of order 1", broker.now - broker.now)
+    reads = [path for method, path in operations(bob) if method == "GET"]
+    reads.append(f"/v1/producer-groups/shop/endpoints/{endpoint}")
+
+    answers = {path: calls(bob, "GET", quote(path)) for path in reads}
+
+    assert [answers[path].status for path in ("/v1/topics", "/v1/api-keys", reads[-1], "/v1/stats")] == [200] * 4
+    assert {answer.status for answer in answers.values()} <= {200, 401, 404}
+    told = json.dumps([answer.document for answer in answers.values()])
+    assert not [secret for secret in (SECRET, "the body of order 1", "\\\\xab") if secret in told]
+
+
+def test_a_superusers_session_changes_what_a_key_with_manage_may(broker: Broker, ada: Operator) -> None:
+    made = calls(ada, "PUT", "/v1/topics/orders", {"queues": 2})
+
+    assert (made.status, made.document["queues"]) == (201, 2)
+    assert calls(ada, "DELETE", "/v1/topics/orders").status == 204
+
+
+def test_a_session_reads_with_head_too(bob: Operator) -> None:
+    assert calls(bob, "HEAD", "/v1/topics").status == 200
