@@ -2,11 +2,14 @@
 
 from typing import Any
 
+from django.contrib.auth.views import PasswordChangeView
 from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from unfold.sites import UnfoldAdminSite
 
+from console import sign_in
 from console.pages import overview
 from console.pages.routes import ROUTES
 
@@ -19,6 +22,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
     index_title = "Overview"
     index_template = "console/overview.html"
     login_template = "console/login.html"
+    login_form = sign_in.SignInForm
 
     def extra_urls(self) -> list[URLPattern]:
         """Our own pages; `admin_view` asks for a signed-in operator."""
@@ -27,3 +31,16 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         page: TemplateResponse = super().index(request, {**overview.figures(request), **(extra_context or {})})
         return page
+
+    def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        return sign_in.judged(request, super().login(request, extra_context))
+
+    def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        request.current_app = self.name
+        view = PasswordChangeView.as_view(
+            form_class=sign_in.OwnPasswordForm,
+            success_url=reverse("admin:password_change_done", current_app=self.name),
+            template_name=self.password_change_template or "registration/password_change_form.html",
+            extra_context={**self.each_context(request), **(extra_context or {})},
+        )
+        return sign_in.judged(request, view(request))

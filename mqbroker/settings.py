@@ -120,6 +120,12 @@ CSRF_TRUSTED_ORIGINS = list(
     env.words("CSRF_TRUSTED_ORIGINS", (), "Origins behind a TLS proxy that may post to the console.")
 )
 SECURE_COOKIES = env.switch("SECURE_COOKIES", False, "Send the console's cookies over TLS only. Turn on behind TLS.")
+TRUSTED_PROXIES = env.networks(
+    "TRUSTED_PROXIES",
+    (),
+    "Proxies whose X-Forwarded-For names the address that signs in to the console. Without them, all who come through "
+    "a proxy share the attempts of its address.",
+)
 API_KEY = env.text(
     "API_KEY",
     "",
@@ -198,6 +204,7 @@ TEMPLATES = [
         },
     },
 ]
+PASSWORD_HASHERS = ["console.passwords.SeparateHasher"]
 AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"}]
 
 LANGUAGE_CODE = "en-us"

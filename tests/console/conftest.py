@@ -30,7 +30,7 @@ User.objects.create_user("bob", password="{PASSWORD}", is_staff=True)
 """
 FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
-    *("timer", "receipt", "endpoint", "producer_group", "consumer_group", "api_key"),
+    *("timer", "receipt", "endpoint", "producer_group", "consumer_group", "api_key", "sign_in_limit"),
 )
 
 

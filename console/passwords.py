@@ -1,0 +1,101 @@
+"""Hashes passwords away from the process that serves messages: in a process of its own, at the lowest priority."""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.db import connection
+
+from store.errors import SystemBusy
+
+# A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
+MAX_SECONDS = 30
+# Each one that waits holds a thread of the web process.
+MAX_WAITING = 16
+# The password comes by stdin: arguments and environment are in the list of processes.
+PROGRAM = """
+import base64, hashlib, json, os, sys
+os.nice(19)
+given = json.load(sys.stdin)
+salt, password = given["salt"].encode(), given["password"].encode()
+print(base64.b64encode(hashlib.pbkdf2_hmac("sha256", password, salt, given["iterations"])).decode())
+"""
+
+
+class Turns:
+    """One hash at a time in each web process, and a bounded number that wait for their turn."""
+
+    def __init__(self) -> None:
+        self._places = threading.BoundedSemaphore(MAX_WAITING)
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """The caller's turn.
+
+        Raises SystemBusy when too many wait, or when it does not come within MAX_SECONDS.
+        """
+        if not self._places.acquire(blocking=False):
+            raise busy()
+        try:
+            if not self._turn.acquire(timeout=MAX_SECONDS):
+                raise busy()
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            self._places.release()
+
+
+turns = Turns()
+
+
+class SeparateHasher(PBKDF2PasswordHasher):
+    """Django's PBKDF2, computed in a child process.
+
+    In a thread the hash leaves the interpreter's lock alone, but takes a core from the loop that serves messages, and a
+    thread's priority is the process's.
+    """
+
+    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+        self._check_encode_args(password, salt)  # type: ignore[attr-defined]  # Django's own, which its stubs leave out
+        rounds = iterations or self.iterations
+        return f"{self.algorithm}${rounds}${salt}${derived(password, salt, rounds)}"
+
+
+def derived(password: str, salt: str, iterations: int) -> str:
+    """PBKDF2-HMAC-SHA256 in base64.
+
+    Raises SystemBusy when too many are computed at once.
+    """
+    given = json.dumps({"password": password, "salt": salt, "iterations": iterations})
+    # Neither the environment nor installed packages are read: it starts in 15 ms.
+    words = [sys.executable, "-I", "-S", "-c", PROGRAM]
+    give_connection_back()
+    with turns.take():
+        try:
+            done = subprocess.run(
+                words, input=given, capture_output=True, text=True, timeout=MAX_SECONDS, check=True, env={}
+            )
+        except subprocess.TimeoutExpired as problem:
+            raise busy() from problem
+    return done.stdout.strip()
+
+
+def give_connection_back() -> None:
+    """Returns this thread's connection to the pool.
+
+    The pool has 4: passwords that wait for their turn would hold them all, and every other page would wait for one.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
+
+
+def busy() -> SystemBusy:
+    """The refusal of a password that cannot be judged now."""
+    return SystemBusy("Too many passwords are being judged: try again in some seconds.")

@@ -1,0 +1,70 @@
+"""The forms that take a password: each asks whether one more may be tried before anything is hashed."""
+
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
+
+from console import attempts
+from store.errors import SystemBusy
+
+RETRY_SECONDS = 5
+
+
+class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no types
+    """The console's sign-in. `wait_seconds` is above 0 when the password was not looked at."""
+
+    wait_seconds = 0
+
+    def clean(self) -> dict[str, Any]:
+        given: dict[str, Any] = self.cleaned_data
+        if not (given.get("username") and given.get("password")):
+            return given
+        uses = attempts.to_sign_in(self.request, given["username"])
+        self.wait_seconds = attempts.take(uses)
+        if self.wait_seconds:
+            raise too_many("this name or from this address", self.wait_seconds)
+        try:
+            cleaned: dict[str, Any] = super().clean()
+        except SystemBusy as refusal:
+            attempts.give_back(uses)
+            self.wait_seconds = RETRY_SECONDS
+            raise ValidationError(refusal.detail, code="busy") from refusal
+        attempts.give_back(uses)
+        return cleaned
+
+
+class OwnPasswordForm(AdminOwnPasswordChangeForm):  # type: ignore[misc]  # Unfold ships no types
+    """Changes one's own password. `wait_seconds` is above 0 when the old one was not looked at."""
+
+    wait_seconds = 0
+
+    def clean_old_password(self) -> str:
+        uses = attempts.to_change_password(self.user.pk)
+        self.wait_seconds = attempts.take(uses)
+        if self.wait_seconds:
+            raise too_many("this user", self.wait_seconds)
+        old: str = super().clean_old_password()
+        attempts.give_back(uses)
+        return old
+
+
+def too_many(whose: str, wait_seconds: int) -> ValidationError:
+    """What is said where no password is looked at."""
+    return ValidationError(
+        f"Too many wrong passwords for {whose}: try again in {wait_seconds} s.", code="too_many_attempts"
+    )
+
+
+def judged(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+    """The answer of a page with such a form: 429 with Retry-After where no password was looked at."""
+    form = (getattr(answer, "context_data", None) or {}).get("form")
+    wait_seconds = getattr(form, "wait_seconds", 0)
+    if wait_seconds:
+        answer.status_code = 429
+        answer["Retry-After"] = str(wait_seconds)
+    elif request.method == "POST" and form is None and request.user.is_authenticated:
+        attempts.remember_browser(answer, request.user.get_username())
+    return answer
