@@ -1,7 +1,11 @@
 """Promises of the door: who may come in, and who may do what inside."""
 
+import subprocess
+import sys
+
 import pytest
 
+from tests.console.conftest import ROOT, environment, manage
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
@@ -87,3 +91,25 @@ def test_a_key_shows_its_name_scopes_hint_and_expiry_and_never_more(broker: Brok
     assert "mq_7Qd…x2" in one.text
     assert "igest" not in page.html + one.html
     assert "\\xab" not in page.html + one.html
+
+
+def test_a_forgotten_password_is_changed_by_the_command_that_the_sign_in_page_names(
+    database: str, console: str, stranger: Operator
+) -> None:
+    assert "./mq manage changepassword admin" in stranger.sees("login/").text
+    user = 'from django.contrib.auth.models import User; User.objects.create_superuser("eve", password="forgotten")'
+    manage(database, "shell", "--verbosity", "0", "--command", user)
+
+    # A session of its own has no terminal: the passwords are read from stdin.
+    subprocess.run(
+        [sys.executable, "manage.py", "changepassword", "eve"],
+        cwd=ROOT,
+        env=environment(database),
+        input="another one\n" * 2,
+        text=True,
+        capture_output=True,
+        check=True,
+        start_new_session=True,
+    )
+
+    assert Operator.signed_in(console, "eve", "another one")
