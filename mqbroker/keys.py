@@ -1,8 +1,9 @@
-"""API keys as an operator keeps them: made, listed, found and revoked."""
+"""API keys as an operator keeps them: made, listed, found, changed and revoked."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
@@ -55,11 +56,29 @@ def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -
             row = ApiKey.objects.create(
                 name=name, digest=digest_of(key), hint=key[-4:], scopes=list(scopes), expires_at=expires_at
             )
-            if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
-                raise MessageIllegal("expires_at: it is over already.")
+            judge_expiry(row)
     except IntegrityError as problem:
         raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
     return row, key
+
+
+def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
+    """Changes what is given of a key's `scopes` and `expires_at`: every process goes by it within KEY_BELIEVED_SECONDS.
+
+    Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
+    """
+    with transaction.atomic():
+        row = find(name_or_id)
+        ApiKey.objects.filter(id=row.id).update(**fields)
+        if fields.get("expires_at") is not None:
+            judge_expiry(row)
+        return find(str(row.id))
+
+
+def judge_expiry(row: ApiKey) -> None:
+    """Raises MessageIllegal for a key that is stored as expired."""
+    if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
+        raise MessageIllegal("expires_at: it is over already.")
 
 
 def revoke(name_or_id: str) -> None:

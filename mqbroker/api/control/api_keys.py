@@ -1,4 +1,4 @@
-"""API keys: made, listed and revoked."""
+"""API keys: made, listed, changed and revoked."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -20,6 +20,13 @@ class NewApiKey(Given):
     name = Word(keys.NAME, keys.NAME_RULE)
     scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, help_text="null or left out: never.")
+
+
+class ApiKeyChange(Given):
+    """What is changed of a key. What is left out stays as it is."""
+
+    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), required=False, min_length=1, max_length=MAX_SCOPES)
+    expires_at = Time(required=False, allow_null=True, help_text="null: never.")
 
 
 class ApiKey(Shape):
@@ -59,6 +66,14 @@ class ApiKeyDetail(Resource):
     def get(self, request: Request, name_or_id: str) -> Response:
         """A key by its name or id, without the key itself."""
         return Response(ApiKey(keys.find(name_or_id)).data)
+
+    @extend_schema(operation_id="change_api_key", request=ApiKeyChange, responses=ApiKey)
+    def put(self, request: Request, name_or_id: str) -> Response:
+        """Changes a key's scopes and expiry, also of one that has expired: within 5 s every process goes by it.
+
+        The key itself stays; POST /v1/api-keys makes another.
+        """
+        return Response(ApiKey(keys.change(name_or_id, self.given(ApiKeyChange))).data)
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, name_or_id: str) -> Response:
