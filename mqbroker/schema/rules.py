@@ -79,7 +79,11 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
 
 
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
-    """The rule goes to the branch that is no null."""
+    """The rule goes to the branch that is no null. An empty text that the rule forbids stands for a field left out: the
+    document has no default there.
+    """
+    if schema.get("default") == "" and ("pattern" in rule or rule.get("minLength")):
+        schema = {name: value for name, value in schema.items() if name != "default"}
     if "anyOf" not in schema:
         return {**schema, **rule}
     branches = [branch if branch == {"type": "null"} else {**branch, **rule} for branch in schema["anyOf"]]

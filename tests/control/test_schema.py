@@ -2,12 +2,13 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
 from schemathesis import Case, GenerationMode
 from schemathesis.checks import CheckFunction, not_a_server_error
 from schemathesis.core.result import Ok
@@ -76,6 +77,38 @@ def test_the_document_is_valid_and_made_without_a_warning(broker: RunningBroker)
     made = subprocess.run(words, env=broker.environment, cwd=commands.ROOT, capture_output=True, text=True)
 
     assert (made.returncode, made.stderr) == (0, "")
+
+
+def test_every_default_obeys_its_own_schema(document: Any) -> None:
+    narrowed = [(place, schema) for place, schema in schemas("", document) if "default" in schema]
+    assert narrowed
+
+    broken = [
+        f"{place}: {error.message}"
+        for place, schema in narrowed
+        for error in Draft202012Validator(schema | {"components": document["components"]}).iter_errors(
+            schema["default"]
+        )
+    ]
+
+    assert broken == []
+
+
+def test_a_default_that_breaks_its_own_schema_is_caught() -> None:
+    broken = {"type": "string", "pattern": "^a$", "default": ""}
+
+    [(place, found)] = [pair for pair in schemas("", {"properties": {"name": broken}}) if "default" in pair[1]]
+
+    assert (place, found) == ("/properties/name", broken)
+    assert not Draft202012Validator(found).is_valid("")
+
+
+def schemas(place: str, node: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every object of the document with its place in it."""
+    if isinstance(node, dict):
+        yield place, node
+    for name, inner in node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ():
+        yield from schemas(f"{place}/{name}", inner)
 
 
 def test_every_call_says_what_it_answers(document: Any) -> None:
