@@ -117,7 +117,7 @@ class LeanHandler:
         elif view is None:
             await self._hand_over(scope, receive, send, headers, request_id)
         else:
-            await _write(await self._respond(scope, receive, headers, view, named), request_id, send)
+            await _write(await self._respond(scope, receive, headers, view, named, request_id), request_id, send)
 
     def _find(self, scope: dict[str, Any]) -> tuple[View | None, dict[str, Any]]:
         try:
@@ -135,13 +135,21 @@ class LeanHandler:
         if headers.get(b"host") == b"":
             # granian's way of saying that none came, as in HTTP/1.0: Django then goes by the address it listens on.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"host"]}
+        # Django keeps the scope with the request: the records of a failure name the id.
+        scope = {**scope, "request_id": request_id.decode("latin-1")}
         try:
             await self._otherwise(scope, _bounded(receive), _bearing(request_id, send))
         except MessageTooLarge as refusal:
             await _write(errors.answer(refusal), request_id, send)
 
     async def _respond(
-        self, scope: dict[str, Any], receive: Receive, headers: dict[bytes, bytes], view: View, named: dict[str, Any]
+        self,
+        scope: dict[str, Any],
+        receive: Receive,
+        headers: dict[bytes, bytes],
+        view: View,
+        named: dict[str, Any],
+        request_id: bytes,
     ) -> HttpResponse:
         try:
             authorization = headers.get(b"authorization")
@@ -152,7 +160,8 @@ class LeanHandler:
         except Refusal as refusal:
             return errors.answer(refusal)
         except Exception:
-            logger.exception("a request failed", method=scope["method"], path=scope["path"])
+            name = request_id.decode("latin-1")
+            logger.exception("a request failed", method=scope["method"], path=scope["path"], request_id=name)
             document = errors.refusal_of_status(500, "The broker failed: its log has the details.")
             return HttpResponse(msgspec.json.encode(document), status=500, content_type=errors.PROBLEM_TYPE)
 
