@@ -1,9 +1,14 @@
 """The console's frame: Unfold's admin site under our name, with the pages for tables that the admin cannot register."""
 
+import itertools
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.contrib.auth.views import PasswordChangeView
-from django.http import HttpRequest
+from django.core.exceptions import BadRequest
+from django.core.paginator import InvalidPage
+from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
@@ -12,6 +17,13 @@ from unfold.sites import UnfoldAdminSite
 from console import sign_in
 from console.pages import overview
 from console.pages.routes import ROUTES
+
+
+def refuse_nul(request: HttpRequest) -> None:
+    """Raises BadRequest (400) for an address with a NUL in its path or its query."""
+    texts = itertools.chain([request.path], request.GET, *(values for _, values in request.GET.lists()))
+    if any("\0" in text for text in texts):
+        raise BadRequest("The address holds a NUL, which nothing is named by.")
 
 
 class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no types
@@ -27,6 +39,25 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
     def extra_urls(self) -> list[URLPattern]:
         """Our own pages; `admin_view` asks for a signed-in operator."""
         return [path(route, self.admin_view(view), name=name) for route, view, name in ROUTES]
+
+    def admin_view(self, view: Callable[..., HttpResponseBase], cacheable: bool = False) -> Callable[..., Any]:
+        """Every page, ours and Django's: PostgreSQL's texts have no NUL, so no name, cursor or search holds one."""
+        guarded = super().admin_view(view, cacheable)
+
+        @wraps(guarded)
+        def without_nul(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
+            refuse_nul(request)
+            answer: HttpResponseBase = guarded(request, *args, **named)
+            return answer
+
+        return without_nul
+
+    def search(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
+        try:
+            found: HttpResponseBase = super().search(request, extra_context)
+        except (InvalidPage, ValueError) as problem:
+            raise Http404("The search has no such page.") from problem
+        return found
 
     def index(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> TemplateResponse:
         page: TemplateResponse = super().index(request, {**overview.figures(request), **(extra_context or {})})

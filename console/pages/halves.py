@@ -12,6 +12,9 @@ from console.reads import clock, halves, names, transactions
 
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
 
+# Ten years: an age beyond the year 1 is no time any more.
+MAX_AGE_SECONDS = 10 * 366 * 86400
+
 
 @require_GET
 def pending(request: HttpRequest) -> HttpResponse:
@@ -65,7 +68,7 @@ def wanted_halves(request: HttpRequest) -> halves.Wanted:
     return halves.Wanted(
         producer_group=asked.get("producer_group", "").strip(),
         topic=asked.get("topic", "").strip(),
-        older_than_seconds=frame.whole_number(request, "older_than_seconds"),
+        older_than_seconds=min(frame.whole_number(request, "older_than_seconds"), MAX_AGE_SECONDS),
         after=asked.get("after", ""),
     )
 

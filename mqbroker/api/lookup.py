@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -93,8 +93,9 @@ def time_of(name: str, given: str | None) -> datetime | None:
     if given is None:
         return None
     try:
-        return msgspec.convert(BLANK_OFFSET.sub(r"+\1", given), messages.Time)
-    except msgspec.ValidationError as problem:
+        # PostgreSQL is given UTC: a time that leaves the year 9999 by its offset is none.
+        return msgspec.convert(BLANK_OFFSET.sub(r"+\1", given), messages.Time).astimezone(UTC)
+    except (msgspec.ValidationError, OverflowError) as problem:
         raise MessageIllegal(f"{name} {given[:60]!r} is no time: give one such as 2026-01-31T12:00:00Z.") from problem
 
 
