@@ -174,8 +174,8 @@ class NamesRequest(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         scope = getattr(getattr(record, "request", None), "scope", {})
         if "request_id" in scope and not hasattr(record, "request_id"):
-            record.request_id = scope["request_id"]
-            record.msg = f"{record.getMessage()} (request {record.request_id})"
+            record.__dict__["request_id"] = scope["request_id"]
+            record.msg = f"{record.getMessage()} (request {scope['request_id']})"
             record.args = ()
         return True
 
