@@ -31,4 +31,4 @@ RUN python -m compileall -q /app
 
 USER mqbroker
 EXPOSE 8000
-CMD ["python", "-m", "granian", "--interface", "asgi", "--host", "0.0.0.0", "--port", "8000", "--workers", "2", "--loop", "uvloop", "--no-ws", "--log-level", "warning", "--log-config", "mqbroker/granian_log.json", "--workers-kill-timeout", "2", "--backpressure", "65536", "--respawn-failed-workers", "--respawn-interval", "0.2", "mqbroker.asgi:application"]
+CMD ["python", "-m", "mqbroker.web", "--host", "0.0.0.0", "--port", "8000", "--processes", "2"]

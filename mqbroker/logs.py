@@ -17,6 +17,19 @@ APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "schedul
 # PostgreSQL shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
 
+# granian's own, whose first process reads no settings of Django's.
+OF_SERVER: dict[str, Any] = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"events": {"()": "mqbroker.logs.formatter_of_server"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "events"}},
+    "root": {"handlers": ["console"], "level": "WARNING"},
+    "loggers": {
+        "_granian": {"handlers": ["console"], "level": "WARNING", "propagate": False},
+        "granian.access": {"handlers": ["console"], "level": "INFO", "propagate": False},
+    },
+}
+
 fields_as_text = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
 
@@ -62,7 +75,7 @@ def formatter(form: str) -> logging.Formatter:
 
 
 def formatter_of_server() -> logging.Formatter:
-    """The same for granian, whose first process reads no settings: mqbroker/granian_log.json names it."""
+    """The same for granian's first process, which reads no settings of Django's."""
     take_over()
     return formatter(os.environ.get("MQBROKER_LOG", FORMS[0]))
 

@@ -2,19 +2,23 @@
 
 import http.client
 import os
+import socket
 from collections.abc import Callable
 
+from mqbroker import listener
 from mqbroker.embedded import commands, environment, preparation
 from mqbroker.embedded.child import Child
 from mqbroker.embedded.commands import ROOT
 from mqbroker.embedded.errors import PortTaken, ServerFailed
-from mqbroker.embedded.folder import DataFolder, why_taken
+from mqbroker.embedded.folder import DataFolder
 from mqbroker.embedded.interrupts import Interrupts
 from mqbroker.embedded.preparation import Access, Memory
 from mqbroker.embedded.servers import Servers
 from mqbroker.embedded.supervisor import Supervisor
 
 READY_SECONDS = 60
+# What a killed broker left behind is just ending.
+PATIENCE_SECONDS = 0.5
 DEATHS_AT_START = 3
 # Callers go first, then who serves and works for them, then what those need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
@@ -35,14 +39,15 @@ class Broker:
         self.processes = processes
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
+        # From start to stop: no other program can take the port while the web process starts anew.
+        self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
         """Returns when requests are answered.
 
         Raises CannotStart; `stop` is to be called then, too.
         """
-        if reason := why_taken(self.port):
-            raise PortTaken(self.port, reason)
+        self._listening = self._listen()
         self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)
         self._servers.start()
@@ -54,8 +59,14 @@ class Broker:
         self.folder.keep_port("web", self.port)
         return access
 
+    def _listen(self) -> socket.socket:
+        try:
+            return listener.listen("127.0.0.1", self.port, PATIENCE_SECONDS)
+        except listener.PortInUse as problem:
+            raise PortTaken(str(problem)) from problem
+
     def _prepare_and_serve(self, api_key: str | None, reload: bool) -> Access:
-        web = self._child("web", commands.web(self.port, self.processes, reload))
+        web = self._web(reload)
         access = Access()
         memory = self._memory()
         is_prepared = memory is not None and memory.is_up_to_date()
@@ -91,6 +102,9 @@ class Broker:
     def stop(self) -> None:
         """Ends everything in order, in about ten seconds at most."""
         self.interrupts.hold()
+        if self._listening:
+            # Who comes now is refused at once. The web process has the socket until it ends.
+            self._listening.close()
         self.supervisor.stop()
         if self._servers:
             self._servers.stop()
@@ -102,6 +116,12 @@ class Broker:
 
     def _child(self, name: str, command: list[str], **variables: str) -> Child:
         return Child(name, command, self.environment() | variables, self.folder.log(name), ROOT)
+
+    def _web(self, reload: bool) -> Child:
+        assert self._listening, "the broker was not started"
+        inherited = self._listening.fileno()
+        command = commands.web(self.port, self.processes, reload, inherited)
+        return Child("web", command, self.environment(), self.folder.log("web"), ROOT, files=[inherited])
 
     def _prepare(self, api_key: str | None) -> Access:
         """Keeps the key for the demonstration and for whoever tries the broker."""

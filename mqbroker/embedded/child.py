@@ -18,7 +18,8 @@ POLL_SECONDS = 0.02
 class Child:
     """A process that ends with this one, also when this one is killed.
 
-    Its session is its own, so that Ctrl-C in a terminal reaches only us and the order of the end is ours.
+    Its session is its own, so that Ctrl-C in a terminal reaches only us and the order of the end is ours. It inherits
+    the open `files`.
     """
 
     def __init__(
@@ -31,6 +32,7 @@ class Child:
         stop_signal: signal.Signals = signal.SIGTERM,
         stop_seconds: float = 3,
         way: str = "stay",
+        files: Sequence[int] = (),
     ) -> None:
         self.name = name
         self.command = list(command)
@@ -40,6 +42,7 @@ class Child:
         self.stop_signal = stop_signal
         self.stop_seconds = stop_seconds
         self.way = way
+        self.files = tuple(files)
         self.started_at = 0.0
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -68,6 +71,7 @@ class Child:
                 cwd=self.folder,
                 env=self.environment,
                 start_new_session=True,
+                pass_fds=self.files,
             )
         self.started_at = time.monotonic()
 

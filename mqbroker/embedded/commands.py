@@ -7,11 +7,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-# Waiting consumers hold a connection each. At granian's own limit, 1024 by the number of workers, a worker takes no
-# further connection: whoever sends would wait for them.
-MAX_CONNECTIONS_PER_WEB_PROCESS = 65536
-
-
 def python(*words: str) -> list[str]:
     return [sys.executable, *words]
 
@@ -20,17 +15,11 @@ def manage(*words: str) -> list[str]:
     return python("manage.py", *words)
 
 
-def web(port: int, processes: int, reload: bool) -> list[str]:
-    options = ["--interface", "asgi", "--host", "127.0.0.1", "--port", str(port), "--workers", str(processes)]
-    options += ["--loop", "uvloop", "--no-ws", "--log-level", "warning"]
-    options += ["--log-config", "mqbroker/granian_log.json", "--workers-kill-timeout", "2"]
-    options += ["--backpressure", str(MAX_CONNECTIONS_PER_WEB_PROCESS)]
-    if reload:
-        options += ["--reload"]
-    elif processes > 1:
-        # A single worker's death ends granian, and we start it again at once; one of several is replaced in place.
-        options += ["--respawn-failed-workers", "--respawn-interval", "0.2"]
-    return python("-m", "granian", *options, "mqbroker.asgi:application")
+def web(port: int, processes: int, reload: bool, socket: int | None = None) -> list[str]:
+    options = ["--host", "127.0.0.1", "--port", str(port), "--processes", str(processes)]
+    options += ["--reload"] if reload else []
+    options += [] if socket is None else ["--socket", str(socket)]
+    return python("-m", "mqbroker.web", *options)
 
 
 def worker() -> list[str]:

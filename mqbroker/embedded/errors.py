@@ -14,11 +14,6 @@ class PortTaken(CannotStart):
 
     code = "port_taken"
 
-    def __init__(self, port: int, reason: str) -> None:
-        super().__init__(
-            f"Port {port} of 127.0.0.1 cannot be used ({reason}): stop what uses it, or give another --port."
-        )
-
 
 class FolderInUse(CannotStart):
     """Another ./mq holds the data folder."""

@@ -78,11 +78,9 @@ def console(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @contextmanager
 def serving(database: str, port: int, log: Path) -> Iterator[None]:
     """A web process, ended by the end of the block."""
-    command = [sys.executable, "-m", "granian", "--interface", "asgi", "--host", "127.0.0.1", "--port", str(port)]
+    command = [sys.executable, "-m", "mqbroker.web", "--port", str(port)]
     with log.open("wb") as output:
-        web = subprocess.Popen(
-            [*command, "mqbroker.asgi:application"], cwd=ROOT, env=environment(database), stdout=output, stderr=output
-        )
+        web = subprocess.Popen(command, cwd=ROOT, env=environment(database), stdout=output, stderr=output)
         try:
             yield
         finally:

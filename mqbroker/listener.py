@@ -1,0 +1,49 @@
+"""The socket on which the web processes of one broker listen, and which no other program can share."""
+
+import socket
+import time
+
+BACKLOG = 1024
+# A web process that was killed a moment ago may still be closing its sockets.
+PATIENCE_SECONDS = 2.0
+POLL_SECONDS = 0.05
+
+
+class PortInUse(Exception):
+    """Another program listens on the port."""
+
+    def __init__(self, host: str, port: int, reason: str) -> None:
+        super().__init__(f"Port {port} of {host} cannot be used ({reason}): stop what uses it, or give another --port.")
+
+
+def listen(host: str, port: int, patience_seconds: float = PATIENCE_SECONDS) -> socket.socket:
+    """A listening socket, for this process and for those that inherit it.
+
+    It has no SO_REUSEPORT, and the kernel shares a port only among sockets that all have it: a second program is
+    refused, whatever it asks for. Listening is itself the check, so nothing can come between the two. Raises PortInUse
+    when the port is still taken after `patience_seconds`.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return _listening(host, port)
+        except OSError as problem:
+            if time.monotonic() >= deadline:
+                raise PortInUse(host, port, problem.strerror or str(problem)) from problem
+        time.sleep(POLL_SECONDS)
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    opened = socket.socket(family, kind, protocol)
+    try:
+        # Connections that linger from an earlier run do not count.
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        opened.bind(address)
+        # Several sockets with SO_REUSEADDR may be bound; only one of them can listen.
+        opened.listen(BACKLOG)
+    except OSError:
+        opened.close()
+        raise
+    return opened
