@@ -28,6 +28,7 @@ STATUS_OF_CODE = {
     "message_not_found": 404,
     "group_not_exist": 404,
     "not_found": 404,
+    "request_timeout": 408,
     "producer_group_wrong": 409,
     "commit_log_offset_wrong": 409,
     "transaction_ended": 409,

@@ -1,10 +1,11 @@
 """What a web process starts before its first request and ends after its last."""
 
 import contextlib
+import ctypes
 import resource
 
 from mqbroker import background
-from mqbroker.api.lean import Receive, Send
+from mqbroker.api.bodies import Receive, Send
 from store import wakeups
 
 
@@ -15,6 +16,7 @@ async def run(receive: Receive, send: Send) -> None:
         event = await receive()
         if event["type"] == "lifespan.startup":
             background.spare_collector()
+            give_large_memory_back()
             allow_many_connections()
             wakeups.listen()
             fallback.start()
@@ -31,3 +33,18 @@ def allow_many_connections() -> None:
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     with contextlib.suppress(ValueError, OSError):  # some systems call unlimited what they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+# From <malloc.h>.
+M_MMAP_THRESHOLD = -3
+LARGE_BYTES = 128 * 1024
+
+
+def give_large_memory_back() -> None:
+    """Has the C library map large blocks one by one, so that the system has them back when they are freed.
+
+    glibc raises its threshold with the first large block that is freed, up to 32 MiB: from then on message bodies lie on
+    the heap, between small objects that keep it from shrinking. Other C libraries have no such call.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)

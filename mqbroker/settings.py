@@ -80,6 +80,18 @@ GROUP_COMMIT_MAX_WAITING_BYTES = env.whole(
     "GROUP_COMMIT_MAX_WAITING_BYTES", 64 * 1024 * 1024, "Body bytes that may wait in one web process; then 503.", 1
 )
 
+# --- bytes in flight ------------------------------------------------------------------------------------------------
+REQUESTS_IN_FLIGHT_BYTES = env.whole(
+    "REQUESTS_IN_FLIGHT_BYTES",
+    32 * 1024 * 1024,
+    "Request bodies that one web process holds, unfinished ones too; then 503. Bulks and batches have to fit. 1,000 "
+    "callers that never finish make a process larger by this and some 60 MB.",
+    1,
+)
+BODY_READ_SECONDS = env.whole(
+    "BODY_READ_SECONDS", 20, "Time for a request's body to come whole; then 408. Longer holds more for slow callers.", 1
+)
+
 # --- consumers ------------------------------------------------------------------------------------------------------
 DEFAULT_INVISIBLE_SECONDS = env.whole(
     "DEFAULT_INVISIBLE_SECONDS", 60, "Time a consumer has to ack a delivery when it names none (invisibleTime).", 1
@@ -217,8 +229,8 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
-# Reading a request stops above the largest message in base64 with its other fields (413).
-DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_MESSAGE_BYTES * 4 // 3 + 256 * 1024
+# `mqbroker.api.limits` says how large a request may be: what comes to Django's forms has been read within that.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["mqbroker.access.ApiKeyAuthentication", "mqbroker.access.ConsoleSession"],

@@ -14,22 +14,26 @@ from typing import Any, TypeVar
 
 import msgspec
 import structlog
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, URLPattern, URLResolver
 from django.urls.resolvers import RegexPattern
 
 from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
-from store.errors import BadRequest, MessageIllegal, MessageTooLarge, Refusal
+from mqbroker.api import bodies, callers, limits
+from mqbroker.api.bodies import Body, Gone, Receive, Send
+from store.errors import BadRequest, MessageIllegal, Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 View = Callable[..., Awaitable[HttpResponse]]
 Shape = TypeVar("Shape")
 
+Limit = Callable[[], int]
+
+# Methods whose requests have no body that anybody reads.
+READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+CONSOLE = "/console/"
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
@@ -111,42 +115,68 @@ class LeanHandler:
         request_id = headers.get(b"x-request-id", b"")
         if not REQUEST_ID.fullmatch(request_id):
             request_id = b"%s-%d" % (self._process, next(self._requests))
-        view, named = self._find(scope)
-        if view is None and _announced(headers) > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-            await _write(errors.answer(_too_large(_announced(headers))), request_id, send)
-        elif view is None:
-            await self._hand_over(scope, receive, send, headers, request_id)
-        else:
-            await _write(await self._respond(scope, receive, headers, view, named, request_id), request_id, send)
+        view, named, limit = self._find(scope)
+        with contextlib.suppress(Gone):
+            if view is None:
+                await self._hand_over(scope, receive, send, headers, request_id)
+                return
+            body = Body(receive, headers)
+            try:
+                response = await self._respond(scope, receive, headers, body, limit, view, named, request_id)
+                await _write(response, request_id, send, receive if body.is_unread else None)
+            finally:
+                body.release()
 
-    def _find(self, scope: dict[str, Any]) -> tuple[View | None, dict[str, Any]]:
+    def _find(self, scope: dict[str, Any]) -> tuple[View | None, dict[str, Any], Limit]:
         try:
             match = self._resolver.resolve(scope["path"])
         except Resolver404:
-            return None, {}
+            return None, {}, limits.call
         views: dict[str, View] = match.func.views  # type: ignore[attr-defined]  # ours: see `routes.by_method`
         # HEAD is a GET whose body the server keeps back.
-        return views.get("GET" if scope["method"] == "HEAD" else scope["method"]), match.kwargs
+        view = views.get("GET" if scope["method"] == "HEAD" else scope["method"])
+        return view, match.kwargs, match.func.limit  # type: ignore[attr-defined]  # as above
 
     async def _hand_over(
         self, scope: dict[str, Any], receive: Receive, send: Send, headers: dict[bytes, bytes], request_id: bytes
     ) -> None:
-        """Has Django's stock handler answer."""
+        """Has Django's stock handler answer, with a body that was read here: it would spool one of any size, and only
+        then ask who sends it.
+        """
         if headers.get(b"host") == b"":
             # granian's way of saying that none came, as in HTTP/1.0: Django then goes by the address it listens on.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"host"]}
         # Django keeps the scope with the request: the records of a failure name the id.
         scope = {**scope, "request_id": request_id.decode("latin-1")}
+        is_form = scope["path"].startswith(CONSOLE)
+        body = Body(receive, headers, bodies.forms if is_form else bodies.control)
         try:
-            await self._otherwise(scope, _bounded(receive), _bearing(request_id, send))
-        except MessageTooLarge as refusal:
-            await _write(errors.answer(refusal), request_id, send)
+            content = await self._content(scope, headers, body, is_form=is_form)
+            await self._otherwise(scope, body.as_read(content), _bearing(request_id, send))
+        except Refusal as refusal:
+            await _write(errors.answer(refusal), request_id, send, receive)
+        finally:
+            body.release()
+
+    async def _content(self, scope: dict[str, Any], headers: dict[bytes, bytes], body: Body, *, is_form: bool) -> bytes:
+        """What a request outside of the data plane brings. Whoever only reads brings nothing."""
+        if not body.is_unread:
+            return await body.read(0)
+        if scope["method"] in READING:
+            return b""
+        if is_form:
+            # The login is open to all, and the other pages send a stranger there.
+            return await body.read(limits.FORM_BYTES)
+        await callers.require(headers, self._keys)
+        return await body.read(limits.CONTROL_BYTES)
 
     async def _respond(
         self,
         scope: dict[str, Any],
         receive: Receive,
         headers: dict[bytes, bytes],
+        body: Body,
+        limit: Limit,
         view: View,
         named: dict[str, Any],
         request_id: bytes,
@@ -154,11 +184,14 @@ class LeanHandler:
         try:
             authorization = headers.get(b"authorization")
             caller = await self._keys.caller(authorization.decode("latin-1") if authorization else None)
-            request = DataRequest(scope, headers, await _body(receive, headers), receive)
+            content = b"" if scope["method"] in READING and body.is_unread else await body.read(limit())
+            request = DataRequest(scope, headers, content, receive)
             request.caller = caller
             return await view(request, **named)
         except Refusal as refusal:
             return errors.answer(refusal)
+        except Gone:
+            raise
         except Exception:
             name = request_id.decode("latin-1")
             logger.exception("a request failed", method=scope["method"], path=scope["path"], request_id=name)
@@ -166,73 +199,19 @@ class LeanHandler:
             return HttpResponse(msgspec.json.encode(document), status=500, content_type=errors.PROBLEM_TYPE)
 
 
-async def _body(receive: Receive, headers: dict[bytes, bytes]) -> bytes:
-    """The request's body.
-
-    Raises MessageTooLarge before reading it whole when it is above the limit.
-    """
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    if _announced(headers) > limit:
-        raise _too_large(_announced(headers))
-    event = await receive()
-    if not event.get("more_body"):
-        return _within(event.get("body", b""), limit)
-    parts = [event.get("body", b"")]
-    size = len(parts[0])
-    while event.get("more_body"):
-        event = await receive()
-        parts.append(event.get("body", b""))
-        size += len(parts[-1])
-        if size > limit:
-            raise _over(limit)
-    return b"".join(parts)
-
-
-def _within(body: bytes, limit: int) -> bytes:
-    if len(body) > limit:
-        raise MessageTooLarge(f"The request has {len(body)} bytes, the limit is {limit}.")
-    return body
-
-
-def _announced(headers: dict[bytes, bytes]) -> int:
-    """How many bytes the caller says that its body has."""
-    given = headers.get(b"content-length", b"0")
-    return int(given) if given.isdigit() else 0
-
-
-def _too_large(size: int) -> MessageTooLarge:
-    return MessageTooLarge(f"The request has {size} bytes, the limit is {settings.DATA_UPLOAD_MAX_MEMORY_SIZE}.")
-
-
-def _over(limit: int) -> MessageTooLarge:
-    return MessageTooLarge(f"The request has more than {limit} bytes, the limit.")
-
-
-def _bounded(receive: Receive) -> Receive:
-    """A `receive` for Django's stock handler, which spools a body before it asks who sends it.
-
-    It raises MessageTooLarge beyond the limit.
-    """
-    limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
-    read = 0
-
-    async def receive_bounded() -> dict[str, Any]:
-        nonlocal read
-        event = await receive()
-        read += len(event.get("body", b""))
-        if read > limit:
-            raise _over(limit)
-        return event
-
-    return receive_bounded
-
-
-async def _write(response: HttpResponse, request_id: bytes, send: Send) -> None:
+async def _write(response: HttpResponse, request_id: bytes, send: Send, unread: Receive | None = None) -> None:
+    """Sends an answer; of a body that is `unread`, some is dropped before the connection is closed."""
     headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in response.items()]
     headers.append((b"x-request-id", request_id))
     headers.append((b"content-length", str(len(response.content)).encode()))
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-    await send({"type": "http.response.body", "body": response.content})
+    if unread is None:
+        await send({"type": "http.response.body", "body": response.content})
+        return
+    # The server stops reading as soon as the answer is whole.
+    await send({"type": "http.response.body", "body": response.content[:-1], "more_body": True})
+    await bodies.pass_over(unread)
+    await send({"type": "http.response.body", "body": response.content[-1:]})
 
 
 def _bearing(request_id: bytes, send: Send) -> Send:

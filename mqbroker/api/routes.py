@@ -5,27 +5,28 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
-from mqbroker.api import consumers, lookup, operators, producers
-from mqbroker.api.lean import View
+from mqbroker.api import consumers, limits, lookup, operators, producers
+from mqbroker.api.lean import Limit, View
 
 
-def by_method(route: str, **views: View) -> URLPattern:
-    """A path whose methods have views of their own."""
+def by_method(route: str, limit: Limit = limits.call, **views: View) -> URLPattern:
+    """A path whose methods have views of their own; a request may have as many bytes as `limit` says."""
 
     def never_called(request: HttpRequest, **named: Any) -> HttpResponse:
         raise AssertionError("the lean handler picks the view by the method")
 
     never_called.views = views  # type: ignore[attr-defined]  # read by the lean handler
+    never_called.limit = limit  # type: ignore[attr-defined]  # as above
     return path(route, never_called)
 
 
 routes = [
-    by_method("v1/messages", POST=producers.send, GET=lookup.messages_of_topic),
-    by_method("v1/messages/batch", POST=producers.send_batch),
+    by_method("v1/messages", limits.message, POST=producers.send, GET=lookup.messages_of_topic),
+    by_method("v1/messages/batch", limits.batch, POST=producers.send_batch),
     by_method("v1/messages/recall", POST=producers.recall),
     by_method("v1/messages/<str:message_id>", GET=lookup.message),
     by_method("v1/messages/<str:message_id>/trace", GET=lookup.trace),
-    by_method("v1/transactions", POST=producers.begin),
+    by_method("v1/transactions", limits.transaction, POST=producers.begin),
     by_method("v1/transactions/<str:transaction_id>/end", POST=producers.end),
     by_method("v1/transactions/<str:transaction_id>", GET=producers.transaction),
     by_method("v1/transactions/<str:transaction_id>/check", POST=operators.check_now),
@@ -33,7 +34,7 @@ routes = [
     by_method("v1/discarded/<str:transaction_id>/resume", POST=operators.resume),
     by_method("v1/discarded/<str:transaction_id>/resolve", POST=operators.resolve_discarded),
     by_method("v1/producer-groups/<str:group>/checks/receive", POST=producers.receive_checks),
-    by_method("v1/bulk", POST=producers.bulk),
+    by_method("v1/bulk", limits.bulk, POST=producers.bulk),
     by_method("v1/consumer-groups/<str:group>/receive", POST=consumers.receive),
     by_method("v1/consumer-groups/<str:group>/ack", POST=consumers.ack),
     by_method("v1/consumer-groups/<str:group>/offsets", GET=consumers.offsets, PUT=consumers.reset),

@@ -1,8 +1,10 @@
 """Limits: what is too much is refused at once, and stores nothing."""
 
 import asyncio
+import base64
 import http.client
 import json
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
@@ -19,6 +21,16 @@ from tests.broker.wire import Document, Wire, problem
 
 MEBIBYTE = 1024 * 1024
 REQUESTS = 20
+# Of a request with one message: 4 MiB of text in base64 whose characters are all escaped, and its other fields.
+LONGEST = 8 * 4 * MEBIBYTE + 160 * 1024
+# The longest JSON of bodies that may be stored, and the request fields that hold them.
+ENCODINGS = {
+    "escapes": ("body", lambda size: "\\u0041" * size),
+    "surrogate pairs": ("body", lambda size: "\\ud83d\\ude00" * (size // 4)),
+    "newlines": ("body", lambda size: "\\n" * size),
+    "base64": ("body_base64", lambda size: base64.b64encode(b"\xfb\xef\xbe" * (size // 3)).decode()),
+    "escaped base64": ("body_base64", lambda size: "\\u002b" * (size // 3 * 4)),
+}
 
 
 @pytest.fixture(scope="module")
@@ -84,30 +96,75 @@ def test_a_body_may_have_4_mebibytes_and_no_more(wire: Wire, orders: str) -> Non
     assert larger.problem == problem(413, "message_too_large", "The body has 4194305 bytes, the limit is 4194304.")
 
 
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_4_mebibytes_are_taken_however_they_are_encoded(wire: Wire, orders: str, encoding: str) -> None:
+    field, encoded = ENCODINGS[encoding]
+    body = f'{{"topic": "{orders}", "{field}": "{encoded(4 * MEBIBYTE)}"}}'.encode()
+
+    assert wire.call("POST", "/v1/messages", body).status == 201
+
+
+@pytest.mark.parametrize("field", ["body", "body_base64"])
+def test_one_byte_more_is_refused_however_it_is_encoded(wire: Wire, orders: str, field: str) -> None:
+    size = 4 * MEBIBYTE + 2  # a multiple of three
+    encoded = ENCODINGS["escapes" if field == "body" else "escaped base64"][1](size)
+    body = f'{{"topic": "{orders}", "{field}": "{encoded}"}}'.encode()
+
+    answer = wire.call("POST", "/v1/messages", body)
+
+    assert answer.problem == problem(413, "message_too_large", f"The body has {size} bytes, the limit is 4194304.")
+    assert wire.get(f"/v1/topics/{orders}").status == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/messages/batch", "/v1/transactions"])
+def test_messages_together_are_held_to_their_decoded_bytes(wire: Wire, orders: str, path: str) -> None:
+    fields = {"topic": orders, "keys": ["k" * 100] * 10, "properties": {f"name{n}": "\x7f" * 100 for n in range(120)}}
+    count = 128
+    messages = [{**fields, "message_id": new_id(), "body": "\x01" * (4 * MEBIBYTE // count)} for _ in range(count)]
+    whose = {"producer_group": orders} if path == "/v1/transactions" else {}
+
+    whole = wire.post(path, {**whose, "messages": messages})
+    messages[0]["body"] += "x"
+    one_more = wire.post(path, {**whose, "messages": messages})
+
+    assert whole.status == 201
+    assert one_more.problem == problem(
+        413, "message_too_large", "The bodies have 4194305 bytes together, the limit is 4194304."
+    )
+
+
+def test_each_operation_of_a_bulk_may_have_4_mebibytes(wire: Wire, orders: str) -> None:
+    results = wire.bulk(*[{"op": "send", "topic": orders, "body": "\n" * (4 * MEBIBYTE)} for _ in range(3)])
+
+    assert [result["status"] for result in results] == [201] * 3
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
 def test_a_request_that_announces_too_much_is_refused_before_it_is_read(broker: RunningBroker) -> None:
     connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)
     connection.putrequest("POST", "/v1/messages")
     connection.putheader("Authorization", f"Bearer {API_KEY}")
-    connection.putheader("Content-Length", str(6 * MEBIBYTE))
+    connection.putheader("Content-Length", str(40 * MEBIBYTE))
 
     connection.endheaders()
 
     answer = connection.getresponse()
-    limit = 4 * MEBIBYTE * 4 // 3 + 256 * 1024
     assert (answer.status, json.loads(answer.read())) == (
         413,
-        problem(413, "message_too_large", f"The request has {6 * MEBIBYTE} bytes, the limit is {limit}."),
+        problem(413, "message_too_large", f"The request has {40 * MEBIBYTE} bytes, the limit is {LONGEST}."),
     )
     connection.close()
 
 
 def test_a_request_that_grows_too_large_is_refused(broker: RunningBroker) -> None:
     connection = http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=30)
-    limit = 4 * MEBIBYTE * 4 // 3 + 256 * 1024
     connection.request(
         "POST",
         "/v1/messages",
-        iter([b"x" * (limit // 4 + 1)] * 4),
+        iter([b"x" * (LONGEST // 4 + 1)] * 4),
         {"Authorization": f"Bearer {API_KEY}"},
         encode_chunked=True,
     )
@@ -116,7 +173,7 @@ def test_a_request_that_grows_too_large_is_refused(broker: RunningBroker) -> Non
 
     assert (answer.status, json.loads(answer.read())) == (
         413,
-        problem(413, "message_too_large", f"The request has more than {limit} bytes, the limit."),
+        problem(413, "message_too_large", f"The request has more than {LONGEST} bytes, the limit."),
     )
     connection.close()
 

@@ -16,10 +16,7 @@ from rest_framework.views import APIView
 
 from mqbroker.api.control.fields import Given
 from mqbroker.schema.control import ControlSchema
-from store.errors import BadRequest, MessageIllegal, MessageTooLarge
-
-# Configuration is small; only messages are large, and those go to the data plane.
-MAX_BODY_BYTES = 256 * 1024
+from store.errors import BadRequest, MessageIllegal
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -66,9 +63,10 @@ class Resource(APIView):
     def given(self, shape: type[Given]) -> dict[str, Any]:
         """The request's body as the fields of a shape; no body is an empty object.
 
-        Raises MessageTooLarge, BadRequest when it is no JSON, or MessageIllegal, which names what breaks a rule.
+        Raises BadRequest when it is no JSON, or MessageIllegal, which names what breaks a rule.
         """
-        body = self._read()
+        # Not `request.data`: that takes a body that came in chunks, without a length, for none.
+        body: bytes = self.request.read()
         try:
             data = msgspec.json.decode(body) if body else {}
         except msgspec.ValidationError as problem:
@@ -76,16 +74,6 @@ class Resource(APIView):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise BadRequest(f"The body is no JSON: {problem}.") from problem
         return judged(shape(data=data))
-
-    def _read(self) -> bytes:
-        announced = self.request.headers.get("Content-Length", "")
-        if announced.isdigit() and int(announced) > MAX_BODY_BYTES:
-            raise MessageTooLarge(f"The request has {int(announced)} bytes, the limit is {MAX_BODY_BYTES}.")
-        # Not `request.data`: that takes a body that came in chunks, without a length, for none.
-        body: bytes = self.request.read(MAX_BODY_BYTES + 1)
-        if len(body) > MAX_BODY_BYTES:
-            raise MessageTooLarge(f"The request has more than {MAX_BODY_BYTES} bytes, the limit.")
-        return body
 
     def asked(self, shape: type[Given]) -> dict[str, Any]:
         """The query as the fields of a shape, the last of several of one name.

@@ -1,0 +1,44 @@
+"""Who sends a body to the control plane, found out before a byte of it is read."""
+
+import asyncio
+from importlib import import_module
+
+from django.conf import settings
+from django.contrib import auth
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, parse_cookie
+
+from mqbroker.access import KeyRing, is_signed_in
+from store.database import away
+from store.errors import Unauthenticated
+
+SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
+
+
+async def require(headers: dict[bytes, bytes], keys: KeyRing) -> None:
+    """Raises Unauthenticated unless the request bears a key that is known, or the session of a console user.
+
+    What the caller may do is for the view to judge.
+    """
+    authorization = headers.get(b"authorization")
+    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
+    session_key = cookies.get(settings.SESSION_COOKIE_NAME)
+    if authorization is None and session_key:
+        # In a thread of its own: the lookup may wait for a connection, and messages must not wait for it.
+        if not await asyncio.to_thread(_is_of_console_user, session_key):
+            raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
+    else:
+        await keys.caller(authorization.decode("latin-1") if authorization else None)
+
+
+def _is_of_console_user(session_key: str) -> bool:
+    request = HttpRequest()
+    request.session = SessionStore(session_key)
+    try:
+        request.user = auth.get_user(request)
+        return is_signed_in(request)
+    except DatabaseError as problem:
+        raise away(problem) from problem
+    finally:
+        # A thread that kept its connection would serve nobody else with it.
+        connection.close()

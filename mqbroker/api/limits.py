@@ -1,0 +1,56 @@
+"""Limits: how many bytes the request of each call may have. The rule itself is on decoded bytes, MAX_MESSAGE_BYTES."""
+
+from django.conf import settings
+
+from scheduling import batches
+from store.budget import RESERVED_PART
+from store.messages import MAX_PROPERTIES_BYTES
+from transactions import halves
+
+# The longest JSON of a legal body: four characters of base64 for three bytes, and each may be written as \u002B.
+# A text is shorter: a control character is one byte and six of JSON, such as \u0001.
+ENCODED_BYTES_PER_BYTE = 8
+# The other fields of a message. Tags, keys and properties have 16 KiB together; the longest JSON of a byte of them is a
+# key of one character, "\u00XX", with its quotes and comma. The rest has short limits of its own.
+FIELDS_BYTES = 9 * MAX_PROPERTIES_BYTES + 16 * 1024
+# Receipt handles and ids, 40,000 of them.
+CALL_BYTES = 4 * 1024 * 1024
+# Configuration is small; only messages are large, and those go to the data plane.
+CONTROL_BYTES = 256 * 1024
+# A form of the console: names, and the ids of a page's selected rows.
+FORM_BYTES = 64 * 1024
+
+
+def of_messages(count: int) -> int:
+    """Bytes of a request with up to `count` messages whose bodies have MAX_MESSAGE_BYTES together.
+
+    Not more than what one request may have of the bytes in flight, but always enough for one message.
+    """
+    bodies = ENCODED_BYTES_PER_BYTE * settings.MAX_MESSAGE_BYTES
+    most = settings.REQUESTS_IN_FLIGHT_BYTES - settings.REQUESTS_IN_FLIGHT_BYTES // RESERVED_PART
+    return max(bodies + FIELDS_BYTES, min(bodies + count * FIELDS_BYTES, most))
+
+
+def message() -> int:
+    """POST /v1/messages."""
+    return of_messages(1)
+
+
+def batch() -> int:
+    """POST /v1/messages/batch."""
+    return of_messages(batches.MAX_MESSAGES)
+
+
+def transaction() -> int:
+    """POST /v1/transactions."""
+    return of_messages(halves.MAX_MESSAGES)
+
+
+def bulk() -> int:
+    """POST /v1/bulk: what one request may have at all, for each of its operations is judged on its own."""
+    return of_messages(batches.MAX_MESSAGES)
+
+
+def call() -> int:
+    """A call of the data plane without messages."""
+    return CALL_BYTES

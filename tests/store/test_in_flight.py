@@ -1,0 +1,182 @@
+"""Bytes in flight: what callers hold of a web process's memory is bounded, and unfinished bodies come to an end."""
+
+import asyncio
+import http.client
+import json
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, QUICK, RunningBroker
+from tests.broker.wire import Answer, Document, Wire, problem
+
+MEBIBYTE = 1024 * 1024
+# Of a body that says it has 2.5 MB, all but the last byte.
+ANNOUNCED = 2_500_000
+CHUNK = 100_000
+CALLERS = 1000
+TOO_LATE = "The body was not complete after 2 seconds: nothing was stored, send the request again."
+KEY = f"Authorization: Bearer {API_KEY}\r\n"
+
+
+@pytest.fixture(scope="module")
+def quick(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A web process that gives a body two seconds."""
+    settings = QUICK | {"MQBROKER_BODY_READ_SECONDS": "2"}
+    folder = tmp_path_factory.mktemp("quick")
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(folder, broker.database_url, redis_url, settings, tasks=False) as quick:
+        yield quick
+
+
+def head_of(path: str, headers: str, size: int) -> bytes:
+    return f"POST {path} HTTP/1.1\r\nHost: broker\r\nContent-Length: {size}\r\n{headers}\r\n".encode()
+
+
+@asynccontextmanager
+async def calling(broker: RunningBroker) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    place = urlsplit(broker.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    try:
+        yield reader, writer
+    finally:
+        writer.transport.abort()
+
+
+async def unfinished(broker: RunningBroker, path: str, headers: str, size: int) -> int:
+    """Sends all of a body but its end; returns the status once the broker has closed the connection, 0 for a reset."""
+    async with calling(broker) as (reader, writer):
+        answer = asyncio.create_task(reader.read())
+        with suppress(ConnectionError):
+            writer.write(head_of(path, headers, size))
+            for start in range(0, size - 1, CHUNK):
+                writer.write(b"x" * min(CHUNK, size - 1 - start))
+                await writer.drain()
+        with suppress(ConnectionError):
+            return int((await answer)[9:12] or 0)
+        return 0
+
+
+def resident_bytes(broker: RunningBroker) -> int:
+    """Of the web process and its workers."""
+    group = str(broker.webs[0].pid)
+    total = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "stat").read_text().rpartition(")")[2].split()[2] == group:
+                total += int((process / "statm").read_text().split()[1]) * 4096
+        except FileNotFoundError:
+            continue
+    return total
+
+
+async def highest_resident_bytes(broker: RunningBroker) -> int:
+    """Until it is cancelled."""
+    highest = 0
+    try:
+        while True:
+            highest = max(highest, await asyncio.to_thread(resident_bytes, broker))
+            await asyncio.sleep(0.2)
+    except asyncio.CancelledError:
+        return highest
+
+
+@pytest.mark.parametrize(
+    ("path", "headers", "size", "statuses"),
+    [
+        ("/v1/messages", "", ANNOUNCED, {401}),
+        ("/v1/topics/zz", "", ANNOUNCED, {401}),
+        ("/v1/nothing", "", ANNOUNCED, {401}),
+        ("/docs", "Cookie: sessionid=guessed\r\n", ANNOUNCED, {401}),
+        ("/console/login/", "", ANNOUNCED, {413}),
+        ("/console/login/", "", 60_000, {408, 503}),
+        ("/v1/topics/zz", KEY, ANNOUNCED, {413}),
+        ("/v1/topics/zz", KEY, 200_000, {408, 503}),
+        ("/v1/messages", KEY, ANNOUNCED, {408, 503}),
+    ],
+)
+async def test_a_thousand_unfinished_bodies_hold_little_and_end_soon(
+    quick: RunningBroker, path: str, headers: str, size: int, statuses: set[int]
+) -> None:
+    before = resident_bytes(quick)
+    watch = asyncio.create_task(highest_resident_bytes(quick))
+    began = time.monotonic()
+
+    answers = Counter(await asyncio.gather(*(unfinished(quick, path, headers, size) for _ in range(CALLERS))))
+
+    took = time.monotonic() - began
+    watch.cancel()
+    assert took < 30
+    assert (await watch) - before < 100 * MEBIBYTE
+    # Of the rest some are reset before they read their answer: they are too many to let each send on.
+    assert set(answers) - {0} == statuses
+    assert quick.wire().get("/v1/topics").status == 200
+
+
+def test_a_body_that_does_not_come_is_given_up(quick: RunningBroker, orders: str) -> None:
+    with http_call(quick, "/v1/messages", 100, KEY, b'{"topic": ') as connection:
+        answer = answer_on(connection)
+
+        assert answer == (408, problem(408, "request_timeout", TOO_LATE))
+        # The connection is of no use any more: what may still come on it is no request.
+        assert connection.recv(1) == b""
+
+
+def test_a_refused_caller_that_sends_on_reads_its_answer(broker: RunningBroker) -> None:
+    stranger = Wire(broker.url, "mq_unknown")
+
+    answers = [stranger.post("/v1/messages", {"topic": "orders", "body": "x" * 4 * MEBIBYTE}) for _ in range(10)]
+
+    assert {answer.status for answer in answers} == {401}
+    assert answers[0].problem["code"] == "unauthenticated"
+
+
+async def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
+    broker: RunningBroker, tmp_path: Path, orders: str
+) -> None:
+    settings = QUICK | {"MQBROKER_REQUESTS_IN_FLIGHT_BYTES": "4000000", "MQBROKER_BODY_READ_SECONDS": "60"}
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
+        async with calling(narrow) as (_, writer):
+            writer.write(head_of("/v1/messages", KEY, 3_400_000) + b" " * 3_300_000)
+            await writer.drain()
+            await asyncio.to_thread(eventually, lambda: large(narrow, orders).status == 503)
+
+            refused = await asyncio.to_thread(large, narrow, orders)
+            taken = await asyncio.to_thread(narrow.wire().post, "/v1/messages", {"topic": orders, "body": "small"})
+
+        assert refused.headers["retry-after"] == "1"
+        assert refused.problem["code"] == "system_busy"
+        assert refused.problem["detail"].endswith(
+            "bytes of requests are in flight: nothing was stored, try again in a second."
+        )
+        assert taken.status == 201
+        # The caller has hung up, and its bytes are free again.
+        await asyncio.to_thread(eventually, lambda: large(narrow, orders).status == 201)
+
+
+def large(broker: RunningBroker, topic: str) -> Answer:
+    return broker.wire().post("/v1/messages", {"topic": topic, "body": "x" * 400_000})
+
+
+@contextmanager
+def http_call(broker: RunningBroker, path: str, size: int, headers: str, body: bytes) -> Iterator[socket.socket]:
+    place = urlsplit(broker.url)
+    assert place.hostname
+    assert place.port
+    with socket.create_connection((place.hostname, place.port), timeout=30) as connection:
+        connection.sendall(head_of(path, headers, size) + body)
+        yield connection
+
+
+def answer_on(connection: socket.socket) -> tuple[int, Document]:
+    answer = http.client.HTTPResponse(connection)
+    answer.begin()
+    return answer.status, json.loads(answer.read())
