@@ -8,6 +8,7 @@ from delivery import receipts
 from delivery.filters import Filter
 from delivery.groups import GroupFacts
 from store import messages
+from store.budget import Hold
 from store.database import Row
 from store.topics import DEAD_LETTER_PREFIX, TopicFacts
 
@@ -41,6 +42,8 @@ class Take:
     taken: list[Taken] = field(default_factory=list)
     # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it asks again.
     more: bool = False
+    # The bytes that its answer holds.
+    hold: Hold = field(default_factory=Hold)
 
     @property
     def of_dead_letters(self) -> bool:

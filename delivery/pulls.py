@@ -1,12 +1,15 @@
 """Pull by offset: reads a queue and keeps nothing about the reader; for replay, broadcast and streams."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
 
 from delivery import deliveries
 from store import messages, queues, topics, wakeups
+from store.budget import Hold
 from store.errors import MessageIllegal, OffsetOutOfRange, QueueIllegal
 from store.topics import TopicFacts
 
@@ -14,10 +17,28 @@ MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Pulled:
+    """A stretch of a queue: its entries, each made when it is asked for, and where the stretch and the queue end."""
+
+    messages: Iterator[dict[str, Any]]
+    bounds: dict[str, int]
+
+
 async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, wait_seconds: float) -> dict[str, Any]:
+    """As `stretch`, whole."""
+    with Hold() as hold:
+        found = await stretch(topic_name, queue_id, offset, max_messages, wait_seconds, hold)
+        return {"messages": list(found.messages), **found.bounds}
+
+
+async def stretch(
+    topic_name: str, queue_id: int, offset: int, max_messages: int, wait_seconds: float, hold: Hold
+) -> Pulled:
     """The entries of a queue from an offset on, with the queue's bounds; waits for the first one when there is none.
 
-    Raises TopicNotExist, QueueIllegal, MessageIllegal, or OffsetOutOfRange with both bounds.
+    The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
+    both bounds.
     """
     topic = await topics.for_reading(topic_name)
     if not 0 <= queue_id < topic.queues:
@@ -29,7 +50,7 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
     deadline = time.monotonic() + wait_seconds
     with wakeups.attending((topic.id,), object()) as attention:
         while True:
-            rows = await queues.read(topic.id, queue_id, offset, max_messages)
+            rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
             held = bool(rows) and rows[0].queue_offset == offset
             if not held and not bounds.min_offset <= offset <= bounds.max_offset:
@@ -39,12 +60,14 @@ async def pull(topic_name: str, queue_id: int, offset: int, max_messages: int, w
                 break
             await attention.wait(min(left, 5.0))
     names = await topics.names({row.topic_id for row in rows})
-    return {
-        "messages": [_entry(row, names[row.topic_id], topic) for row in rows],
-        "next_offset": rows[-1].queue_offset + 1 if rows else offset,
-        "min_offset": bounds.min_offset,
-        "max_offset": bounds.max_offset,
-    }
+    return Pulled(
+        messages=(_entry(row, names[row.topic_id], topic) for row in rows),
+        bounds={
+            "next_offset": rows[-1].queue_offset + 1 if rows else offset,
+            "min_offset": bounds.min_offset,
+            "max_offset": bounds.max_offset,
+        },
+    )
 
 
 def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_offset: int) -> OffsetOutOfRange:

@@ -3,7 +3,8 @@
 import asyncio
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from delivery.filters import Filter
 from delivery.groups import GroupFacts
 from delivery.takes import TAKES
 from store import groupcommit, topics, wakeups
+from store.budget import Hold
 from store.errors import MessageIllegal
 from store.topics import TopicFacts
 
@@ -34,12 +36,45 @@ class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: float = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a receive got; each entry is made when it is iterated."""
+
+    group: str
+    taken: Sequence[Taken] = ()
+    take: Take | None = None
+    origins: Mapping[int, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for taken in self.taken:
+            assert self.take is not None
+            yield deliveries.given_out(self.take, taken, self.origins)
+
+    async def given_back(self, gone: asyncio.Future[Any] | None) -> bool:
+        """Gives the deliveries back if their consumer is `gone`: at once they are handed out as if they never were.
+
+        Called again right before an answer is written. What a connection loses after that comes again as any delivery
+        does. Raises GroupNotExist or SystemBusy.
+        """
+        if gone is None or not gone.done() or not self.taken:
+            return False
+        await returns.give_back(self.group, [entry["receipt_handle"] for entry in self], 0)
+        return True
+
+
 async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] | None = None) -> list[dict[str, Any]]:
+    """As `entries`, whole."""
+    with Hold() as hold:
+        return list(await entries(group_name, request, hold, gone))
+
+
+async def entries(group_name: str, request: Receive, hold: Hold, gone: asyncio.Future[Any] | None = None) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
-    Waits up to `wait_seconds` for the first one, and not for a consumer that is `gone`: what it got would be hidden for
-    nothing, and is given back. A waiting consumer costs no connection. Raises a Refusal when a rule
-    is broken or the database is away.
+    Each is made when it is asked for; their bodies count in `hold`. Waits up to `wait_seconds` for the first one, and
+    not for a consumer that is `gone`: what it got would be hidden for nothing, and is given back. A waiting consumer
+    costs no connection. Raises a Refusal when a rule is broken, too many answers are in flight, or the database is
+    away.
     """
     deadline = time.monotonic() + request.wait_seconds
     wish = Wish.of(group_name, request)
@@ -48,29 +83,19 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
     while gone is None or not gone.done():
         # Looked up each time: while it waits, the group may be paused, or taken away with its topic.
         take = await wish.take()
+        take.hold = hold
+        await hold.room()
         with wakeups.attending({topic_id for topic_id, _ in take.queues}, take.group.id) as attention:
             taken: list[Taken] = [] if take.group.paused else await groupcommit.submit(TAKES, take)
             left = deadline - time.monotonic()
             if taken or left <= 0:
                 origins = await topics.names({one.row.topic_id for one in taken}) if take.of_dead_letters else {}
-                entries = [deliveries.given_out(take, one, origins) for one in taken]
-                return [] if await given_back(group_name, entries, gone) else entries
+                received = Received(group_name, taken, take, origins)
+                return Received(group_name) if await received.given_back(gone) else received
             if not take.more:
                 pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
                 await attention.wait(min(left, pause), gone)
-    return []
-
-
-async def given_back(group_name: str, entries: list[dict[str, Any]], gone: asyncio.Future[Any] | None) -> bool:
-    """Gives deliveries back if their consumer is `gone`: at once they are handed out as if they never were.
-
-    Asked again right before an answer is written. What a connection loses after that comes again as any delivery does.
-    Raises GroupNotExist or SystemBusy.
-    """
-    if gone is None or not gone.done() or not entries:
-        return False
-    await returns.give_back(group_name, [entry["receipt_handle"] for entry in entries], 0)
-    return True
+    return Received(group_name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,9 @@ import secrets
 from collections import Counter
 from dataclasses import dataclass
 
-from django.conf import settings
-
 from delivery.deliveries import Queue, Take, Taken
 from delivery.positions import Position
+from store import budget
 from store.batch import Batch
 from store.statements import Statement
 
@@ -39,6 +38,8 @@ async def hand_out(batch: Batch, takes: list[Take], positions: dict[Queue, Posit
         share.take.taken.append(Taken(row, share.queue, row.queue_offset, share.nonce, row.reconsume_times))
     for share in shares:
         share.take.more = not share.take.taken
+    for take in takes:
+        take.hold.set(sum(len(taken.row.body) for taken in take.taken))
 
 
 def _share_out(takes: list[Take], positions: dict[Queue, Position]) -> list[Share]:
@@ -67,5 +68,5 @@ def _columns(shares: list[Share]) -> dict[str, object]:
         "nonce": [share.nonce for share in shares],
         "invisible_seconds": [share.take.invisible_seconds for share in shares],
         "origin_topic_id": [share.take.topic.id for share in shares],
-        "max_bytes": settings.MAX_RECEIVE_BYTES,
+        "max_bytes": budget.page_bytes() // len({share.queue for share in shares}),
     }

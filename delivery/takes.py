@@ -5,12 +5,10 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from django.conf import settings
-
 from delivery import ordered, shares
 from delivery.deliveries import Queue, Take, Taken
 from delivery.positions import MAX_LOOKED_AT, Position, locks_of
-from store import log, readers
+from store import budget, log, readers
 from store.batch import Batch, Kind, Pending
 from store.database import Row
 from store.statements import Statement
@@ -34,9 +32,11 @@ class Takes(Kind[Take]):
         running = {row.id for row in await batch.read(HOLD_RUNNING_GROUPS, {"ids": group_ids})}
         for group_id in group_ids:
             takes = [one.request for one in pending if one.request.group.id == group_id]
+            # While answers are short of room, takers wait for it before they ask again.
+            wait = budget.is_short()
             for take in takes:
-                take.taken, take.more = [], False
-            if group_id in running:
+                take.taken, take.more = [], wait
+            if group_id in running and not wait:
                 await self._take_for_group(batch, group_id, takes)
 
     async def _take_for_group(self, batch: Batch, group_id: int, takes: list[Take]) -> None:
@@ -58,7 +58,7 @@ class Takes(Kind[Take]):
     async def _take_by_filter(self, batch: Batch, takes: list[Take], positions: dict[Queue, Position]) -> None:
         """Judges the heads of entries; the bodies are read of those only that are handed out."""
         lanes = await self._heads(batch, takes, positions)
-        room = settings.MAX_RECEIVE_BYTES
+        room = budget.page_bytes()
         for take in takes:
             for row in _chosen(take, lanes, positions, room):
                 room -= row.body_bytes
@@ -74,6 +74,7 @@ class Takes(Kind[Take]):
         rows = {(row.segment_id, row.log_offset): row for row in await batch.read(log.READ_MESSAGES, places)}
         for take in takes:
             take.taken = [replace(taken, row=rows[taken.row.segment_id, taken.row.log_offset]) for taken in take.taken]
+            take.hold.set(sum(len(taken.row.body) for taken in take.taken))
 
     async def _take_in_order(
         self, batch: Batch, group_id: int, takes: list[Take], positions: dict[Queue, Position]
@@ -97,7 +98,7 @@ class Takes(Kind[Take]):
         for place in lane.again:
             nonce = ordered.hand_out_again(batch, take.group.id, place, take.invisible_seconds)
             taken.append(Taken(place, queue, place.queue_offset, nonce, place.reconsume_times))
-        wanted, room = take.max_messages - len(taken), settings.MAX_RECEIVE_BYTES
+        wanted, room = take.max_messages - len(taken), budget.page_bytes()
         look_at = max(wanted, MAX_LOOKED_AT) if take.wants is not None and wanted > 0 else wanted
         for row in await ordered.new_entries(batch, queue, lane, position, min(look_at, position.lag)):
             if len(taken) >= take.max_messages or room <= 0:

@@ -43,8 +43,8 @@ LARGE_BYTES = 128 * 1024
 def give_large_memory_back() -> None:
     """Has the C library map large blocks one by one, so that the system has them back when they are freed.
 
-    glibc raises its threshold with the first large block that is freed, up to 32 MiB: from then on message bodies lie on
-    the heap, between small objects that keep it from shrinking. Other C libraries have no such call.
+    glibc raises its threshold with the first large block that is freed, up to 32 MiB: from then on message bodies lie
+    on the heap, between small objects that keep it from shrinking. Other C libraries have no such call.
     """
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)

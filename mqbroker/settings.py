@@ -88,6 +88,13 @@ REQUESTS_IN_FLIGHT_BYTES = env.whole(
     "callers that never finish make a process larger by this and some 60 MB.",
     1,
 )
+ANSWERS_IN_FLIGHT_BYTES = env.whole(
+    "ANSWERS_IN_FLIGHT_BYTES",
+    32 * 1024 * 1024,
+    "Message bodies that one web process has read for answers and not sent yet; reads take smaller pages as it fills, "
+    "then wait. Twice MAX_RECEIVE_BYTES or more lets a lone reader have whole pages.",
+    1,
+)
 BODY_READ_SECONDS = env.whole(
     "BODY_READ_SECONDS", 20, "Time for a request's body to come whole; then 408. Longer holds more for slow callers.", 1
 )

@@ -3,10 +3,18 @@
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import Self
+
+from django.conf import settings
+
+from store.errors import SystemBusy
 
 # Of a budget, this part is for small takers alone: a few large ones cannot keep them out.
 RESERVED_PART = 8
 SMALL_BYTES = 64 * 1024
+# A read waits until so many bytes are free: with less it would come back for every message.
+LEAST_PAGE_BYTES = 1024 * 1024
+ROOM_SECONDS = 3.0
 
 
 class Budget:
@@ -57,3 +65,52 @@ class Budget:
             if not turn.done():
                 turn.set_result(None)
         self._waiting.clear()
+
+
+# Bodies that were read for answers and are not sent yet.
+answers = Budget(lambda: settings.ANSWERS_IN_FLIGHT_BYTES)
+
+
+def page_bytes() -> int:
+    """How many bytes of bodies a read may fetch now: less the more others hold, so that the budget is never used up."""
+    return min(int(settings.MAX_RECEIVE_BYTES), max(answers.free // 2, LEAST_PAGE_BYTES))
+
+
+def is_short() -> bool:
+    """Whether a read has to wait until others have sent what they hold."""
+    return answers.held > 0 and answers.free < LEAST_PAGE_BYTES
+
+
+class Hold:
+    """The bytes of one answer, held until it is sent: to the end of the block. What comes later counts no more."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._is_released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.set(0)
+        self._is_released = True
+
+    async def room(self) -> None:
+        """Waits until there is room for another page.
+
+        Raises SystemBusy after ROOM_SECONDS.
+        """
+        if not is_short():
+            return
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                await answers.room(LEAST_PAGE_BYTES)
+        except TimeoutError as problem:
+            raise SystemBusy(f"{answers.held} bytes of answers are in flight: try again in a second.") from problem
+
+    def set(self, size: int) -> None:
+        """Counts what the answer has, instead of what was counted for it before."""
+        if not self._is_released:
+            answers.hold(size)
+            answers.give_back(self.size)
+            self.size = size

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from django.conf import settings
-
-from store import database
+from store import budget, database
 from store.database import Connection, Row
 from store.statements import Statement
 
@@ -92,13 +90,19 @@ def _number(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
             entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
 
 
-async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int) -> Sequence[Row]:
+async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: budget.Hold) -> Sequence[Row]:
     """The entries of a queue from an offset on, with their messages, in order.
 
-    `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES.
+    `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has
+    left for answers. The bodies are counted in `hold`, for the page before they are read.
     """
+    await hold.room()
+    page = budget.page_bytes()
+    hold.set(page)
     asked = {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries}
-    return await database.read(READ_ENTRIES, {**asked, "max_bytes": settings.MAX_RECEIVE_BYTES})
+    rows = await database.read(READ_ENTRIES, {**asked, "max_bytes": page})
+    hold.set(sum(len(row.body) for row in rows))
+    return rows
 
 
 async def bounds(topic_id: int, queues: int) -> Sequence[Row]:

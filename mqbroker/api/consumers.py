@@ -12,7 +12,7 @@ from delivery.deadletters import RedriveDeadLetters
 from delivery.offsets import ResetOffsets
 from delivery.receives import Receive
 from mqbroker.access import Caller
-from mqbroker.api.lean import DataRequest, answer, decode
+from mqbroker.api.lean import DataRequest, answer, decode, page
 from mqbroker.errors import problem
 from store.errors import MessageIllegal, Refusal
 
@@ -41,11 +41,11 @@ async def receive(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
     with request.watched() as gone:
-        entries = await receives.receive(group, decode(Receive, request.body), gone)
-        response = answer({"messages": entries})
+        received = await receives.entries(group, decode(Receive, request.body), request.hold, gone)
+        response = page(request.hold, iter(received))
         # Large bodies take their time to encode.
-        await receives.given_back(group, entries, gone)
-        return response
+        await received.given_back(gone)
+    return response
 
 
 async def ack(request: DataRequest, group: str) -> HttpResponse:
@@ -125,7 +125,8 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> HttpResponse:
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", pulls.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
-    return answer(await pulls.pull(topic, queue_id, offset, max_messages, wait_seconds))
+    found = await pulls.stretch(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
+    return page(request.hold, found.messages, found.bounds)
 
 
 def query_of(request: DataRequest) -> dict[str, list[str]]:

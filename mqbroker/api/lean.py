@@ -22,6 +22,7 @@ from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
 from mqbroker.api import bodies, callers, limits
 from mqbroker.api.bodies import Body, Gone, Receive, Send
+from store.budget import Hold
 from store.errors import BadRequest, MessageIllegal, Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -34,6 +35,10 @@ Limit = Callable[[], int]
 # Methods whose requests have no body that anybody reads.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 CONSOLE = "/console/"
+# An answer with larger bodies is sent in parts.
+WHOLE_BYTES = 256 * 1024
+# A caller that reads nothing of its answer for so long is given up: what it holds keeps others from reading.
+UNREAD_SECONDS = 20
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
@@ -41,6 +46,8 @@ class DataRequest(HttpRequest):
     """A request of the data plane: what the views need of it, without the parts of Django's that cost time."""
 
     caller: Caller
+    # What the answer holds of the process's memory, until it is sent.
+    hold: Hold
 
     def __init__(self, scope: dict[str, Any], headers: dict[bytes, bytes], body: bytes, receive: Receive) -> None:
         # Django's own __init__ builds four dictionaries per request that no view here reads.
@@ -99,6 +106,35 @@ def answer(result: object, status: int = 200) -> HttpResponse:
     return HttpResponse(msgspec.json.encode(result), status=status, content_type="application/json")
 
 
+class Page(HttpResponse):
+    """An answer with messages: one large object that is encoded and sent message by message.
+
+    Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
+    """
+
+    def __init__(self, entries: Iterator[dict[str, Any]], more: dict[str, Any]) -> None:
+        super().__init__(content_type="application/json")
+        self._entries = entries
+        self._more = more
+
+    def parts(self) -> Iterator[bytes]:
+        """The JSON of the whole object."""
+        opening = b'{"messages":['
+        for entry in self._entries:
+            yield opening + msgspec.json.encode(entry)
+            opening = b","
+        start = opening if opening != b"," else b""
+        rest = msgspec.json.encode(self._more)
+        yield start + b"]" + (b"," + rest[1:] if self._more else b"}")
+
+
+def page(hold: Hold, entries: Iterator[dict[str, Any]], more: dict[str, Any] | None = None) -> HttpResponse:
+    """A JSON answer with `messages`, in parts when they are large, and more fields."""
+    if hold.size <= WHOLE_BYTES:
+        return answer({"messages": list(entries), **(more or {})})
+    return Page(entries, more or {})
+
+
 class LeanHandler:
     """Serves the paths of the data plane, and hands every other request to Django's stock handler."""
 
@@ -122,8 +158,13 @@ class LeanHandler:
                 return
             body = Body(receive, headers)
             try:
-                response = await self._respond(scope, receive, headers, body, limit, view, named, request_id)
-                await _write(response, request_id, send, receive if body.is_unread else None)
+                with Hold() as hold:
+                    response = await self._respond(scope, receive, headers, body, hold, limit, view, named, request_id)
+                    if isinstance(response, Page):
+                        body.release()
+                        await _write_page(response, request_id, send)
+                    else:
+                        await _write(response, request_id, send, receive if body.is_unread else None)
             finally:
                 body.release()
 
@@ -176,6 +217,7 @@ class LeanHandler:
         receive: Receive,
         headers: dict[bytes, bytes],
         body: Body,
+        hold: Hold,
         limit: Limit,
         view: View,
         named: dict[str, Any],
@@ -187,6 +229,7 @@ class LeanHandler:
             content = b"" if scope["method"] in READING and body.is_unread else await body.read(limit())
             request = DataRequest(scope, headers, content, receive)
             request.caller = caller
+            request.hold = hold
             return await view(request, **named)
         except Refusal as refusal:
             return errors.answer(refusal)
@@ -197,6 +240,21 @@ class LeanHandler:
             logger.exception("a request failed", method=scope["method"], path=scope["path"], request_id=name)
             document = errors.refusal_of_status(500, "The broker failed: its log has the details.")
             return HttpResponse(msgspec.json.encode(document), status=500, content_type=errors.PROBLEM_TYPE)
+
+
+async def _write_page(response: Page, request_id: bytes, send: Send) -> None:
+    """Sends a page part by part; each is taken when the one before it has left."""
+    headers = [(b"content-type", b"application/json"), (b"x-request-id", request_id)]
+    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    try:
+        for part in response.parts():
+            async with asyncio.timeout(UNREAD_SECONDS):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            # The server takes the first parts at once: writes come in between.
+            await asyncio.sleep(0)
+    except TimeoutError:
+        logger.warning("an answer is given up: its caller does not read", seconds=UNREAD_SECONDS)
+    await send({"type": "http.response.body", "body": b""})
 
 
 async def _write(response: HttpResponse, request_id: bytes, send: Send, unread: Receive | None = None) -> None:

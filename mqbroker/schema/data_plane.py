@@ -18,6 +18,8 @@ REF = "#/components/schemas/{name}"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
 # What every call may be refused with, beside its own.
 COMMON_PROBLEMS = (400, 401, 403, 422, 503)
+# What a call with a body may be refused with besides.
+BODY_PROBLEMS = (408, 413)
 PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 Document = dict[str, Any]
 
@@ -57,7 +59,9 @@ def _operation(route: URLPattern, view: View, ref_of: dict[Any, Document]) -> Do
         "responses": {str(status): _answer(ref_of.get(shape)) for status, shape in call.answers.items()},
     }
     if call.given is not None:
-        operation["requestBody"] = _json(_given(call, ref_of)) | {"required": not call.may_be_empty}
+        limit = f"At most {route.callback.limit():,} bytes of JSON."  # type: ignore[attr-defined]  # see `by_method`
+        body = {"description": limit, "required": not call.may_be_empty}
+        operation["requestBody"] = _json(_given(call, ref_of)) | body
     for status in call.problems:
         operation["responses"][str(status)] = PROBLEM
     return operation
@@ -120,6 +124,8 @@ def _add_problems(path: str, operation: Document) -> None:
         if answer is not PROBLEM:
             answer["description"] = answer["description"] or "Done."
     common = (*COMMON_PROBLEMS, 404) if "{" in path else COMMON_PROBLEMS
+    if "requestBody" in operation:
+        common = (*common, *BODY_PROBLEMS)
     for status in common if operation.get("security") else ():
         responses.setdefault(str(status), PROBLEM)
     operation["responses"] = {**dict(sorted(responses.items())), "default": PROBLEM}

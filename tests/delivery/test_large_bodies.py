@@ -1,9 +1,16 @@
 """Large bodies: one answer holds so many bytes at most, and what does not fit comes with the next."""
 
+import asyncio
+import http.client
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from mqbroker_client import Consumer, Producer
+
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, QUICK, RunningBroker
 
 BODY = b"x" * (3 * 1024 * 1024)
 # MAX_RECEIVE_BYTES is 16 MiB: an answer ends with the message that fills it.
@@ -37,3 +44,42 @@ def test_a_pull_ends_with_the_message_that_fills_it_and_says_where_to_go_on(cons
     assert len(page.messages) == FIT
     assert page.next_offset == FIT
     assert len(consumer.pull(heavy, 1, page.next_offset, max=SENT).messages) == SENT - FIT
+
+
+def test_pages_are_smaller_while_another_reader_holds_its_answer(
+    broker: RunningBroker, heavy: str, tmp_path: Path
+) -> None:
+    settings = QUICK | {"MQBROKER_ANSWERS_IN_FLIGHT_BYTES": str(12 * 1024 * 1024)}
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
+        path = f"/v1/topics/{heavy}/queues/1/messages?offset=0&max={SENT}"
+        alone = len(narrow.wire().get(path).document["messages"])
+        stalled = http.client.HTTPConnection(urlsplit(narrow.url).netloc)
+        stalled.request("GET", path, headers={"Authorization": f"Bearer {API_KEY}"})
+
+        # Six of twelve megabytes, and the message that is above them; beside them three of six.
+        assert alone == 2
+        eventually(lambda: len(narrow.wire().get(path).document["messages"]) == 1)
+        # The answer of the caller that hung up is dropped, and its bytes are free again.
+        stalled.close()
+        eventually(lambda: len(narrow.wire().get(path).document["messages"]) == alone)
+
+
+def test_many_groups_that_receive_large_bodies_at_once_get_all_of_them(
+    broker: RunningBroker, heavy: str, tmp_path: Path
+) -> None:
+    settings = QUICK | {"MQBROKER_ANSWERS_IN_FLIGHT_BYTES": str(6 * 1024 * 1024)}
+    redis_url = broker.environment["REDIS_URL"]
+
+    async def read_all(narrow: RunningBroker, group: str) -> list[str]:
+        consumer = Consumer(narrow.client(), group)
+        found: list[str] = []
+        while len(found) < SENT:
+            found += [one.body[:1].decode() for one in await asyncio.to_thread(consumer.receive, heavy, wait_seconds=5)]
+        return found
+
+    async def all_of(narrow: RunningBroker) -> list[list[str]]:
+        return await asyncio.gather(*(read_all(narrow, f"{heavy}-{number}") for number in range(6)))
+
+    with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
+        assert asyncio.run(all_of(narrow)) == [[str(number) for number in range(SENT)]] * 6

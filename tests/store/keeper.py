@@ -14,6 +14,7 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from store import database, groupcommit, loops, queues, retention, segments, tables, topics, wakeups
+from store.budget import Hold
 from store.database import Connection
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,7 +138,8 @@ async def dropped(reserved_hours: float) -> list[int]:
 async def entries(topic: str, queue_id: int, from_offset: int) -> list[Any]:
     """The entries of a queue with their messages."""
     facts = await topics.for_reading(topic)
-    return list(await queues.read(facts.id, queue_id, from_offset, 1000))
+    with Hold() as hold:
+        return list(await queues.read(facts.id, queue_id, from_offset, 1000, hold))
 
 
 async def standing(segment_id: int) -> dict[str, str]:

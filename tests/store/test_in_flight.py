@@ -138,19 +138,14 @@ def test_a_refused_caller_that_sends_on_reads_its_answer(broker: RunningBroker) 
     assert answers[0].problem["code"] == "unauthenticated"
 
 
-async def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
+def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
     broker: RunningBroker, tmp_path: Path, orders: str
 ) -> None:
     settings = QUICK | {"MQBROKER_REQUESTS_IN_FLIGHT_BYTES": "4000000", "MQBROKER_BODY_READ_SECONDS": "60"}
     redis_url = broker.environment["REDIS_URL"]
     with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
-        async with calling(narrow) as (_, writer):
-            writer.write(head_of("/v1/messages", KEY, 3_400_000) + b" " * 3_300_000)
-            await writer.drain()
-            await asyncio.to_thread(eventually, lambda: large(narrow, orders).status == 503)
-
-            refused = await asyncio.to_thread(large, narrow, orders)
-            taken = await asyncio.to_thread(narrow.wire().post, "/v1/messages", {"topic": orders, "body": "small"})
+        # An attempt fails when the first body has not arrived before the second: then it is the one that is refused.
+        refused, taken = eventually(lambda: beside_an_unfinished_body(narrow, orders))
 
         assert refused.headers["retry-after"] == "1"
         assert refused.problem["code"] == "system_busy"
@@ -159,7 +154,14 @@ async def test_a_full_budget_refuses_large_bodies_and_takes_small_ones(
         )
         assert taken.status == 201
         # The caller has hung up, and its bytes are free again.
-        await asyncio.to_thread(eventually, lambda: large(narrow, orders).status == 201)
+        eventually(lambda: large(narrow, orders).status == 201)
+
+
+def beside_an_unfinished_body(broker: RunningBroker, topic: str) -> tuple[Answer, Answer] | None:
+    """A large and a small send while another caller holds 3.3 MB; None when that one did not get so far."""
+    with http_call(broker, "/v1/messages", 3_400_000, KEY, b" " * 3_300_000):
+        large_one, small_one = large(broker, topic), broker.wire().post("/v1/messages", {"topic": topic, "body": "1"})
+    return (large_one, small_one) if large_one.status == 503 else None
 
 
 def large(broker: RunningBroker, topic: str) -> Answer:

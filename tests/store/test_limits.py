@@ -5,7 +5,7 @@ import base64
 import http.client
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -24,7 +24,7 @@ REQUESTS = 20
 # Of a request with one message: 4 MiB of text in base64 whose characters are all escaped, and its other fields.
 LONGEST = 8 * 4 * MEBIBYTE + 160 * 1024
 # The longest JSON of bodies that may be stored, and the request fields that hold them.
-ENCODINGS = {
+ENCODINGS: dict[str, tuple[str, Callable[[int], str]]] = {
     "escapes": ("body", lambda size: "\\u0041" * size),
     "surrogate pairs": ("body", lambda size: "\\ud83d\\ude00" * (size // 4)),
     "newlines": ("body", lambda size: "\\n" * size),
@@ -118,13 +118,14 @@ def test_one_byte_more_is_refused_however_it_is_encoded(wire: Wire, orders: str,
 
 @pytest.mark.parametrize("path", ["/v1/messages/batch", "/v1/transactions"])
 def test_messages_together_are_held_to_their_decoded_bytes(wire: Wire, orders: str, path: str) -> None:
-    fields = {"topic": orders, "keys": ["k" * 100] * 10, "properties": {f"name{n}": "\x7f" * 100 for n in range(120)}}
+    fields = {"topic": orders, "keys": ["k" * 100] * 10, "properties": {f"name{n}": "x" * 100 for n in range(120)}}
     count = 128
-    messages = [{**fields, "message_id": new_id(), "body": "\x01" * (4 * MEBIBYTE // count)} for _ in range(count)]
+    body = "\x01" * (4 * MEBIBYTE // count)
+    messages: list[Document] = [{**fields, "message_id": new_id(), "body": body} for _ in range(count)]
     whose = {"producer_group": orders} if path == "/v1/transactions" else {}
 
     whole = wire.post(path, {**whose, "messages": messages})
-    messages[0]["body"] += "x"
+    messages[0]["body"] = body + "x"
     one_more = wire.post(path, {**whose, "messages": messages})
 
     assert whole.status == 201
