@@ -14,7 +14,9 @@ RUN useradd --system --uid 10001 --home-dir /nonexistent mqbroker && install --d
 WORKDIR /app
 COPY manage.py ./
 COPY mqbroker mqbroker
+COPY embedded embedded
 COPY console console
+COPY monitoring monitoring
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics

@@ -17,8 +17,8 @@ from psycopg.rows import TupleRow
 
 from analytics.errors import LogBusy
 from store import log
+from store.db.statements import Statement
 from store.log import APPENDERS_LOCK
-from store.statements import Statement
 
 HALT_WRITERS = Statement(log.__file__, "halt_writers")
 LIMIT_WAIT = Statement(__file__, "limit_wait")

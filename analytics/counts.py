@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from analytics.closed import ClosedRange, Connection, Span
 from analytics.errors import SegmentDropped
-from store.statements import Statement
+from store.db.statements import Statement
 
 COUNT_MESSAGES = Statement(__file__, "count_messages")
 COUNT_ENTRIES = Statement(__file__, "count_entries")

@@ -19,7 +19,7 @@ from analytics.tables.checks import checks
 from analytics.tables.entries import QUEUES, entries
 from analytics.tables.messages import LOG, messages
 from analytics.tables.transactions import OPERATIONS, transactions
-from store.statements import Statement
+from store.db.statements import Statement
 
 # From here on Java's better compiler pays for itself.
 BRIEF_MESSAGES = 1_000_000

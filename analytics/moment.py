@@ -10,7 +10,7 @@ from analytics.source import Source
 from analytics.tables.checks import ATTEMPTS
 from analytics.tables.names import NAMES
 from analytics.tables.transactions import HALVES
-from store.statements import Statement
+from store.db.statements import Statement
 
 READ_HALVES = Statement(__file__, "read_halves")
 READ_ATTEMPTS = Statement(__file__, "read_attempts")

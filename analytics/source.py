@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from analytics.address import Address
-from store.statements import Statement
+from store.db.statements import Statement
 
 FETCH_ROWS = 10_000
 # What one task holds of rows that the server has sent: 10,000 of 4 KiB. Heavier rows come in smaller steps.

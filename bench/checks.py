@@ -11,7 +11,7 @@ from bench import broker, load
 from bench.broker import Broker
 from bench.load import Connection
 from bench.report import Report
-from mqbroker.embedded import commands
+from embedded import commands
 
 HALVES = {100: 100_000, 1: 20_000}
 PER_BULK = 500

@@ -13,10 +13,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
 from scheduling import sends  # noqa: E402  # after Django is set up
-from store import database, groupcommit, log, segments  # noqa: E402
-from store.database import Connection  # noqa: E402
+from store import log  # noqa: E402
+from store.commit import writer  # noqa: E402
+from store.db import connections  # noqa: E402
+from store.db.connections import Connection  # noqa: E402
 from store.messages import Message  # noqa: E402
-from store.retention import CARRY_POSITIONS  # noqa: E402
+from store.segments import lifecycle  # noqa: E402
+from store.segments.retention import CARRY_POSITIONS  # noqa: E402
 
 POSITIONS = 10_000
 MOVES = 100
@@ -43,13 +46,13 @@ async def milliseconds(connection: Connection) -> dict[str, float]:
     await connection.execute("VACUUM ANALYZE progress")
     rolls, carries = [], []
     for _ in range(REPEATS):
-        await segments.prepare(connection)
+        await lifecycle.prepare(connection)
         began = time.perf_counter()
-        opened = await segments.roll(connection, 0, 0)
+        opened = await lifecycle.roll(connection, 0, 0)
         rolls.append(time.perf_counter() - began)
         await log.join(connection)
         began = time.perf_counter()
-        await database.execute(connection, CARRY_POSITIONS, {"segment_id": opened, "from_segment_id": 1})
+        await connections.execute(connection, CARRY_POSITIONS, {"segment_id": opened, "from_segment_id": 1})
         carries.append(time.perf_counter() - began)
         await connection.rollback()
     return {"roll_ms": min(rolls) * 1e3, "carry_ms": min(carries) * 1e3}
@@ -82,7 +85,7 @@ def _cpu_seconds(pid: int) -> float:
 
 async def main() -> None:
     """Prints the figures as JSON."""
-    connection = await segments.maintain()
+    connection = await lifecycle.maintain()
     if connection is None:
         raise RuntimeError("somebody else maintains the segments of this database")
     async with connection:
@@ -90,11 +93,11 @@ async def main() -> None:
         opened = 1 + REPEATS
         for number in SEGMENTS:
             while opened < number:
-                await segments.prepare(connection)
-                opened = await segments.roll(connection, 0, 0) or opened
+                await lifecycle.prepare(connection)
+                opened = await lifecycle.roll(connection, 0, 0) or opened
             found[f"send_us_of_{number}_segments"] = await microseconds_per_send(connection)
-    await groupcommit.writers.close()
-    await database.reads.close()
+    await writer.writers.close()
+    await connections.reads.close()
     sys.stdout.write(msgspec.json.encode(found).decode())
 
 

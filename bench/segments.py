@@ -6,7 +6,7 @@ import msgspec
 
 from bench import broker
 from bench.report import Report
-from mqbroker.embedded import commands
+from embedded import commands
 
 
 def main(report: Report) -> None:

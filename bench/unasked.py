@@ -11,10 +11,12 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from store import database, groupcommit  # noqa: E402  # after Django is set up
-from transactions import groups, outcomes, questions  # noqa: E402
-from transactions.checks import CLAIM_HALVES  # noqa: E402
-from transactions.outcomes import Attempt  # noqa: E402
+from store.commit import writer  # noqa: E402  # after Django is set up
+from store.db import connections  # noqa: E402  # after Django is set up
+from transactions import groups  # noqa: E402
+from transactions.checks import outcomes, questions  # noqa: E402
+from transactions.checks.checker import CLAIM_HALVES  # noqa: E402
+from transactions.checks.outcomes import Attempt  # noqa: E402
 
 PER_CLAIM = 1000
 
@@ -25,14 +27,14 @@ async def main(name: str) -> None:
     assert group is not None
     claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM, "topic_ids": None}
     done, began = 0, time.perf_counter()
-    while halves := await database.read(CLAIM_HALVES, claim):
+    while halves := await connections.read(CLAIM_HALVES, claim):
         await questions.transactions(halves)
         attempts = [Attempt(half.transaction_id, None, None, True, "COMMIT", 200, 0, None, 30.0) for half in halves]
         await asyncio.gather(*map(outcomes.apply, attempts))
         done += len(halves)
     seconds = time.perf_counter() - began
-    await groupcommit.writers.close()
-    await database.reads.close()
+    await writer.writers.close()
+    await connections.reads.close()
     sys.stdout.write(msgspec.json.encode(done / seconds).decode())
 
 

@@ -1,23 +1,29 @@
 """Consumer groups by name, remembered for a moment by each process, and the queues that each of them reads."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from store import database, topics
+from store import progress, topics
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
+from store.db.ttl_cache import Memory
 from store.groups import Groups
-from store.memory import Memory
-from store.statements import Statement
-from store.topics import TopicFacts
+from store.topics import RETRY_PREFIX, TopicFacts
 
-FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group")
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
-FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
+FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group")
+FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue")
 
 # %RETRY% and %DLQ% go in front of it in a topic's name.
 MAX_NAME = 120
 # Once given, a retry queue is its topic's for good.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
+
+# Entries that one receive looks at in each queue, when a filter passes over most or an ordered group parks them.
+MAX_LOOKED_AT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +88,48 @@ async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
 
 async def _make_retry_queue(group_id: int, topic_id: int) -> int:
     asked = {"group_id": group_id, "topic_id": topic_id}
-    while not (rows := await database.read(FIND_RETRY_QUEUE, asked)):
+    while not (rows := await connections.read(FIND_RETRY_QUEUE, asked)):
         # Whoever loses the race for a number finds nothing and takes the next one.
-        await database.read(CREATE_RETRY_QUEUE, asked)
+        await connections.read(CREATE_RETRY_QUEUE, asked)
     return int(rows[0].queue_id)
+
+
+def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[tuple[int, int]]) -> set[int]:
+    """The locks that make a transaction the only one that moves the group in these queues of the topic and of retries.
+
+    A topic has one for all its queues. One of retries has one per queue: each queue belongs to another topic, and
+    receives from two topics need not take turns.
+    """
+    if topic.name.startswith(RETRY_PREFIX):
+        return progress.locks(group.id, queues)
+    retries = [queue for queue in queues if queue[0] != topic.id]
+    return {progress.topic_lock(group.id, topic.id), *progress.locks(group.id, retries)}
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a group stands in a queue while a batch is written."""
+
+    next_offset: int
+    max_offset: int
+    move: int
+    moved: bool
+
+    @classmethod
+    def of(cls, row: Row, group: GroupFacts) -> "Position":
+        """From the ledger; a group that begins to read the topic starts where `start_at` says, and keeps to that.
+
+        A queue that appears later, as the topic grows, is read from its first entry.
+        """
+        if row.next_offset is None:
+            latest = group.start_at == "latest" and not row.begun
+            return cls(row.max_offset if latest else row.min_offset, row.max_offset, 0, latest)
+        return cls(max(row.next_offset, row.min_offset), row.max_offset, row.move, False)
+
+    @property
+    def lag(self) -> int:
+        return self.max_offset - self.next_offset
+
+    def pass_over(self, offset: int) -> None:
+        self.next_offset = offset + 1
+        self.moved = True

@@ -3,7 +3,7 @@
 from django.db import models
 from django.db.models.functions import Now
 
-from store.fields import CText
+from store.db.columns import CText
 
 
 class ConsumerGroup(models.Model):

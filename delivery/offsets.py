@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
-from delivery import groups, pulls
-from delivery.groups import GroupFacts
-from delivery.positions import Position, locks_of
-from store import database, groupcommit, lags, readers, topics, wakeups
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from delivery import groups, pull
+from delivery.groups import GroupFacts, Position, locks_of
+from store import notifier, progress, topics
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import MessageIllegal, QueueIllegal, Refusal
-from store.statements import Statement
 from store.topics import TopicFacts
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
@@ -52,13 +53,13 @@ async def positions(group_name: str, topic_name: str | None) -> dict[str, Any]:
     if topic_name is None:
         return await _all_positions(group)
     topic = await topics.for_reading(topic_name)
-    rows: list[dict[str, Any]] = await groupcommit.submit(LOOKS, Look(group, topic, list(range(topic.queues))))
+    rows: list[dict[str, Any]] = await writer.submit(LOOKS, Look(group, topic, list(range(topic.queues))))
     results = [{"topic": topic.name, **row} for row in rows]
     return {"group": group.name, "results": results, "lag": sum(row["lag"] for row in rows)}
 
 
 async def _all_positions(group: GroupFacts) -> dict[str, Any]:
-    rows = await database.read(lags.FIND_LAGS, {"reader_id": group.id, "max_queues": lags.MAX_QUEUES})
+    rows = await connections.read(progress.FIND_LAGS, {"reader_id": group.id, "max_queues": progress.MAX_QUEUES})
     names = ("topic", "queue_id", "next_offset", "min_offset", "max_offset", "lag")
     results = [{name: getattr(row, name) for name in names} for row in rows]
     return {"group": group.name, "results": results, "lag": sum(row.lag for row in rows)}
@@ -76,9 +77,9 @@ async def reset(group_name: str, request: ResetOffsets) -> dict[str, Any]:
     if not 0 <= queue_ids[0] < topic.queues:
         raise QueueIllegal(f"The topic {topic.name} has no queue {queue_ids[0]}: 0 to {topic.queues - 1}.")
     look = Look(group, topic, queue_ids, _target(request.to), request.dry_run)
-    moves: list[dict[str, int]] = await groupcommit.submit(LOOKS, look)
+    moves: list[dict[str, int]] = await writer.submit(LOOKS, look)
     if not request.dry_run:
-        wakeups.tell(Counter({topic.id: len(moves)}))
+        notifier.tell(Counter({topic.id: len(moves)}))
     return {
         "group": group.name,
         "topic": topic.name,
@@ -111,8 +112,8 @@ class Looks(Kind[Look]):
             look = one.request
             queues = [(look.topic.id, queue_id) for queue_id in look.queue_ids]
             if not look.dry_run:
-                await readers.take(batch, locks_of(look.group, look.topic, queues))
-            rows = await readers.positions(batch, look.group.id, queues)
+                await progress.take(batch, locks_of(look.group, look.topic, queues))
+            rows = await progress.positions(batch, look.group.id, queues)
             one.outcome = _shown(rows, look.group) if look.to is None else await _reset(batch, look, rows)
 
 
@@ -142,7 +143,7 @@ async def _reset(batch: Batch, look: Look, rows: Sequence[Row]) -> list[dict[str
         await _begin_elsewhere(batch, look, rows)
         for row in rows:
             queue = (row.topic_id, row.queue_id)
-            readers.move(batch, look.group.id, queue, (row.move or 0) + 1, targets[row.queue_id])
+            progress.move(batch, look.group.id, queue, (row.move or 0) + 1, targets[row.queue_id])
         await batch.read(
             DROP_RECEIPTS, {"group_id": look.group.id, "topic_id": look.topic.id, "queue_ids": look.queue_ids}
         )
@@ -156,8 +157,8 @@ async def _begin_elsewhere(batch: Batch, look: Look, rows: Sequence[Row]) -> Non
     """
     if look.group.start_at == "latest" and not any(row.begun for row in rows):
         others = [(look.topic.id, queue) for queue in range(look.topic.queues) if queue not in look.queue_ids]
-        for row in await readers.positions(batch, look.group.id, others):
-            readers.move(batch, look.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
+        for row in await progress.positions(batch, look.group.id, others):
+            progress.move(batch, look.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
 
 
 def _move(queue_id: int, start: int, target: int) -> dict[str, int]:
@@ -187,6 +188,6 @@ async def _targets(batch: Batch, look: Look, rows: Sequence[Row]) -> dict[int, i
     if isinstance(look.to, int):
         for row in rows:
             if not row.min_offset <= look.to <= row.max_offset:
-                raise pulls.out_of_range(look.topic.name, row.queue_id, look.to, row.min_offset, row.max_offset)
+                raise pull.out_of_range(look.topic.name, row.queue_id, look.to, row.min_offset, row.max_offset)
         return {row.queue_id: look.to for row in rows}
     return {row.queue_id: row.min_offset if look.to == "earliest" else row.max_offset for row in rows}

@@ -5,20 +5,20 @@ it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
 import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from delivery import redeliveries
-from delivery.floors import floors
-from delivery.positions import MAX_LOOKED_AT, Position
-from delivery.redeliveries import Failed
+from delivery import redelivery
+from delivery.groups import MAX_LOOKED_AT, Position
+from delivery.redelivery import Failed
 from scheduling.publish import publish
-from store import readers
-from store.batch import Batch
-from store.database import Row
-from store.statements import Statement
+from store import progress
+from store.commit.batch import Batch
+from store.db.connections import Row
+from store.db.statements import Statement
 
 GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")
 HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
@@ -35,6 +35,11 @@ MAX_WAITING_KEYS = 1000
 MAX_PLACES = 10 * MAX_WAITING_KEYS
 
 Queue = tuple[int, int]
+
+MAX_REMEMBERED = 20_000
+# What other processes did since costs a probe per move, and the ledger forgets moves after days.
+MAX_MOVES = 1000
+BELIEVED_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
@@ -133,7 +138,7 @@ async def new_entries(batch: Batch, queue: Queue, lane: Lane, position: Position
     if lane.all_blocked or lane.is_full or count <= 0:
         return ()
     count = max(count, min(MAX_LOOKED_AT, position.lag)) if lane.blocked else count
-    return await readers.heads(batch, [queue], [position.next_offset], [count])
+    return await progress.heads(batch, [queue], [position.next_offset], [count])
 
 
 def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: float) -> int:
@@ -161,7 +166,46 @@ async def hold(batch: Batch, receipt: Row, delay_seconds: float | None = None) -
     }
     if failed.delay is None:
         batch.insert(GIVE_UP_RECEIPTS, place)
-        await publish(batch, await redeliveries.dead_letter(receipt))
+        await publish(batch, await redelivery.dead_letter(receipt))
     else:
         wait = failed.delay_seconds if delay_seconds is None else delay_seconds
         batch.insert(HOLD_RECEIPTS, {**place, "wait_seconds": wait})
+
+
+class Floor(NamedTuple):
+    """All places of the group in the queue were at or behind `offset` when it had made so many moves there."""
+
+    offset: int
+    move: int
+    seen_at: float
+
+
+NONE = Floor(0, 0, 0.0)
+
+
+class Floors:
+    """The floors that a process remembers. One that is lost costs a longer look."""
+
+    def __init__(self) -> None:
+        self._floors: dict[tuple[int, Queue], Floor] = {}
+
+    def of(self, group_id: int, queue: Queue, position: Position) -> Floor:
+        """The floor of a queue, or NONE when too much may have happened since it was seen."""
+        floor = self._floors.get((group_id, queue), NONE)
+        fresh = time.monotonic() - floor.seen_at < BELIEVED_SECONDS
+        return floor if fresh and position.move - floor.move <= MAX_MOVES else NONE
+
+    def see(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
+        """Remembers floors once the batch is durable: what it deleted comes back when it is not."""
+        now = time.monotonic()
+
+        def remember() -> None:
+            if len(self._floors) >= MAX_REMEMBERED:
+                self._floors.clear()
+            for queue, offset in offsets.items():
+                self._floors[group_id, queue] = Floor(offset, moves[queue], now)
+
+        batch.after_commit(remember)
+
+
+floors = Floors()

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from delivery import groups, ordered, redeliveries
+from delivery import groups, ordered, redelivery
 from delivery.errors import ReceiptExpired
 from scheduling.publish import publish
-from store import groupcommit, wakeups
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store import notifier
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
-from store.statements import Statement
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts")
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts")
@@ -107,10 +108,10 @@ async def _settle(kind: Kind[Held], group_name: str, given: list[str], **wishes:
     handles = [held for held in unpacked if held is not None]
     if kind is NACKS and group.ordered:
         kind = HOLDS
-    settled: set[Handle] = await groupcommit.submit(kind, Held(handles, **wishes), urgent=True) if handles else set()
+    settled: set[Handle] = await writer.submit(kind, Held(handles, **wishes), urgent=True) if handles else set()
     if group.ordered:
         # Its queue is free for the next batch.
-        wakeups.tell(Counter(held.topic_id for held in settled))
+        notifier.tell(Counter(held.topic_id for held in settled))
     return [None if held in settled else expired(one) for one, held in zip(given, unpacked, strict=True)]
 
 
@@ -172,7 +173,7 @@ class Nacks(Kind[Held]):
         wishes = {held: one.request.delay_seconds for one in pending for held in one.request.handles}
         rows = await _taken(batch, TAKE_RECEIPTS, wishes.keys())
         for held, row in rows.items():
-            await publish(batch, await redeliveries.again(row, wishes[held]))
+            await publish(batch, await redelivery.again(row, wishes[held]))
         for one in pending:
             one.outcome = rows.keys() & set(one.request.handles)
 

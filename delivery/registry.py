@@ -5,9 +5,9 @@ from typing import Any
 
 from django.db import transaction
 
-from delivery import groups, retries
+from delivery import groups, retry_policies
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
-from store import catalog, topics
+from store import registry, topics
 from store.errors import MessageIllegal
 
 
@@ -37,9 +37,9 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ConsumerGroup, bool]:
     """
     groups.judge_name(name)
     if "retry_policy" in changes:
-        changes = {**changes, "retry_policy": retries.parse(changes["retry_policy"])}
+        changes = {**changes, "retry_policy": retry_policies.parse(changes["retry_policy"])}
     with transaction.atomic():
-        new = {"retry_policy": retries.parse({"kind": "table"}), **changes}
+        new = {"retry_policy": retry_policies.parse({"kind": "table"}), **changes}
         group, made = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
         if not made and changes.get("ordered", group.ordered) != group.ordered:
             _judge_settled(group)
@@ -68,12 +68,12 @@ def remove(name: str) -> None:
         ConsumerGroup.objects.filter(id=group.id).delete()
         Receipt.objects.filter(group_id=group.id).delete()
         RetryQueue.objects.filter(group_id=group.id).delete()
-        catalog.remove_own(topics.RETRY_PREFIX + name)
+        registry.remove_own(topics.RETRY_PREFIX + name)
         _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
     groups.forget(name)
 
 
 def _remove_if_empty(topic_name: str) -> None:
-    topic = catalog.named(topic_name)
-    if topic is not None and all(queue.max_offset == queue.min_offset for queue in catalog.bounds(topic)):
-        catalog.remove_own(topic_name)
+    topic = registry.named(topic_name)
+    if topic is not None and all(queue.max_offset == queue.min_offset for queue in registry.bounds(topic)):
+        registry.remove_own(topic_name)

@@ -8,10 +8,11 @@ from delivery import groups
 from delivery.receipts import TAKE_RECEIPTS, Handle, unpack
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
-from store import groupcommit, wakeups
-from store.batch import Batch, Kind, Pending
-from store.database import Row
-from store.statements import Statement
+from store import notifier
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.connections import Row
+from store.db.statements import Statement
 
 RETURN_RECEIPTS = Statement(__file__, "return_receipts")
 
@@ -33,10 +34,10 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float) -> 
     group = await groups.existing(group_name)
     handles = sorted(held for one in given if (held := unpack(one)) is not None)
     kind = PLACE_RETURNS if group.ordered else RETURNS
-    await groupcommit.submit(kind, Returned(handles, delay_seconds), urgent=True)
+    await writer.submit(kind, Returned(handles, delay_seconds), urgent=True)
     if group.ordered:
         # Their queues are free for the next batch.
-        wakeups.tell(Counter(held.topic_id for held in handles))
+        notifier.tell(Counter(held.topic_id for held in handles))
 
 
 class Returns(Kind[Returned]):

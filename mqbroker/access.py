@@ -13,10 +13,10 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from mqbroker.models import ApiKey
-from store import database
+from store.db import connections
+from store.db.statements import Statement
+from store.db.ttl_cache import Memory
 from store.errors import NoPermission, Unauthenticated
-from store.memory import Memory
-from store.statements import Statement
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
 KEY_BELIEVED_SECONDS = 3.0
@@ -91,7 +91,7 @@ class KeyRing:
         return caller
 
     async def _look_up(self, key: str) -> Caller | None:
-        rows = await database.read(FIND_KEY, {"digest": digest_of(key)})
+        rows = await connections.read(FIND_KEY, {"digest": digest_of(key)})
         return Caller(rows[0].name, tuple(rows[0].scopes)) if rows else None
 
 

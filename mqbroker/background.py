@@ -7,11 +7,16 @@ from datetime import datetime
 
 import structlog
 
-from delivery import expiries, pushes
+from delivery import expiry
+from delivery.push import pusher
 from scheduling import lateness, release
-from store import database, groupcommit, loops, segments, wakeups
+from store import notifier
+from store.commit import writer
+from store.db import connections, event_loop
 from store.errors import Refusal
-from transactions import checks, discards
+from store.segments import lifecycle
+from transactions import discards
+from transactions.checks import checker
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -37,11 +42,11 @@ class Fallback:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             await self._try(self._release)
-            await self._try(lambda: checks.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: expiries.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: checker.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: pushes.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: segments.run(late_seconds=SEGMENTS_LATE_SECONDS))
+            await self._try(lambda: pusher.run(late_seconds=LATE_SECONDS))
+            await self._try(lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
 
     async def _release(self) -> None:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
@@ -68,16 +73,16 @@ class Fallback:
 
 async def close() -> None:
     """Ends what runs in this process's event loop: asks and pushes no more, writes what is waiting, lets go."""
-    await pushes.pusher.close()
-    await checks.checker.close()
-    await groupcommit.writers.close()
-    await wakeups.wakeups.close()
-    await database.reads.close()
+    await pusher.pusher.close()
+    await checker.checker.close()
+    await writer.writers.close()
+    await notifier.wakeups.close()
+    await connections.reads.close()
 
 
 def close_worker() -> None:
     """The same for a worker, from any of its threads."""
-    loops.run(close(), limit_seconds=10)
+    event_loop.run(close(), limit_seconds=10)
 
 
 def spare_collector() -> None:

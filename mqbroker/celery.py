@@ -49,7 +49,7 @@ app.conf.update(
             "scheduling.release": 2.0,
             "delivery.expire": 3.0,
             "delivery.push": 2.0,
-            "store.segments": 20.0,
+            "store.segments.lifecycle": 20.0,
             "scheduling.renew": 20.0,
             "delivery.renew": 20.0,
             "delivery.depart": 60.0,

@@ -15,7 +15,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from store import errors
-from store.database import away, is_read_only
+from store.db.connections import away, is_read_only
 
 STATUS_OF_CODE = {
     "bad_request": 400,

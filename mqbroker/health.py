@@ -9,7 +9,7 @@ from django.db import DatabaseError, ProgrammingError
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from store import database
+from store.db import connections
 
 REDIS_PATIENCE_SECONDS = 0.5
 MAX_NAMED = 5
@@ -22,7 +22,7 @@ def reasons_not_ready() -> list[str]:
     where a query to a server that hangs would wait as long as that does.
     """
     try:
-        psycopg.connect(database.conninfo("mqbroker-ready")).close()
+        psycopg.connect(connections.conninfo("mqbroker-ready")).close()
         applied = set(MigrationRecorder.Migration.objects.using("default").values_list("app", "name"))
     except ProgrammingError:
         applied = set()  # Not even the table of migrations is there.

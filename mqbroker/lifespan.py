@@ -6,7 +6,7 @@ import resource
 
 from mqbroker import background
 from mqbroker.api.bodies import Receive, Send
-from store import wakeups
+from store import notifier
 
 
 async def run(receive: Receive, send: Send) -> None:
@@ -18,7 +18,7 @@ async def run(receive: Receive, send: Send) -> None:
             background.spare_collector()
             give_large_memory_back()
             allow_many_connections()
-            wakeups.listen()
+            notifier.listen()
             fallback.start()
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":

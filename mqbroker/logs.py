@@ -13,7 +13,18 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 FORMS = ("text", "json")
-APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "scheduling", "webhooks", "store")
+APPS = (
+    "embedded",
+    "mqbroker",
+    "console",
+    "monitoring",
+    "transactions",
+    "delivery",
+    "analytics",
+    "scheduling",
+    "webhooks",
+    "store",
+)
 # PostgreSQL shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
 
@@ -115,7 +126,7 @@ def as_json(logger: WrappedLogger, method: str, event: EventDict) -> str:
 
 
 def as_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
-    """`2026-01-31T12:00:00.000Z warning store.segments: what happened field=value`; an exception's trace below."""
+    """`2026-01-31T12:00:00.000Z warning store.log: what happened field=value`; an exception's trace below."""
     exception = event.pop("exception", "")
     head = f"{event.pop('at')} {event.pop('level')} {event.pop('logger')}: {event.pop('event')}"
     line = f"{head} {fields_as_text(logger, method, event)}".rstrip()

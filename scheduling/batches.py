@@ -10,10 +10,11 @@ from django.conf import settings
 
 from scheduling import sends
 from scheduling.publish import Publication, publish
-from store import groupcommit, intake, topics
-from store.batch import Batch, Kind, Pending
+from store import accept, topics
+from store.accept import Accepted
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
-from store.intake import Accepted
 from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
@@ -56,10 +57,10 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
     topic = request.topic or request.messages[0].topic
     for message in request.messages:
         message.topic = topic
-    accepted = [await intake.accept(message, traceparent=traceparent) for message in request.messages]
+    accepted = [await accept.accept(message, traceparent=traceparent) for message in request.messages]
     together = Together(_in_one_queue(accepted))
     size = sum(len(one.body) for one in accepted)
-    results: list[dict[str, Any]] = await groupcommit.submit(BATCHES, together, key=accepted[0].message_id, size=size)
+    results: list[dict[str, Any]] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
     return results
 
 
@@ -114,7 +115,7 @@ class Batches(Kind[Together]):
     """Each batch is appended and enqueued as a whole; several of them share the group commit's transaction."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Together]]) -> None:
-        stored = await intake.stored_before(batch, [one for each in pending for one in each.request.accepted])
+        stored = await accept.stored_before(batch, [one for each in pending for one in each.request.accepted])
         for one in pending:
             one.outcome = _repeated(one.request.accepted, stored)
             if one.outcome is None:

@@ -4,10 +4,10 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from store import blocking, database
-from store.arrays import literal
-from store.ids import new_id
-from store.statements import Statement
+from store.db import connections, sync
+from store.db.arrays import literal
+from store.db.statements import Statement
+from store.db.uuid7 import new_id
 
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
 SUM_LATENESS = Statement(__file__, "sum_lateness")
@@ -44,7 +44,7 @@ class Counts:
             "queue_id": list(gathered),
             "counts": [literal(counts) for counts in gathered.values()],
         }
-        await database.read(INSERT_LATENESS, rows)
+        await connections.read(INSERT_LATENESS, rows)
 
 
 counts = Counts()
@@ -54,7 +54,7 @@ keep = counts.keep
 
 def of_last_hour() -> dict[int, dict[str, float | int | None]]:
     """Per queue of the schedule topic, and for TIMERS: released, p50_ms and p99_ms of the last hour."""
-    return {row.queue_id: summary(row.counts) for row in blocking.read(SUM_LATENESS)}
+    return {row.queue_id: summary(row.counts) for row in sync.read(SUM_LATENESS)}
 
 
 def summary(bucket_counts: Sequence[int]) -> dict[str, float | int | None]:

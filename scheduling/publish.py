@@ -4,13 +4,14 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime
 
-from scheduling import delays, soon
+from scheduling import alarms, delays
 from scheduling.delays import Delay
-from store import copies, topics
-from store.batch import Batch
-from store.ids import new_id
+from store import topics
+from store.commit.batch import Batch
+from store.db.statements import Statement
+from store.db.uuid7 import new_id
 from store.queues import Entry
-from store.statements import Statement
+from store.segments import reappend
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")
 
@@ -44,13 +45,13 @@ async def publish(batch: Batch, publication: Publication) -> None:
     ones has that done for all of them first, by `copies.keep_near`.
     """
     due = delays.due_at(publication.delay, batch.now)
-    await copies.keep_near(batch, (publication,))
+    await reappend.keep_near(batch, (publication,))
     if due <= batch.now:
         publication.entry = _visible_now(publication)
         batch.enqueue(publication.entry)
         return
     publication.deliver_at = due
-    soon.expect(batch, (due - batch.now).total_seconds())
+    alarms.expect(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
         publication.entry = await _at_level(publication, delays.known_level(publication.delay.level), due)
         batch.enqueue(publication.entry)

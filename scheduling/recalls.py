@@ -10,11 +10,12 @@ from msgspec import Meta
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
-from store import groupcommit, readers, topics
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store import progress, topics
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
-from store.statements import Statement
 
 DELETE_TIMER = Statement(__file__, "delete_timer")
 FIND_FATE = Statement(__file__, "find_fate")
@@ -60,7 +61,7 @@ async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid
 
     Visible: `queue_id` and `queue_offset`. Waiting: `deliver_at` and `recall_handle`. Taken back: `recalled`.
     """
-    asked = {"message_ids": list(message_ids), "scheduler": readers.SCHEDULER}
+    asked = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}
     rows = await batch.read(FIND_STANDINGS, asked) if message_ids else ()
     return {row.message_id: _standing(row) for row in rows}
 
@@ -88,7 +89,7 @@ async def recall(given: str) -> dict[str, Any]:
     Raises AlreadyDelivered when it became visible before, MessageIllegal for what is no handle.
     """
     handle = _read(given)
-    answer: dict[str, Any] = await groupcommit.submit(RECALLS, handle, key=handle.message_id, urgent=True)
+    answer: dict[str, Any] = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True)
     return answer
 
 
@@ -124,7 +125,7 @@ async def _lock_levels(batch: Batch, handles: list[Handle]) -> None:
     level_queues = sorted({handle.level_queue for handle in handles if handle.level_queue is not None})
     if level_queues:
         schedule = await topics.own(topics.SCHEDULE, queues=1)
-        await readers.lock(batch, readers.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
+        await progress.lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
 
 
 async def _take_timer(batch: Batch, handle: Handle) -> bool:
@@ -137,7 +138,7 @@ async def _note(batch: Batch, handle: Handle) -> bool:
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     assert handle.level_queue is not None
     assert handle.level_offset is not None
-    position = (await readers.positions(batch, readers.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
+    position = (await progress.positions(batch, progress.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
     if not max(position.next_offset or 0, position.min_offset) <= handle.level_offset < position.max_offset:
         return False
     place = {"topic_id": schedule.id, "queue_id": handle.level_queue, "queue_offset": handle.level_offset}

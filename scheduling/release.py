@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from scheduling import delays, lateness, soon
+from scheduling import alarms, delays, lateness
 from scheduling.publish import Publication, publish
-from store import copies, database, groupcommit, readers, topics
-from store.batch import Batch, Kind, Pending
-from store.database import Row
-from store.statements import Statement
+from store import progress, topics
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
+from store.segments import reappend
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")
 NEXT_TIMER = Statement(__file__, "next_timer")
@@ -60,7 +63,7 @@ async def run(ahead_seconds: float = 0) -> int:
     due = await look()
     released = 0
     while True:
-        while due.is_now and (moved := await groupcommit.submit(RELEASES, due)):
+        while due.is_now and (moved := await writer.submit(RELEASES, due)):
             released += moved
             due = await look()
         # What is due and did not move is held by another process, which releases it, or recalls some: for a moment.
@@ -85,8 +88,8 @@ async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool
 
 async def look() -> Due:
     """What is due now, and what is next. The database's clock is read after the heads."""
-    heads = await database.read(DELAY_LEVEL_HEADS)
-    timer = (await database.read(NEXT_TIMER))[0]
+    heads = await connections.read(DELAY_LEVEL_HEADS)
+    timer = (await connections.read(NEXT_TIMER))[0]
     times = {head.queue_id: _due_of(head.due_ms, head.queue_id + 1, timer.now) for head in heads}
     waiting = [*times.values(), *([timer.due_at] if timer.due_at is not None else [])]
     return Due(
@@ -139,9 +142,9 @@ class Releases(Kind[Due]):
     async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
         """Releases at the levels at which nobody else does: one that stopped in the middle holds up its level alone."""
         schedule = await topics.own(topics.SCHEDULE, queues=1)
-        queues = await readers.try_lock(batch, readers.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
+        queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
         released = 0
-        for position in await readers.positions(batch, readers.SCHEDULER, queues):
+        for position in await progress.positions(batch, progress.SCHEDULER, queues):
             released += await self._level(batch, position)
         return released
 
@@ -162,7 +165,7 @@ class Releases(Kind[Due]):
         if due:
             queue = (position.topic_id, position.queue_id)
             _note(batch, position.queue_id, [entry.now - _time_of(entry.due_ms, entry.now) for entry in due])
-            readers.move(batch, readers.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
+            progress.move(batch, progress.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
         return len(due)
 
     async def _recalled(self, batch: Batch, queue_id: int, due: list[Row]) -> set[int]:
@@ -182,7 +185,7 @@ def _due_in_order(entries: Sequence[Row], level: int) -> list[Row]:
 
 
 async def _publish(batch: Batch, publications: list[Publication]) -> None:
-    await copies.keep_near(batch, publications)
+    await reappend.keep_near(batch, publications)
     for publication in publications:
         await publish(batch, publication)
 
@@ -212,4 +215,4 @@ def _of_entry(entry: Row) -> Publication:
     )
 
 
-soon.release_by(run)
+alarms.release_by(run)

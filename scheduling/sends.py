@@ -6,11 +6,12 @@ from typing import Any
 
 from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
-from store import groupcommit, intake
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store import accept
+from store.accept import Accepted
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.connections import Row
 from store.errors import Refusal
-from store.intake import Accepted
 from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
@@ -31,8 +32,8 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
     Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
     first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now.
     """
-    accepted = await intake.accept(message, traceparent=traceparent)
-    answer: dict[str, Any] = await groupcommit.submit(
+    accepted = await accept.accept(message, traceparent=traceparent)
+    answer: dict[str, Any] = await writer.submit(
         SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body)
     )
     return answer
@@ -42,7 +43,7 @@ class Sends(Kind[Send]):
     """Sends are written in a batch: one append, one enqueue."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Send]]) -> None:
-        stored = await intake.stored_before(batch, [one.request.accepted for one in pending])
+        stored = await accept.stored_before(batch, [one.request.accepted for one in pending])
         hidden = [message_id for message_id, row in stored.items() if row.queue_offset is None]
         standings = await recalls.standings(batch, hidden)
         for one in pending:
@@ -107,7 +108,7 @@ def answer_repeat(accepted: Accepted, stored: Row, standing: dict[str, Any] | No
     `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
     """
     try:
-        intake.judge_repeat(accepted, stored)
+        accept.judge_repeat(accepted, stored)
     except Refusal as refusal:
         return refusal
     answer = {

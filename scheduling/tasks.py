@@ -2,18 +2,18 @@
 
 from celery import shared_task
 
+from scheduling import reappend
 from scheduling import release as releases
-from scheduling import renewals
-from store import loops
+from store.db import event_loop
 
 
 @shared_task(name="scheduling.release")
 def release() -> None:
     """Releases what is due, and what becomes due before the next tick."""
-    loops.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
+    event_loop.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
 
 
 @shared_task(name="scheduling.renew")
 def renew() -> None:
     """Appends the messages of timers again whose segment goes."""
-    loops.run(renewals.run(), limit_seconds=600)
+    event_loop.run(reappend.run(), limit_seconds=600)

@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 
 from django.conf import settings
 
-from store import database
+from store.db import connections
+from store.db.statements import Statement
+from store.db.ttl_cache import Memory
 from store.errors import GroupNotExist, MessageIllegal
-from store.memory import Memory
-from store.statements import Statement
 
 Facts = TypeVar("Facts")
 
@@ -47,7 +47,7 @@ class Groups(Generic[Facts]):
 
         async def look_up() -> Facts | None:
             # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
-            rows = await database.read(self.found, {"name": name}) if self.is_name(name) else ()
+            rows = await connections.read(self.found, {"name": name}) if self.is_name(name) else ()
             return self.facts(*rows[0]) if rows else None
 
         return await self._by_name.get(name, look_up)
@@ -82,7 +82,7 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await database.read(self.created, {"name": name})
+            await connections.read(self.created, {"name": name})
             self.forget(name)
             return await self.find(name)
 

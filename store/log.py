@@ -1,23 +1,28 @@
 """The commit log: every stored message, once."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
-from store import database
-from store.database import Connection, Row
-from store.statements import Statement
-
-# Writers of the log hold this advisory lock together; whoever holds it alone knows that no append is under way.
-APPENDERS_LOCK = 0x6D71_6C6F_6700
+from store.db import connections
+from store.db.connections import Connection, Row
+from store.db.statements import Statement
 
 APPEND_MESSAGES = Statement(__file__, "append_messages")
 FIND_MESSAGES = Statement(__file__, "find_messages")
+HOLD_LOG = Statement(__file__, "hold_log")
 JOIN_WRITERS = Statement(__file__, "join_writers")
 OPEN_SEGMENT = Statement(__file__, "open_segment")
 READ_MESSAGES = Statement(__file__, "read_messages")
 TAKE_LOCKS = Statement(__file__, "take_locks")
+
+# Writers of the log hold this advisory lock together; whoever holds it alone knows that no append is under way.
+APPENDERS_LOCK = 0x6D71_6C6F_6700
+
+# Writers queue behind whoever waits for the batches under way, which take milliseconds.
+WAIT = "500ms"
 
 
 @dataclass(slots=True)
@@ -78,7 +83,7 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
     Raises psycopg's UniqueViolation when another process stored one of the ids since they were looked for.
     """
     parameters: dict[str, object] = {name: [getattr(record, name) for record in records] for name in COLUMNS}
-    rows = await database.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **parameters})
+    rows = await connections.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **parameters})
     offsets = {row.message_id: row.log_offset for row in rows}
     for record in records:
         record.log_offset = offsets[record.message_id]
@@ -86,10 +91,21 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
 
 async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Row]:
     """The stored messages among these ids, each with its first entry."""
-    rows = await database.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
+    rows = await connections.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
     return {row.message_id: row for row in rows}
 
 
 def places(pairs: Sequence[tuple[int, int]]) -> dict[str, object]:
     """The parameters of READ_MESSAGES for (segment, log offset) pairs."""
     return {"segment_id": [segment for segment, _ in pairs], "log_offset": [offset for _, offset in pairs]}
+
+
+@asynccontextmanager
+async def log_held(connection: Connection) -> AsyncIterator[None]:
+    """A transaction that began after every batch under way had ended, and before which none begins.
+
+    Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
+    """
+    async with connection.transaction():
+        await connections.execute(connection, HOLD_LOG, {"lock_timeout": WAIT, "key": APPENDERS_LOCK})
+        yield

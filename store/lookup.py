@@ -8,11 +8,12 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from store import database, log, queues, topics
-from store.database import Row
+from store import log, queues, topics
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, CONTROL, Time
-from store.statements import Statement
 from store.topics import FIND_TOPIC, TopicFacts
 
 FIND_BY_KEY = Statement(__file__, "find_by_key")
@@ -70,7 +71,7 @@ async def topic_of(name: str) -> TopicFacts:
     Raises TopicIllegal or TopicNotExist.
     """
     topics.judge_name(name)
-    rows = await database.read(FIND_TOPIC, {"name": name})
+    rows = await connections.read(FIND_TOPIC, {"name": name})
     if not rows:
         raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
     return TopicFacts(*rows[0])
@@ -81,7 +82,7 @@ async def copies(message_id: uuid.UUID) -> Sequence[Row]:
 
     Raises MessageNotFound when it was never stored, or its segment is gone.
     """
-    rows = await database.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
+    rows = await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
     if not rows:
         raise _not_found(message_id)
     return rows[::-1]
@@ -120,10 +121,10 @@ async def by_key(
         "below": (after or Place()).offset,
         "max_rows": count + 1,
     }
-    rows = await database.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
+    rows = await connections.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
     go_on_below = None
     if rows[0].looked_at > MAX_OF_KEY:
-        rows = await database.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
+        rows = await connections.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
         go_on_below = rows[0].go_on_below
     rows = [row for row in rows if row.log_offset is not None]
     shown = _that_fit(rows, count)
@@ -153,7 +154,7 @@ async def by_time(
         "before_offset": before.offset,
         "max_rows": count + 1,
     }
-    rows = await database.read(LIST_ENTRIES, asked)
+    rows = await connections.read(LIST_ENTRIES, asked)
     shown = _that_fit(rows, count)
     messages = {(row.segment_id, row.log_offset): row for row in await _messages(shown)}
     found = [
@@ -178,14 +179,14 @@ def _that_fit(rows: Sequence[Row], count: int) -> Sequence[Row]:
 async def _messages(rows: Sequence[Row]) -> list[Row]:
     """The messages at these places with their bodies, in order; one whose segment was just dropped is missing."""
     places = [(row.segment_id, row.log_offset) for row in rows]
-    read = await database.read(log.READ_MESSAGES, log.places(places)) if places else ()
+    read = await connections.read(log.READ_MESSAGES, log.places(places)) if places else ()
     found = {(message.segment_id, message.log_offset): message for message in read}
     return [found[place] for place in places if place in found]
 
 
 async def _with_first_entries(messages: Sequence[Row], topic_id: int) -> list[Found]:
     ids = [message.message_id for message in messages]
-    rows = await database.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
+    rows = await connections.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
     entries = {row.message_id: row for row in rows}
     found = []
     for message in messages:

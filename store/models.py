@@ -5,7 +5,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
-from store.fields import CText
+from store.db.columns import CText
 
 
 class Topic(models.Model):

@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from zlib import crc32
 
-from store import budget, database
-from store.database import Connection, Row
-from store.statements import Statement
+from store import budget
+from store.db import connections
+from store.db.connections import Connection, Row
+from store.db.statements import Statement
 
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries")
 ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries")
@@ -67,7 +68,9 @@ async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Ent
     # After a roll each queue is new in the segment once.
     if first := [entry for entry in entries if entry.queue_offset < 0]:
         queues = sorted({(entry.topic_id, entry.queue_id) for entry in first})
-        _number(first, await database.execute(connection, ENQUEUE_FIRST_ENTRIES, _columns(segment_id, queues, first)))
+        _number(
+            first, await connections.execute(connection, ENQUEUE_FIRST_ENTRIES, _columns(segment_id, queues, first))
+        )
 
 
 def _columns(segment_id: int, queues: list[tuple[int, int]], entries: Sequence[Entry]) -> dict[str, object]:
@@ -100,11 +103,11 @@ async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int,
     page = budget.page_bytes()
     hold.set(page)
     asked = {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries}
-    rows = await database.read(READ_ENTRIES, {**asked, "max_bytes": page})
+    rows = await connections.read(READ_ENTRIES, {**asked, "max_bytes": page})
     hold.set(sum(len(row.body) for row in rows))
     return rows
 
 
 async def bounds(topic_id: int, queues: int) -> Sequence[Row]:
     """Per queue of a topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
-    return await database.read(QUEUE_BOUNDS, {"topic_id": topic_id, "queues": queues})
+    return await connections.read(QUEUE_BOUNDS, {"topic_id": topic_id, "queues": queues})

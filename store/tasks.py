@@ -2,11 +2,11 @@
 
 from celery import shared_task
 
-from store import loops
-from store import segments as life
+from store.db import event_loop
+from store.segments import lifecycle as life
 
 
-@shared_task(name="store.segments")
+@shared_task(name="store.segments.lifecycle")
 def segments() -> None:
     """Prepares, rolls and drops segments."""
-    loops.run(life.run(), limit_seconds=600)
+    event_loop.run(life.run(), limit_seconds=600)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from store import database, errors
-from store.memory import Memory
-from store.statements import Statement
+from store import errors
+from store.db import connections
+from store.db.statements import Statement
+from store.db.ttl_cache import Memory
 
 FIND_TOPIC = Statement(__file__, "find_topic")
 FIND_TOPICS = Statement(__file__, "find_topics")
@@ -109,7 +110,7 @@ async def own(name: str, queues: int) -> TopicFacts:
     """A topic with at least so many queues: made when it is missing, grown when it has fewer."""
     topic = await _find(name)
     if topic is None or topic.queues < queues:
-        await database.read(CREATE_TOPIC, {"name": name, "queues": queues})
+        await connections.read(CREATE_TOPIC, {"name": name, "queues": queues})
         forget(name)
         topic = await _find(name)
     assert topic is not None
@@ -120,7 +121,7 @@ async def names(ids: set[int]) -> dict[int, str]:
     """The names of topics by their ids; a topic never changes its name."""
     missing = ids.difference(_names)
     if missing:
-        for row in await database.read(FIND_TOPICS, {"ids": list(missing)}):
+        for row in await connections.read(FIND_TOPICS, {"ids": list(missing)}):
             _names[row.id] = row.name
     return {id_: _names.get(id_, f"(deleted topic {id_})") for id_ in ids}
 
@@ -132,7 +133,7 @@ def forget(name: str) -> None:
 
 async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
-        rows = await database.read(FIND_TOPIC, {"name": name})
+        rows = await connections.read(FIND_TOPIC, {"name": name})
         return TopicFacts(*rows[0]) if rows else None
 
     return await _by_name.get(name, look_up)

@@ -1,40 +1,48 @@
 """Discards: halves that nobody decided in time are set aside, until an operator resumes or resolves them."""
 
+import asyncio
 import uuid
 from typing import Any
 
 from django.conf import settings
 
 from scheduling.publish import Publication, publish
-from store import database, groupcommit, topics
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store import topics
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import Refusal
-from store.statements import Statement
+from store.segments import retention
 from transactions import ends, history
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
 
 DISCARD_HALVES = Statement(__file__, "discard_halves")
-RESUME_HALVES = Statement(__file__, "resume_halves")
 FIND_EXHAUSTED = Statement(__file__, "find_exhausted")
+FIND_LEFTOVERS = Statement(__file__, "find_leftovers")
 FIND_OUTDATED = Statement(__file__, "find_outdated")
+RESUME_HALVES = Statement(__file__, "resume_halves")
 
 MAX_DISCARDED_AT_ONCE = 1000
+
+MAX_AT_ONCE = 500
+REMARK = "discarded, and decided by nobody before its segment was dropped"
 
 
 async def run(late_seconds: float = 0) -> int:
     """Discards the halves that were asked about as often as is allowed; gives their number."""
     asked = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await database.read(FIND_EXHAUSTED, asked)
+    rows = await connections.read(FIND_EXHAUSTED, asked)
     return await _discard(rows, f"no decision after {settings.TRANSACTION_CHECK_MAX} checks")
 
 
 async def run_outdated() -> int:
     """Discards the halves that are older than the retention; gives their number."""
     asked = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await database.read(FIND_OUTDATED, asked)
+    rows = await connections.read(FIND_OUTDATED, asked)
     return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
 
 
@@ -44,7 +52,7 @@ async def resume(transaction_id: uuid.UUID, reason: str | None) -> dict[str, Any
     Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
     retention: no check may keep it longer.
     """
-    answer: dict[str, Any] = await groupcommit.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
+    answer: dict[str, Any] = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
     return answer
 
 
@@ -62,7 +70,7 @@ async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[st
 
 async def _was_discarded(transaction_id: uuid.UUID) -> bool:
     asked = {"transaction_id": transaction_id, "max_events": history.MAX_EVENTS}
-    return any(row.decision == "DISCARD" for row in await database.read(history.FIND_OPERATIONS, asked))
+    return any(row.decision == "DISCARD" for row in await connections.read(history.FIND_OPERATIONS, asked))
 
 
 async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
@@ -109,7 +117,7 @@ RESUMES = Resumes()
 async def _discard(rows: Any, reason: str) -> int:
     if not rows:
         return 0
-    discarded: int = await groupcommit.submit(DISCARDS, ([row.transaction_id for row in rows], reason))
+    discarded: int = await writer.submit(DISCARDS, ([row.transaction_id for row in rows], reason))
     return discarded
 
 
@@ -142,3 +150,29 @@ def _publication(half: Row, place: int, topic_id: int) -> Publication:
         log_offset=half.log_offsets[place],
         tags_code=half.tags_codes[place],
     )
+
+
+async def roll_back_leftovers() -> int:
+    """Rolls back the discarded halves whose log goes next; gives their number. Nothing goes while there is one left.
+
+    The record of it is an operation like any other, so that a late end is told what became of its transaction.
+    """
+    leaving_id = await retention.leaving()
+    ended = 0
+    while leaving_id is not None:
+        rows = await connections.read(FIND_LEFTOVERS, {"leaving_id": leaving_id, "max_halves": MAX_AT_ONCE})
+        ended += sum(await asyncio.gather(*(_roll_back(row.transaction_id) for row in rows)))
+        if len(rows) < MAX_AT_ONCE:
+            break
+    return ended
+
+
+async def _roll_back(transaction_id: uuid.UUID) -> bool:
+    """Whether it was this that decided, and not an operator in the last moment."""
+    try:
+        await ends.decide(End(transaction_id, "ROLLBACK", "limit", None, remark=REMARK, discarded=True))
+    except Refusal as refusal:
+        if refusal.code not in ("transaction_ended", "transaction_not_found"):
+            raise
+        return False
+    return True

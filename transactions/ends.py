@@ -9,12 +9,12 @@ import msgspec
 from scheduling import recalls
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
-from store import groupcommit
-from store.arrays import literal
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.arrays import literal
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.errors import Refusal
-from store.statements import Statement
 from transactions import groups
 from transactions.errors import (
     CommitLogOffsetWrong,
@@ -102,7 +102,7 @@ def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: i
 
 async def decide(end: End) -> dict[str, Any]:
     """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
-    answer: dict[str, Any] = await groupcommit.submit(ENDS, end, key=end.transaction_id, urgent=True)
+    answer: dict[str, Any] = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True)
     return answer
 
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from store import database
+from store.db import connections
+from store.db.statements import Statement
+from store.db.ttl_cache import Memory
 from store.groups import BELIEVED_SECONDS, Groups
-from store.memory import Memory
-from store.statements import Statement
 from transactions.errors import RateLimited, TransactionsRejected
 
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group")
@@ -59,7 +59,7 @@ async def for_producing(name: str) -> GroupFacts:
 
 async def name(group_id: int) -> str:
     """The name of a group by its id."""
-    rows = await database.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
+    rows = await connections.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
     return str(rows[0].name) if rows else f"(deleted producer group {group_id})"
 
 
@@ -72,7 +72,7 @@ async def over_limit(group: GroupFacts) -> RateLimited | None:
     limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
 
     async def count() -> int:
-        rows = await database.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
+        rows = await connections.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
         return int(rows[0].undecided)
 
     counts = _counting if limit <= SMALL_COUNT else _undecided

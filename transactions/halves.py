@@ -11,10 +11,15 @@ import msgspec
 from django.conf import settings
 
 from scheduling import delays
-from store import database, groupcommit, intake
-from store.arrays import literal
-from store.batch import Batch, Kind, Pending
-from store.database import Row
+from store import accept
+from store.accept import Accepted
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db import connections
+from store.db.arrays import literal
+from store.db.connections import Row
+from store.db.statements import Statement
+from store.db.uuid7 import new_id
 from store.errors import (
     BatchIllegal,
     DelayIllegal,
@@ -24,12 +29,9 @@ from store.errors import (
     MessageTooLarge,
     Refusal,
 )
-from store.ids import new_id
-from store.intake import Accepted
 from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
-from store.statements import Statement
 from transactions import endpoints, groups
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions")
@@ -100,7 +102,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
     endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
     transaction_id = request.transaction_id or new_id()
     accepted = [
-        await intake.accept(message, traceparent=traceparent, message_id=_derived_id(request.transaction_id, place))
+        await accept.accept(message, traceparent=traceparent, message_id=_derived_id(request.transaction_id, place))
         for place, message in enumerate(given)
     ]
     _judge_together(accepted)
@@ -117,7 +119,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
     if begun.refusal is not None and not any(one.may_repeat for one in accepted):
         raise begun.refusal
     size = sum(len(one.body) for one in accepted)
-    answer: dict[str, Any] = await groupcommit.submit(BEGINS, begun, key=transaction_id, size=size)
+    answer: dict[str, Any] = await writer.submit(BEGINS, begun, key=transaction_id, size=size)
     return answer
 
 
@@ -188,7 +190,7 @@ class Begins(Kind[Begin]):
 
     async def _begun_before(self, batch: Batch, pending: list[Pending[Begin]]) -> dict[uuid.UUID, Any]:
         """The outcomes of transactions that are known already, by their own id or by that of a message."""
-        stored = await intake.stored_before(batch, [message for one in pending for message in one.request.accepted])
+        stored = await accept.stored_before(batch, [message for one in pending for message in one.request.accepted])
         ids = {one.request.transaction_id for one in pending if one.request.may_repeat or batch.again}
         ids.update(row.transaction_id for row in stored.values() if row.transaction_id is not None)
         if not ids and not stored:
@@ -234,7 +236,7 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID,
             # Without a transaction id of its own the request is known by its message.
             transaction = known.get(row.transaction_id)
         try:
-            intake.judge_repeat(message, row, transactional=True)
+            accept.judge_repeat(message, row, transactional=True)
         except Refusal as refusal:
             return refusal
         if transaction is None or row.transaction_id != transaction.transaction_id:
@@ -296,5 +298,5 @@ def _answer(
 
 async def find(transaction_id: uuid.UUID) -> Row | None:
     """What is known of a transaction now, or None."""
-    rows = await database.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     return rows[0] if rows else None

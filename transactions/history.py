@@ -3,9 +3,10 @@
 import uuid
 from typing import Any
 
-from store import database, topics
-from store.database import Row
-from store.statements import Statement
+from store import topics
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
 from transactions import groups, halves
 from transactions.errors import TransactionNotFound
 
@@ -25,8 +26,8 @@ async def of(transaction_id: uuid.UUID) -> dict[str, Any]:
     if transaction is None:
         raise TransactionNotFound(f"There is no transaction {transaction_id}: never stored, or its segment is gone.")
     asked = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
-    operations = await database.read(FIND_OPERATIONS, asked)
-    checks = await database.read(FIND_CHECK_ATTEMPTS, asked)
+    operations = await connections.read(FIND_OPERATIONS, asked)
+    checks = await connections.read(FIND_CHECK_ATTEMPTS, asked)
     events = [_prepared(transaction), *map(_operation, operations), *map(_check, checks)]
     names = await topics.names(set(transaction.topic_ids))
     return {

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from store import blocking
-from store.database import Row
+from store.db import sync
+from store.db.connections import Row
+from store.db.statements import Statement
 from store.models import Topic
-from store.statements import Statement
 from transactions.models import ProducerGroup
 
 LIST_DISCARDED = Statement(__file__, "list_discarded")
@@ -90,7 +90,7 @@ def discarded(
         "before_id": place.transaction_id,
         "max_rows": count + 1,
     }
-    rows = list(blocking.read(LIST_DISCARDED, asked))
+    rows = list(sync.read(LIST_DISCARDED, asked))
     last = rows[count - 1] if len(rows) > count else None
     following = None if last is None else DiscardedPlace(last.discarded_at, last.transaction_id)
     return named(rows[:count]), following
@@ -104,7 +104,7 @@ def _undecided(wanted: Wanted, place: Place, count: int) -> tuple[list[Row], Pla
         "before_id": place.transaction_id,
         "max_rows": count + 1,
     }
-    rows = list(blocking.read(LIST_HALVES, asked))
+    rows = list(sync.read(LIST_HALVES, asked))
     if len(rows) <= count:
         return rows, None
     last = rows[count - 1]
@@ -122,7 +122,7 @@ def _ended(wanted: Wanted, place: Place, count: int) -> tuple[list[Row], Place |
         "max_looked_at": MAX_LOOKED_AT,
         "max_rows": count + 1,
     }
-    found = blocking.read(LIST_ENDED, asked)
+    found = sync.read(LIST_ENDED, asked)
     rows = [row for row in found if row.operation_id is not None]
     if len(rows) > count:
         return rows[:count], Place(stored_at=None, below_operation=rows[count - 1].operation_id)

@@ -4,7 +4,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
-from store.fields import CText
+from store.db.columns import CText
 
 
 class ProducerGroup(models.Model):

@@ -5,10 +5,10 @@ from typing import Any
 
 from django.db import OperationalError, transaction
 
-from store import blocking
+from store.db import sync
+from store.db.statements import Statement
 from store.errors import SystemBusy
-from store.statements import Statement
-from transactions import groups, undecided
+from transactions import groups, stats
 from transactions.models import ProducerGroup
 
 LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait")
@@ -59,17 +59,17 @@ def remove(name: str) -> None:
     MessageIllegal while the group has undecided transactions, or SystemBusy while others begin without a pause.
     """
     group = find(name)
-    undecided.judge_group(group)
+    stats.judge_group(group)
     with transaction.atomic():
         _lock(group)
-        undecided.judge_group(group)
+        stats.judge_group(group)
         group.delete()
     groups.forget(name)
 
 
 def _lock(group: ProducerGroup) -> None:
     """Raises GroupNotExist when another request has just deleted the group, SystemBusy when it stays in use."""
-    blocking.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
+    sync.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
     try:
         if not ProducerGroup.objects.select_for_update().filter(id=group.id).exists():
             raise groups.absent(group.name)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from store import database
-from store.database import Row
-from store.statements import Statement
+from store.db import connections
+from store.db.connections import Row
+from store.db.statements import Statement
 from webhooks.answers import Answer
 from webhooks.breaker import Circuit
 
@@ -78,7 +78,7 @@ class Health:
         if callee.circuit.state == "healthy":
             return True
         lease = callee.timeout_seconds + PROBE_MARGIN_SECONDS
-        rows = await database.read(self.claim_probe, {"id": callee.id, "lease_seconds": lease})
+        rows = await connections.read(self.claim_probe, {"id": callee.id, "lease_seconds": lease})
         callee.circuit = callee.circuit.probing(callee.now(), lease)
         return bool(rows)
 
@@ -91,7 +91,7 @@ class Health:
         if circuit == callee.circuit and not (answer.ok and keep_success):
             return
         callee.circuit = circuit
-        rows = await database.read(
+        rows = await connections.read(
             self.update_circuit,
             {
                 "id": callee.id,

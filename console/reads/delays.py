@@ -9,7 +9,7 @@ from console.reads import consumers, queues
 from console.reads.counts import Count, up_to
 from scheduling.models import Timer
 from store.models import ConsumeQueue, Topic
-from store.readers import SCHEDULER
+from store.progress import SCHEDULER
 from store.topics import SCHEDULE
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from delivery.filters import grammar, predicates
 from delivery.filters.predicates import Condition
-from store.database import Row
+from store.db.connections import Row
 from store.errors import FilterIllegal
 
 Filter = Callable[[Row], bool]

@@ -1,8 +1,8 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import store.fields
-from store.partitions import CreatePartitionedModel
+import store.db.columns
+from store.db.partitioned_model import CreatePartitionedModel
 
 
 class Migration(migrations.Migration):
@@ -39,7 +39,7 @@ class Migration(migrations.Migration):
             name="ConsumerGroup",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
-                ("name", store.fields.CText(unique=True)),
+                ("name", store.db.columns.CText(unique=True)),
                 ("start_at", models.TextField(default="earliest")),
                 ("ordered", models.BooleanField(default=False)),
                 ("max_reconsume_times", models.IntegerField(null=True)),

@@ -1,7 +1,7 @@
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import store.fields
+import store.db.columns
 
 
 class Migration(migrations.Migration):
@@ -14,9 +14,9 @@ class Migration(migrations.Migration):
             name="Subscription",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
-                ("name", store.fields.CText(unique=True)),
-                ("group_name", store.fields.CText()),
-                ("topic_name", store.fields.CText()),
+                ("name", store.db.columns.CText(unique=True)),
+                ("group_name", store.db.columns.CText()),
+                ("topic_name", store.db.columns.CText()),
                 ("filter", models.JSONField(null=True)),
                 ("url", models.TextField()),
                 ("max_batch", models.IntegerField(default=1)),

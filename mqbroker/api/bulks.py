@@ -13,8 +13,8 @@ from delivery import receipts
 from mqbroker import errors
 from mqbroker.access import Caller
 from mqbroker.api import producers
+from mqbroker.api.asgi_handler import DataRequest, decode
 from mqbroker.api.consumers import AckDeliveries, results_of
-from mqbroker.api.lean import DataRequest, decode
 from scheduling import sends
 from store import topics
 from store.errors import MessageIllegal, Refusal

@@ -9,7 +9,7 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, parse_cookie
 
 from mqbroker.access import KeyRing, is_signed_in
-from store.database import away
+from store.db.connections import away
 from store.errors import Unauthenticated
 
 SessionStore = import_module(settings.SESSION_ENGINE).SessionStore

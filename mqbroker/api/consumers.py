@@ -6,13 +6,16 @@ from urllib.parse import parse_qs
 import msgspec
 from django.http import HttpResponse
 
-from delivery import deadletters, pulls, receipts, receives
+from delivery import dead_letters as delivery_dead_letters
 from delivery import offsets as delivery_offsets
-from delivery.deadletters import RedriveDeadLetters
+from delivery import pull as delivery_pull
+from delivery import receipts
+from delivery.dead_letters import RedriveDeadLetters
 from delivery.offsets import ResetOffsets
-from delivery.receives import Receive
+from delivery.receive import receives
+from delivery.receive.receives import Receive
 from mqbroker.access import Caller
-from mqbroker.api.lean import DataRequest, answer, decode, page
+from mqbroker.api.asgi_handler import DataRequest, answer, decode, page
 from mqbroker.errors import problem
 from store.errors import MessageIllegal, Refusal
 
@@ -100,13 +103,13 @@ async def dead_letters(request: DataRequest, group: str) -> HttpResponse:
     """GET /v1/dead-letters/{group}."""
     judge_caller(request.caller, group)
     query = query_of(request)
-    return answer(await deadletters.listed(group, number(query, "cursor", 0), number(query, "limit", 50)))
+    return answer(await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50)))
 
 
 async def redrive(request: DataRequest, group: str) -> HttpResponse:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage()
-    results = await deadletters.redrive(group, decode(RedriveDeadLetters, request.body))
+    results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body))
     return answer({"results": [problem(one) if isinstance(one, Refusal) else one for one in results]})
 
 
@@ -123,9 +126,9 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> HttpResponse:
     request.caller.require_any("consume")
     query = query_of(request)
     offset = number(query, "offset", 0)
-    max_messages = number(query, "max", pulls.DEFAULT_MESSAGES)
+    max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
-    found = await pulls.stretch(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
+    found = await delivery_pull.stretch(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
     return page(request.hold, found.messages, found.bounds)
 
 

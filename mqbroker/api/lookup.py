@@ -9,11 +9,11 @@ from urllib.parse import parse_qs
 import msgspec
 from django.http import HttpResponse
 
+from monitoring import trace as monitoring_trace
 from mqbroker.access import Caller
-from mqbroker.api import traces
+from mqbroker.api.asgi_handler import DataRequest, answer
 from mqbroker.api.consumers import number
 from mqbroker.api.control import lists
-from mqbroker.api.lean import DataRequest, answer
 from store import lookup, messages, topics
 from store.errors import MessageIllegal, MessageNotFound
 from store.lookup import Found, Place
@@ -61,7 +61,7 @@ async def trace(request: DataRequest, message_id: str) -> HttpResponse:
     copies = await lookup.copies(asked)
     names = await topics.names({copies[0].topic_id})
     judge_caller(request.caller, names[copies[0].topic_id])
-    return answer(await traces.of(asked, copies))
+    return answer(await monitoring_trace.of(asked, copies))
 
 
 def judge_caller(caller: Caller, topic: str | None = None) -> None:

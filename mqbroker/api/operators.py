@@ -5,10 +5,11 @@ from typing import Literal
 import msgspec
 from django.http import HttpResponse
 
-from mqbroker.api.lean import DataRequest, answer, decode
+from mqbroker.api.asgi_handler import DataRequest, answer, decode
 from mqbroker.api.producers import transaction_of
 from store.errors import MessageIllegal
-from transactions import checks, discards
+from transactions import discards
+from transactions.checks import checker
 
 
 class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,4 +55,4 @@ def _resolve_of(request: DataRequest) -> Resolve:
 async def check_now(request: DataRequest, transaction_id: str) -> HttpResponse:
     """POST /v1/transactions/{transaction_id}/check."""
     request.caller.require_manage()
-    return answer(await checks.ask_now(transaction_of(transaction_id)), 202)
+    return answer(await checker.ask_now(transaction_of(transaction_id)), 202)

@@ -8,16 +8,17 @@ from django.http import HttpResponse
 
 from mqbroker.access import Caller
 from mqbroker.api import bulks
-from mqbroker.api.lean import DataRequest, answer, decode
+from mqbroker.api.asgi_handler import DataRequest, answer, decode
 from scheduling import batches, recalls, sends
 from scheduling.batches import SendBatch
 from store import lookup, topics
 from store.messages import Message
-from transactions import ends, halves, history, polls
+from transactions import ends, halves, history
+from transactions.checks import polling
+from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.errors import TransactionNotFound
 from transactions.halves import BeginTransaction
-from transactions.polls import ReceiveChecks
 
 
 class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -89,7 +90,7 @@ async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
     asked = decode(ReceiveChecks, request.body or b"{}")
     may_produce = None if "produce:*" in caller.scopes else partial(caller.may, "produce")
     with request.watched() as gone:
-        return answer({"transactions": await polls.receive(group, asked, gone, may_produce)})
+        return answer({"transactions": await polling.receive(group, asked, gone, may_produce)})
 
 
 async def bulk(request: DataRequest) -> HttpResponse:

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
 from mqbroker.api import consumers, limits, lookup, operators, producers
-from mqbroker.api.lean import Limit, View
+from mqbroker.api.asgi_handler import Limit, View
 
 
 def by_method(route: str, limit: Limit = limits.call, **views: View) -> URLPattern:

@@ -3,20 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from delivery.deadletters import MAX_LISTED, RedriveDeadLetters
+from delivery.dead_letters import MAX_LISTED, RedriveDeadLetters
 from delivery.offsets import ResetOffsets
-from delivery.pulls import DEFAULT_MESSAGES, MAX_MESSAGES
-from delivery.receives import Receive
+from delivery.pull import DEFAULT_MESSAGES, MAX_MESSAGES
+from delivery.receive.receives import Receive
 from mqbroker.api import consumers, lookup, operators, producers
+from mqbroker.api.asgi_handler import View
 from mqbroker.api.control import lists
-from mqbroker.api.lean import View
 from mqbroker.schema import answers, lookups
 from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
 from store.messages import Message
+from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
-from transactions.polls import ReceiveChecks
 
 
 @dataclass(frozen=True)

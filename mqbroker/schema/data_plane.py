@@ -7,8 +7,8 @@ import msgspec
 from django.conf import settings
 from django.urls import URLPattern
 
+from mqbroker.api.asgi_handler import View
 from mqbroker.api.bulks import MAX_OPERATIONS, Operation
-from mqbroker.api.lean import View
 from mqbroker.api.routes import routes
 from mqbroker.schema.answers import Problem
 from mqbroker.schema.calls import CALLS, Call, Operations

@@ -5,8 +5,8 @@ from typing import Any
 
 from delivery.receipts import MAX_HANDLES
 from store.messages import MAX_PROPERTIES, MAX_SHARDING_KEY
+from transactions.checks.polling import MAX_TRANSACTIONS
 from transactions.halves import longest_immunity_seconds
-from transactions.polls import MAX_TRANSACTIONS
 
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}

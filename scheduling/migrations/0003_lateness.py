@@ -1,7 +1,7 @@
 import django.contrib.postgres.fields
 from django.db import migrations, models
 
-from store.partitions import CreatePartitionedModel
+from store.db.partitioned_model import CreatePartitionedModel
 
 
 class Migration(migrations.Migration):

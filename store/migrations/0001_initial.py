@@ -2,8 +2,8 @@ import django.contrib.postgres.fields
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import store.fields
-from store.partitions import CreatePartitionedModel
+import store.db.columns
+from store.db.partitioned_model import CreatePartitionedModel
 
 FIRST_SEGMENT = "INSERT INTO segment (id, state, opened_at) VALUES (1, 'open', now())"
 LOG_OFFSETS = "CREATE SEQUENCE commit_log_offset MINVALUE 0 START 0"
@@ -171,7 +171,7 @@ class Migration(migrations.Migration):
             name="Topic",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
-                ("name", store.fields.CText(unique=True)),
+                ("name", store.db.columns.CText(unique=True)),
                 ("queues", models.IntegerField()),
                 ("reserved_hours", models.IntegerField(null=True)),
                 ("permission", models.TextField(default="rw")),

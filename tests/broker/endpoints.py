@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker.background import BackgroundLoop
 from tests.broker.wire import Document
 

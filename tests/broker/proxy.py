@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker.background import BackgroundLoop
 
 CHUNK_BYTES = 65_536

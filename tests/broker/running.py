@@ -10,10 +10,10 @@ from typing import Self
 
 from mqbroker_client import Broker
 
-from mqbroker.embedded import commands
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.folder import free_port
+from embedded import commands
+from embedded.child import Child
+from embedded.commands import ROOT
+from embedded.folder import free_port
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
 

@@ -6,9 +6,9 @@ import psycopg
 import pytest
 from mqbroker_client import Admin
 
-from mqbroker.embedded import commands, postgres
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT
+from embedded import commands, postgres
+from embedded.child import Child
+from embedded.commands import ROOT
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

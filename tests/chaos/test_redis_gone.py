@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from mqbroker_client import Consumer, Producer
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, states

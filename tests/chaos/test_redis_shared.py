@@ -4,7 +4,7 @@ from pathlib import Path
 
 import redis
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 

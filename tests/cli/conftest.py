@@ -12,9 +12,9 @@ from typing import Protocol
 
 import pytest
 
-from mqbroker.embedded.child import wait_until
-from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.folder import DataFolder
+from embedded.child import wait_until
+from embedded.commands import ROOT
+from embedded.folder import DataFolder
 
 Eventually = Callable[[Callable[[], bool]], None]
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from mqbroker.embedded.commands import ROOT
+from embedded.commands import ROOT
 from tests.cli.conftest import Run
 
 
@@ -11,7 +11,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
     file = tmp_path / "figures.json"
     short = ("--case", "one caller", "--rounds", "2", "--seconds", "0.3", "--json", str(file))
 
-    process = run_python("-m", "mqbroker.cli", "bench", "throughput", "--beside", str(ROOT), *short)
+    process = run_python("-m", "embedded.cli", "bench", "throughput", "--beside", str(ROOT), *short)
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 0, said
@@ -29,7 +29,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
 
 
 def test_an_unknown_case_is_refused_with_those_that_are_known(run_python: Run) -> None:
-    process = run_python("-m", "mqbroker.cli", "bench", "throughput", "--case", "sleeps")
+    process = run_python("-m", "embedded.cli", "bench", "throughput", "--case", "sleeps")
 
     _, said = process.communicate(timeout=120)
 

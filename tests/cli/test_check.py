@@ -2,10 +2,10 @@
 
 import subprocess
 
-from mqbroker.cli.check import STEPS
-from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.environment import common
-from mqbroker.embedded.folder import free_port
+from embedded.cli.check import STEPS
+from embedded.commands import ROOT
+from embedded.environment import common
+from embedded.folder import free_port
 
 NOBODY = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.cli.check import names_a_place
-from mqbroker.cli.lock import LOCKS
-from mqbroker.embedded.commands import ROOT
+from embedded.cli.check import names_a_place
+from embedded.cli.lock import LOCKS
+from embedded.commands import ROOT
 
 PIN = re.compile(r"^([a-z0-9-]+)(?:\[[^]]+\])?==(\S+)(?: ; .*?)? \\$", re.MULTILINE)
 

@@ -16,11 +16,11 @@ import psycopg
 import pytest
 import structlog
 
+from embedded import identity
+from embedded.child import Child
+from embedded.commands import ROOT, python
+from embedded.valkey import Server as Valkey
 from mqbroker import logs
-from mqbroker.embedded import identity
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT, python
-from mqbroker.embedded.valkey import Server as Valkey
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
@@ -85,7 +85,7 @@ def test_in_text_every_line_says_when_how_grave_and_where_from(tmp_path: Path, r
 
 
 def test_a_form_that_is_none_is_refused() -> None:
-    words = python("-m", "mqbroker.cli", "settings")
+    words = python("-m", "embedded.cli", "settings")
 
     done = subprocess.run(words, cwd=ROOT, env=os.environ | {"MQBROKER_LOG": "xml"}, capture_output=True, text=True)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.running import QUICK, RunningBroker
 from tests.cli.conftest import Run
@@ -70,7 +70,7 @@ def test_a_web_process_refuses_a_port_that_its_holder_would_share(run_python: Ru
 
 def test_of_two_brokers_that_start_at_once_one_has_the_port(run_python: Run, tmp_path: Path) -> None:
     port = str(free_port())
-    given = ("-m", "mqbroker.cli", "up", "--no-demo", "--port", port, "--data-dir")
+    given = ("-m", "embedded.cli", "up", "--no-demo", "--port", port, "--data-dir")
     both = [run_python(*given, str(tmp_path / name), DATABASE_URL="", REDIS_URL="") for name in ("one", "two")]
 
     refused, served = sorted(both, key=until_it_serves)

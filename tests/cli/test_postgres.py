@@ -10,9 +10,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from mqbroker.embedded import identity, launch, postgres
-from mqbroker.embedded.errors import ServerFailed
-from mqbroker.embedded.folder import DataFolder
+from embedded import identity, launch, postgres
+from embedded.errors import ServerFailed
+from embedded.folder import DataFolder
 from tests.cli.conftest import Eventually, Run
 
 
@@ -74,10 +74,7 @@ def test_a_second_start_keeps_port_password_and_data(server: postgres.Server, fo
 def test_a_first_start_that_was_killed_is_begun_again(
     server: postgres.Server, run_python: Run, folder: DataFolder
 ) -> None:
-    start = (
-        "import sys, pathlib; from mqbroker.embedded import postgres; "
-        "postgres.Server(pathlib.Path(sys.argv[1])).start()"
-    )
+    start = "import sys, pathlib; from embedded import postgres; postgres.Server(pathlib.Path(sys.argv[1])).start()"
     first = run_python("-c", start, str(folder.path))
     # A busy machine may let it go on past the middle before we look again: that start, too, may be killed.
     while not ((folder.path / "postgres.new" / "PG_VERSION").exists() or (folder.path / "postgres").exists()):
@@ -141,7 +138,7 @@ def test_the_server_ends_with_the_process_that_started_it(
     run_python: Run, folder: DataFolder, eventually: Eventually
 ) -> None:
     start = (
-        "import sys, pathlib; from mqbroker.embedded import postgres; "
+        "import sys, pathlib; from embedded import postgres; "
         "server = postgres.Server(pathlib.Path(sys.argv[1])); server.start(); print(server.pid, flush=True); input()"
     )
     starter = run_python("-c", start, str(folder.path))

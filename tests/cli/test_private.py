@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.cli import foreground
-from mqbroker.embedded import identity
+from embedded import identity
+from embedded.cli import foreground
 from tests.cli.conftest import Run
 
 LOOK = """
@@ -33,7 +33,7 @@ with private.servers() as environment:
 
 
 def test_exit_codes_of_pytest_are_passed_on(run_python: Run) -> None:
-    process = run_python("-m", "mqbroker.cli", "test", "tests/cli/test_locks.py", "-q", "-k", "nothing_of_this_name")
+    process = run_python("-m", "embedded.cli", "test", "tests/cli/test_locks.py", "-q", "-k", "nothing_of_this_name")
 
     out, _ = process.communicate(timeout=60)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.cli.__main__ import usage
-from mqbroker.embedded.commands import ROOT
+from embedded.cli.__main__ import usage
+from embedded.commands import ROOT
 
 MODULES = {"1.0": "weight = 1\n", "2.0": "weight = 2\n"}
 

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from mqbroker.server_urls import database, task_broker
 from tests.broker import databases
 from tests.broker.running import RunningBroker

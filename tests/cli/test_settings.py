@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from embedded.commands import ROOT, python
 from mqbroker import env
-from mqbroker.embedded.commands import ROOT, python
 
 # One that is not the default, for each kind of setting, with what a shell might take amiss.
 OTHERS = {
@@ -26,7 +26,7 @@ def settings(**variables: str) -> str:
     """What the command prints beside these variables only."""
     theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
     done = subprocess.run(
-        python("-m", "mqbroker.cli", "settings"), cwd=ROOT, env=theirs | variables, capture_output=True, text=True
+        python("-m", "embedded.cli", "settings"), cwd=ROOT, env=theirs | variables, capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -69,9 +69,9 @@ def test_a_secret_is_not_printed_and_nothing_is_in_its_place() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ["-m", "mqbroker.cli", "settings"],
-        ["-m", "mqbroker.cli", "--help"],
-        ["-m", "mqbroker.cli", "test", "--help"],
+        ["-m", "embedded.cli", "settings"],
+        ["-m", "embedded.cli", "--help"],
+        ["-m", "embedded.cli", "test", "--help"],
         ["manage.py", "help", "migrate"],
         ["manage.py", "help"],
     ],
@@ -95,7 +95,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
     theirs = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "MQBROKER_DATA_DIR")}
 
     done = subprocess.run(
-        python("-m", "mqbroker.cli", *words, ask), cwd=ROOT, env=theirs, capture_output=True, text=True
+        python("-m", "embedded.cli", *words, ask), cwd=ROOT, env=theirs, capture_output=True, text=True
     )
 
     assert (done.returncode, done.stdout) == (0, f"{folder}/postgres\n"), done.stderr
@@ -104,7 +104,7 @@ def test_manage_works_on_the_folder_that_it_is_given(tmp_path: Path) -> None:
 def test_help_of_manage_makes_no_folder(tmp_path: Path) -> None:
     words = ["manage", "--help", "--data-dir", str(tmp_path / "data")]
 
-    done = subprocess.run(python("-m", "mqbroker.cli", *words), cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(python("-m", "embedded.cli", *words), cwd=ROOT, capture_output=True, text=True)
 
     assert done.returncode == 0
     assert "--data-dir FOLDER" in done.stdout

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.embedded import identity
-from mqbroker.embedded.child import LOG_MAX_BYTES, Child
-from mqbroker.embedded.folder import DataFolder
-from mqbroker.embedded.interrupts import Interrupts
-from mqbroker.embedded.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, WELL_AFTER_SECONDS, Supervisor, Watched
+from embedded import identity
+from embedded.child import LOG_MAX_BYTES, Child
+from embedded.folder import DataFolder
+from embedded.interrupts import Interrupts
+from embedded.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, WELL_AFTER_SECONDS, Supervisor, Watched
 from tests.cli.conftest import Eventually
 
 

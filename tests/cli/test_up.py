@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.embedded import identity
-from mqbroker.embedded.commands import ROOT, manage
-from mqbroker.embedded.folder import DataFolder, free_port
+from embedded import identity
+from embedded.commands import ROOT, manage
+from embedded.folder import DataFolder, free_port
 from tests.broker import databases
 from tests.cli.conftest import Eventually, Run
 
@@ -36,7 +36,7 @@ class Up:
         """Returns the lines that say where to look."""
         words = ["--port", str(self.port), "--data-dir", str(self.folder.path), "--no-demo", *options]
         self.process = self.run_python(
-            "-m", "mqbroker.cli", "up", *words, DATABASE_URL=database_url, REDIS_URL="", MQ_CALLED_FROM="/"
+            "-m", "embedded.cli", "up", *words, DATABASE_URL=database_url, REDIS_URL="", MQ_CALLED_FROM="/"
         )
         assert self.process.stdout
         lines = [self.process.stdout.readline().rstrip("\n") for _ in range(5)]
@@ -179,7 +179,7 @@ def test_kill_9_of_everything_at_once_and_the_next_start_works(up: Up) -> None:
 
 
 def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
-    process = run_python("-m", "mqbroker.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
+    process = run_python("-m", "embedded.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err
 

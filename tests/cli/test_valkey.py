@@ -8,8 +8,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from mqbroker.embedded import valkey
-from mqbroker.embedded.folder import DataFolder
+from embedded import valkey
+from embedded.folder import DataFolder
 
 NEVER = Retry(NoBackoff(), 0)
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from mqbroker.embedded.commands import ROOT
+from embedded.commands import ROOT
 from tests.broker.characters import name
 from tests.broker.running import API_KEY, RunningBroker
 from tests.docs.pages import page

@@ -13,7 +13,7 @@ import urllib3
 from mqbroker_client import Consumer
 from mqbroker_client.administration import new_secret
 
-from mqbroker.embedded.folder import free_port
+from embedded.folder import free_port
 from tests.broker.characters import bodies, name
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

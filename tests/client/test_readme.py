@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.embedded import commands
+from embedded import commands
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker

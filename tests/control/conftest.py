@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from mqbroker.embedded import commands
+from embedded import commands
 from tests.broker import characters, databases
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator

@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from mqbroker.embedded import commands
-from mqbroker.embedded.folder import free_port
+from embedded import commands
+from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -23,8 +23,8 @@ from tests.control.operators import Operator
 
 READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
 MAKE_TOPIC = """
-from store import catalog
-catalog.put("orders", {})
+from store import registry
+registry.put("orders", {})
 """
 
 

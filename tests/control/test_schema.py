@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from mqbroker.embedded import commands
+from embedded import commands
 from tests.broker import characters
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import psycopg
 
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT
+from embedded.child import Child
+from embedded.commands import ROOT
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document

@@ -5,7 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
-from mqbroker.embedded.commands import ROOT
+from embedded.commands import ROOT
 
 
 def instructions() -> list[tuple[str, str]]:

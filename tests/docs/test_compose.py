@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from embedded import commands, postgres, valkey
+from embedded.child import Child, wait_until
+from embedded.commands import ROOT
+from embedded.folder import free_port
 from mqbroker import env
-from mqbroker.embedded import commands, postgres, valkey
-from mqbroker.embedded.child import Child, wait_until
-from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.folder import free_port
 from tests.broker.running import RunningBroker
 from tests.docs import composition
 from tests.docs.composition import Node, filled, services

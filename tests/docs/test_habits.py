@@ -8,8 +8,8 @@ import tomllib
 import yaml
 from django.apps import apps
 
-from mqbroker.cli.check import STEPS
-from mqbroker.embedded.commands import ROOT, python
+from embedded.cli.check import STEPS
+from embedded.commands import ROOT, python
 from tests.docs.pages import page
 from tests.house.sources import APPS
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT
-from mqbroker.embedded.folder import free_port
+from embedded.child import Child
+from embedded.commands import ROOT
+from embedded.folder import free_port
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mqbroker import env, metrics
-from mqbroker.cli.__main__ import COMMANDS
-from mqbroker.embedded.commands import ROOT
+from embedded.cli.__main__ import COMMANDS
+from embedded.commands import ROOT
+from monitoring import metrics
+from mqbroker import env
 from tests.broker.running import RunningBroker
 from tests.docs.pages import Page, all_pages
 from tests.house.sources import APPS

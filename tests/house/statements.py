@@ -109,14 +109,14 @@ def uses(module: Source) -> Iterator[Path]:
 def _folder(module: Source, beside: ast.expr) -> Path:
     if isinstance(beside, ast.Attribute) and isinstance(beside.value, ast.Name):
         return _imported(module.tree, beside.value.id)
-    return module.path.parent
+    return Path(module.app)
 
 
 def _imported(tree: ast.Module, name: str) -> Path:
     """The folder of a module that was imported as `from app import name`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module and name in (alias.name for alias in node.names):
-            return Path(*node.module.split("."))
+            return Path(node.module.split(".")[0])
     raise LookupError(f"{name} is not imported")
 
 

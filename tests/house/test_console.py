@@ -8,7 +8,7 @@ from tests.house.sources import Source, modules
 # What reads a table through a model: `Topic.objects`, `Topic._base_manager`.
 MANAGERS = {"objects", "_default_manager", "_base_manager"}
 # What reads it without one.
-DOORS = {"psycopg", "django.db", "store.database", "store.statements"}
+DOORS = {"psycopg", "django.db", "store.db.connections", "store.db.statements"}
 # A page of Django's admin names the type of what it shows.
 TYPES = {"django.db.models.Model"}
 # Files that still read tables themselves. It only shrinks: a file without a query of its own leaves it.

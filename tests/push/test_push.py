@@ -11,9 +11,9 @@ import pytest
 from mqbroker_client import Consumer, Message, Producer
 from standardwebhooks import Webhook
 
-from mqbroker.embedded import commands
-from mqbroker.embedded.child import Child
-from mqbroker.embedded.commands import ROOT
+from embedded import commands
+from embedded.child import Child
+from embedded.commands import ROOT
 from tests.broker import characters
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, Reply, says, silence

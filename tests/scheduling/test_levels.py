@@ -10,7 +10,7 @@ from functools import partial
 import psycopg
 import pytest
 
-from mqbroker.embedded.commands import ROOT
+from embedded.commands import ROOT
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker

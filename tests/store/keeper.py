@@ -13,9 +13,12 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from store import database, groupcommit, loops, queues, retention, segments, tables, topics, wakeups
+from store import notifier, queues, topics
 from store.budget import Hold
-from store.database import Connection
+from store.commit import writer
+from store.db import connections, event_loop
+from store.db.connections import Connection
+from store.segments import lifecycle, partitions, retention
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK_TIMEOUT = "400ms"
@@ -49,13 +52,13 @@ class Keeper:
         settings.AUTO_CREATE_TOPICS = self._creates
 
     async def _close(self) -> None:
-        await groupcommit.writers.close()
-        await wakeups.wakeups.close()
-        await database.reads.close()
+        await writer.writers.close()
+        await notifier.wakeups.close()
+        await connections.reads.close()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Runs a piece of the broker's code."""
-        return loops.run(work, limit_seconds=60)
+        return event_loop.run(work, limit_seconds=60)
 
     def sql(self, statement: str, *values: object) -> list[Any]:
         """The rows of a statement, by a connection of the test's own."""
@@ -115,7 +118,7 @@ async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
 async def maintained() -> Connection:
     """A connection that maintains, not patiently; the server may need a moment to see that one before is dead."""
     deadline = time.monotonic() + 10
-    while (connection := await segments.maintain(LOCK_TIMEOUT)) is None:
+    while (connection := await lifecycle.maintain(LOCK_TIMEOUT)) is None:
         assert time.monotonic() < deadline, "somebody else maintains the segments"
     return connection
 
@@ -123,8 +126,8 @@ async def maintained() -> Connection:
 async def rolled() -> int:
     """The id of the segment that was closed now."""
     async with await maintained() as connection:
-        await segments.prepare(connection)
-        opened = await segments.roll(connection, max_hours=0, max_messages=0)
+        await lifecycle.prepare(connection)
+        opened = await lifecycle.roll(connection, max_hours=0, max_messages=0)
     assert opened is not None, "the segment was not rolled"
     return opened - 1
 
@@ -144,5 +147,5 @@ async def entries(topic: str, queue_id: int, from_offset: int) -> list[Any]:
 
 async def standing(segment_id: int) -> dict[str, str]:
     """Where the partitions of a segment stand, by their table."""
-    async with await database.connect("test") as connection:
-        return {part.table: part.state for part in await tables.of_segment(connection, segment_id)}
+    async with await connections.connect("test") as connection:
+        return {part.table: part.state for part in await partitions.of_segment(connection, segment_id)}

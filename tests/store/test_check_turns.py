@@ -10,7 +10,7 @@ from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
 from transactions import halves
-from transactions.checks import Checker
+from transactions.checks.checker import Checker
 from transactions.halves import BeginTransaction
 
 GROUPS = 7

@@ -5,8 +5,9 @@ import uuid
 
 import pytest
 
-from delivery import expiries, pulls, receives
-from delivery.receives import Receive
+from delivery import expiry, pull
+from delivery.receive import receives
+from delivery.receive.receives import Receive
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
 from store.errors import OffsetOutOfRange
@@ -43,7 +44,7 @@ def test_a_retry_that_comes_segments_later_finds_its_message(keeper: Keeper, ord
         keeper.roll()
 
     keeper.sql("UPDATE receipt SET expires_at = now()")
-    keeper.do(expiries.run())
+    keeper.do(expiry.run())
     for _ in range(3):
         keeper.roll()
     keeper.sql("UPDATE consume_queue SET tags_code = 0 WHERE real_topic_id IS NOT NULL")
@@ -116,6 +117,6 @@ def test_an_offset_below_the_floor_is_out_of_range_also_while_newer_messages_are
     keeper.drop_old()
 
     with pytest.raises(OffsetOutOfRange) as refused:
-        keeper.do(pulls.pull(orders, 0, offset=1, max_messages=9, wait_seconds=0))
+        keeper.do(pull.pull(orders, 0, offset=1, max_messages=9, wait_seconds=0))
 
     assert refused.value.extra == {"min_offset": 3, "max_offset": 4}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from scheduling import renewals, waits
+from scheduling import reappend, trace
 from store import lookup
 from store.errors import MessageNotFound
 from store.lookup import Page
@@ -29,12 +29,12 @@ def test_a_message_that_was_appended_again_is_found_once_at_its_newest_place(kee
     keeper.roll()
     keeper.roll()
     keeper.drop_old()
-    keeper.do(renewals.run())
+    keeper.do(reappend.run())
     assert keeper.segments_of(sent["message_id"]) == [1, 3]
 
     again = keeper.do(lookup.by_id(sent["message_id"])).message
     by_key = keeper.do(_by_key(orders, "o-1"))
-    way = keeper.do(waits.of([copy.log_offset for copy in keeper.do(lookup.copies(sent["message_id"]))]))
+    way = keeper.do(trace.of([copy.log_offset for copy in keeper.do(lookup.copies(sent["message_id"]))]))
 
     assert (again.segment_id, again.stored_at, again.body) == (3, first.stored_at, first.body)
     assert ids(by_key) == [sent["message_id"]]

@@ -11,10 +11,11 @@ from django.conf import settings
 from store.errors import DelayIllegal
 from tests.broker import characters
 from tests.store.keeper import Keeper
-from transactions import ends, halves, outcomes
+from transactions import ends, halves
+from transactions.checks import outcomes
+from transactions.checks.outcomes import Attempt
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
-from transactions.outcomes import Attempt
 
 DAY = timedelta(days=1)
 

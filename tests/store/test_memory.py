@@ -2,7 +2,7 @@
 
 import asyncio
 
-from store.memory import Memory
+from store.db.ttl_cache import Memory
 
 
 class Shelf:

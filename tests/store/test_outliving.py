@@ -6,18 +6,20 @@ from typing import Any
 
 import pytest
 
-from delivery import expiries, receipts, receives
-from delivery import renewals as receipt_renewals
-from delivery.receives import Receive
+from delivery import expiry, receipts
+from delivery import reappend as receipt_renewals
+from delivery.receive import receives
+from delivery.receive.receives import Receive
+from scheduling import reappend as timer_renewals
 from scheduling import release
-from scheduling import renewals as timer_renewals
 from scheduling.publish import Publication, publish
-from store import copies, groupcommit, retention, segments
-from store.batch import Batch, Kind, Pending
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
 from store.errors import Refusal
+from store.segments import lifecycle, reappend, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
-from transactions import discards, ends, halves, history, leftovers
+from transactions import discards, ends, halves, history
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
 
@@ -140,7 +142,7 @@ def test_a_delivery_in_flight_comes_again_although_its_segment_went(keeper: Keep
     assert keeper.states()[1] == "dropped"
 
     keeper.sql("UPDATE receipt SET expires_at = now()")
-    keeper.do(expiries.run())
+    keeper.do(expiry.run())
     keeper.sql("UPDATE consume_queue SET tags_code = 0 WHERE real_topic_id IS NOT NULL")
     keeper.do(release.run(ahead_seconds=0))
 
@@ -176,7 +178,7 @@ def test_a_half_whose_group_is_gone_is_discarded_by_its_age_and_frees_its_segmen
     assert keeper.do(discards.run_outdated()) == 0
     keeper.sql("UPDATE half_message SET stored_at = now() - interval '73 hours'")
 
-    assert keeper.do(discards.run_outdated()) == keeper.do(leftovers.run()) == 1
+    assert keeper.do(discards.run_outdated()) == keeper.do(discards.roll_back_leftovers()) == 1
 
     keeper.drop_old()
     assert keeper.states()[1] == "dropped"
@@ -189,13 +191,13 @@ def test_a_half_that_nobody_decides_is_discarded_and_then_rolled_back_before_its
     keeper.roll()
     keeper.roll()
     keeper.drop_old()
-    assert keeper.do(leftovers.run()) == 0
+    assert keeper.do(discards.roll_back_leftovers()) == 0
     keeper.sql("UPDATE half_message SET stored_at = now() - interval '73 hours'")
     assert keeper.do(discards.run_outdated()) == 1
     keeper.drop_old()
     assert keeper.states()[1] == "closed"
 
-    assert keeper.do(leftovers.run()) == 1
+    assert keeper.do(discards.roll_back_leftovers()) == 1
 
     keeper.drop_old()
     assert keeper.states()[1] == "dropped"
@@ -237,7 +239,9 @@ def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: 
     keeper.drop_old()
 
     async def resolve_and_run() -> Any:
-        return await asyncio.gather(discards.resolve(transaction_id, "COMMIT", "it was paid"), leftovers.run())
+        return await asyncio.gather(
+            discards.resolve(transaction_id, "COMMIT", "it was paid"), discards.roll_back_leftovers()
+        )
 
     resolved, rolled_back = keeper.do(resolve_and_run())
 
@@ -248,7 +252,7 @@ class Publishes(Kind[Publication]):
     """Publishes what a test hands over, near by."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Publication]]) -> None:
-        await copies.keep_near(batch, [one.request for one in pending])
+        await reappend.keep_near(batch, [one.request for one in pending])
         for one in pending:
             await publish(batch, one.request)
             one.outcome = True
@@ -266,7 +270,7 @@ def test_an_entry_points_into_its_own_segment_or_the_one_before(
     publication = Publication(
         None, timer.topic_id, timer.queue_id, timer.log_segment, timer.log_offset, timer.tags_code
     )
-    keeper.do(groupcommit.submit(Publishes(), publication))
+    keeper.do(writer.submit(Publishes(), publication))
 
     [entry] = keeper.sql("SELECT log_segment, segment_id FROM consume_queue")
     assert tuple(entry) == where
@@ -279,16 +283,21 @@ def test_a_body_that_is_gone_fails_only_whoever_asks_for_it(keeper: Keeper, orde
     keeper.roll()
 
     with pytest.raises(LookupError, match="The body at 99 of segment 1 is gone"):
-        keeper.do(groupcommit.submit(Publishes(), Publication(None, 3, 0, 1, 99, 0)))
+        keeper.do(writer.submit(Publishes(), Publication(None, 3, 0, 1, 99, 0)))
 
     assert keeper.send(orders, "the next one")["send_status"] == "SEND_OK"
 
 
 def test_nothing_moves_while_nothing_goes(keeper: Keeper) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
 
     assert keeper.do(retention.leaving()) is None
-    assert keeper.do(timer_renewals.run()) == keeper.do(receipt_renewals.run()) == keeper.do(leftovers.run()) == 0
+    assert (
+        keeper.do(timer_renewals.run())
+        == keeper.do(receipt_renewals.run())
+        == keeper.do(discards.roll_back_leftovers())
+        == 0
+    )
 
 
 async def begun(group: str, topic: str) -> uuid.UUID:

@@ -7,11 +7,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from delivery import pulls, receipts, receives
-from delivery.receives import Receive
+from delivery import pull, receipts
+from delivery.receive import receives
+from delivery.receive.receives import Receive
 from scheduling import release
-from store import retention, segments
 from store.errors import OffsetOutOfRange
+from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, entries, rolled, sent
 
@@ -53,10 +54,10 @@ def test_an_offset_below_the_floor_is_out_of_range(keeper: Keeper, orders: str) 
     keeper.drop_old()
 
     with pytest.raises(OffsetOutOfRange) as refused:
-        keeper.do(pulls.pull(orders, 0, offset=2, max_messages=1, wait_seconds=0))
+        keeper.do(pull.pull(orders, 0, offset=2, max_messages=1, wait_seconds=0))
 
     assert (refused.value.code, refused.value.extra) == ("offset_out_of_range", {"min_offset": 3, "max_offset": 3})
-    assert keeper.do(pulls.pull(orders, 0, offset=3, max_messages=1, wait_seconds=0))["messages"] == []
+    assert keeper.do(pull.pull(orders, 0, offset=3, max_messages=1, wait_seconds=0))["messages"] == []
 
 
 def test_a_group_keeps_its_position_when_the_segment_goes_in_which_it_last_moved(
@@ -217,16 +218,16 @@ def test_no_log_goes_while_any_table_points_into_it(keeper: Keeper, orders: str)
 
 
 def test_a_tick_finds_all_of_this_by_itself(keeper: Keeper, orders: str) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     for _ in range(4):
         keeper.send(orders, "order", queue_id=0)
         keeper.sql("UPDATE segment SET opened_at = now() - interval '13 hours' WHERE state = 'open'")
-        keeper.do(segments.run())
-        keeper.do(segments.run())
+        keeper.do(lifecycle.run())
+        keeper.do(lifecycle.run())
     for segment_id in (1, 2, 3):
         closed(keeper, segment_id, hours_ago=100 - segment_id)
 
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
 
     assert list(keeper.states().values()) == ["dropped", "dropped", "closed", "closed", "open", "ready"]
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from store import database, segments
+from store.db import connections
 from store.log import APPENDERS_LOCK
+from store.segments import lifecycle
 from tests.store.keeper import Keeper, maintained, rolled, sent
 
 PARTITIONED = {"check_attempt", "commit_log", "consume_queue", "operation", "progress"}
@@ -17,7 +18,7 @@ ROLLS = 6
 
 
 def test_a_fresh_broker_makes_its_next_segment_ready(keeper: Keeper) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
 
     assert keeper.states() == {1: "open", 2: "ready"}
     assert set(keeper.partitions(2)) >= PARTITIONED
@@ -25,7 +26,7 @@ def test_a_fresh_broker_makes_its_next_segment_ready(keeper: Keeper) -> None:
 
 
 def test_a_partition_made_for_a_segment_is_like_the_first_one(keeper: Keeper) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
 
     indexes = """
         SELECT replace(indexdef, tablename, 'it') AS made FROM pg_indexes
@@ -39,14 +40,14 @@ def test_making_the_next_segment_ready_stops_no_writer_and_waits_for_none(keeper
     keeper.send(orders, "before")
     with keeper.session() as slow_writer:
         slow_writer.execute("UPDATE commit_log SET born_at = now()")
-        keeper.do(segments.run())
+        keeper.do(lifecycle.run())
         keeper.send(orders, "meanwhile")
 
     assert keeper.states() == {1: "open", 2: "ready"}
 
 
 def test_a_segment_is_rolled_at_its_age_by_the_clock_of_the_database(keeper: Keeper) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     keeper.sql("UPDATE segment SET opened_at = now() - interval '59 minutes' WHERE state = 'open'")
     assert keeper.do(roll(max_hours=1, max_messages=10)) is None
 
@@ -57,7 +58,7 @@ def test_a_segment_is_rolled_at_its_age_by_the_clock_of_the_database(keeper: Kee
 
 
 def test_a_segment_is_rolled_when_it_holds_too_many_messages(keeper: Keeper, orders: str) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     for number in range(3):
         keeper.send(orders, f"order {number}")
     assert keeper.do(roll(max_hours=1, max_messages=3)) is None
@@ -78,7 +79,7 @@ def test_sends_go_on_in_the_open_segment_while_no_next_one_is_ready(keeper: Keep
 
 def test_a_segment_that_lacks_a_partition_is_not_opened(keeper: Keeper, orders: str) -> None:
     """A migration may bring a table while a worker of the old code makes a segment ready."""
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     keeper.sql("DROP TABLE operation_2")
 
     assert keeper.do(roll(max_hours=0, max_messages=0)) is None
@@ -129,7 +130,7 @@ def test_sends_wait_for_the_moment_of_a_roll_only(keeper: Keeper, orders: str) -
 
 
 def test_a_roll_gives_up_soon_when_a_writer_does_not_finish(keeper: Keeper, orders: str) -> None:
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     with keeper.session() as stuck_writer:
         stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
         with pytest.raises(psycopg.errors.LockNotAvailable):
@@ -148,7 +149,7 @@ def test_a_tick_goes_on_with_its_other_steps_when_one_must_wait(
     keeper.sql("UPDATE segment SET opened_at = now() - interval '13 hours', closed_at = now() - interval '73 hours'")
     with keeper.session() as stuck_writer:
         stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
-        keeper.do(segments.run())
+        keeper.do(lifecycle.run())
 
     assert {
         "event": "a step waits for the next tick",
@@ -157,21 +158,21 @@ def test_a_tick_goes_on_with_its_other_steps_when_one_must_wait(
     } in [record.msg for record in caplog.records]
     assert keeper.states() == {1: "closed", 2: "open", 3: "ready"}
     assert keeper.partitions(1)["consume_queue"] == "missing"
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     assert keeper.states() == {1: "closed", 2: "closed", 3: "open"}
 
 
 def test_of_two_workers_that_maintain_at_once_one_has_nothing_to_do(keeper: Keeper) -> None:
     async def second_of_two() -> object:
         async with await maintained():
-            return await segments.maintain()
+            return await lifecycle.maintain()
 
     assert keeper.do(second_of_two()) is None
 
 
 def test_two_rolls_at_once_close_one_segment(keeper: Keeper, orders: str) -> None:
     """Whoever comes second sees an empty new segment, and leaves it alone."""
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     keeper.send(orders, "order 1")
     with ThreadPoolExecutor() as workers:
         tasks = [workers.submit(keeper.do, roll(max_hours=1, max_messages=0)) for _ in range(4)]
@@ -183,10 +184,10 @@ def test_two_rolls_at_once_close_one_segment(keeper: Keeper, orders: str) -> Non
 
 def test_the_planner_knows_what_the_whole_tables_hold_once_per_segment(keeper: Keeper) -> None:
     analyzed = "SELECT pg_stat_get_last_analyze_time('commit_log'::regclass) AS at"
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     [first] = keeper.sql(analyzed)
     keeper.roll()
-    keeper.do(segments.run())
+    keeper.do(lifecycle.run())
     [second] = keeper.sql(analyzed)
 
     assert second.at > first.at
@@ -194,5 +195,5 @@ def test_the_planner_knows_what_the_whole_tables_hold_once_per_segment(keeper: K
 
 async def roll(max_hours: float, max_messages: int) -> int | None:
     """What a roll with these limits opened, on a connection of its own and without anybody's leave."""
-    async with await database.connect("test") as connection:
-        return await segments.roll(connection, max_hours, max_messages)
+    async with await connections.connect("test") as connection:
+        return await lifecycle.roll(connection, max_hours, max_messages)

@@ -28,9 +28,9 @@ async def send_all(topic: str, name: str, count: int) -> list[tuple[str, int, in
 
 def main(topic: str, name: str, count: str) -> None:
     django.setup()
-    from store import loops
+    from store.db import event_loop
 
-    print(json.dumps(loops.run(send_all(topic, name, int(count)), limit_seconds=60)))
+    print(json.dumps(event_loop.run(send_all(topic, name, int(count)), limit_seconds=60)))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqbroker.embedded.commands import ROOT
+from embedded.commands import ROOT
 from webhooks.addresses import (
     Address,
     AddressForbidden,

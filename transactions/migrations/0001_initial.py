@@ -3,8 +3,8 @@ import django.db.models.deletion
 import django.db.models.functions.datetime
 from django.db import migrations, models
 
-import store.fields
-from store.partitions import CreatePartitionedModel
+import store.db.columns
+from store.db.partitioned_model import CreatePartitionedModel
 
 
 class Migration(migrations.Migration):
@@ -18,7 +18,7 @@ class Migration(migrations.Migration):
             name="ProducerGroup",
             fields=[
                 ("id", models.AutoField(primary_key=True, serialize=False)),
-                ("name", store.fields.CText(unique=True)),
+                ("name", store.db.columns.CText(unique=True)),
                 ("reject_transaction_message", models.BooleanField(default=False)),
                 ("max_undecided", models.IntegerField(null=True)),
                 ("checks_paused", models.BooleanField(default=False)),

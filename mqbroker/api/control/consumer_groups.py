@@ -7,9 +7,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from delivery import behind, registry
 from delivery import models as delivery
-from delivery.retries import Policy
+from delivery import registry, stats
+from delivery.retry_policies import Policy
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -79,7 +79,7 @@ class ConsumerGroup(ConsumerGroupSummary):
 
 def told(group: delivery.ConsumerGroup) -> dict[str, Any]:
     """A group as `ConsumerGroup` shows it."""
-    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(behind.queues_of(group), many=True).data}
+    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(stats.queues_of(group), many=True).data}
 
 
 class ConsumerGroupList(Resource):

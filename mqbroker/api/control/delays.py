@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
-from scheduling import forecasts, lateness, overview
+from scheduling import lateness, stats
 
 
 class Lateness(Shape):
@@ -54,7 +54,7 @@ class DelayLevelList(Resource):
     @extend_schema(operation_id="list_delay_levels", responses=DelayLevels)
     def get(self, request: Request) -> Response:
         """The delay levels, with what waits at each of them."""
-        late, coming = lateness.of_last_hour(), forecasts.levels()
+        late, coming = lateness.of_last_hour(), stats.level_forecast()
         results = [
             {
                 "level": level.level,
@@ -63,9 +63,9 @@ class DelayLevelList(Resource):
                 "oldest_at": level.oldest_at,
                 "next_due_at": level.next_due_at,
                 "lateness": _lateness(late, level.level - 1),
-                "forecast": coming.get(level.level - 1, [0] * forecasts.MINUTES),
+                "forecast": coming.get(level.level - 1, [0] * stats.MINUTES),
             }
-            for level in overview.levels()
+            for level in stats.levels()
         ]
         return Response(DelayLevels({"results": results, "next": None}).data)
 
@@ -74,10 +74,10 @@ class TimersDetail(Resource):
     @extend_schema(operation_id="get_timers", responses=Timers)
     def get(self, request: Request) -> Response:
         """What waits for a time of its own."""
-        coming, estimated = forecasts.timers()
-        ends = overview.timer_ends()
+        coming, estimated = stats.timer_forecast()
+        ends = stats.timer_ends()
         fields = {
-            "backlog": overview.timers(),
+            "backlog": stats.timers(),
             "oldest_at": ends.oldest_at,
             "next_due_at": ends.next_due_at,
             "lateness": _lateness(lateness.of_last_hour(), lateness.TIMERS),

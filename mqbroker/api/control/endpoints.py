@@ -11,8 +11,9 @@ from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Number, Shape, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-from transactions import endpoint_registry, registry, trials
+from transactions import endpoints, registry
 from transactions import models as transactions
+from transactions.checks import trials
 from webhooks.addresses import MAX_URL_CHARACTERS
 
 MAX_BATCH = 1000
@@ -111,7 +112,7 @@ class EndpointList(Resource):
         """A group's endpoints in the order they were registered."""
         page = self.asked(PageQuery)
         after = lists.place(page["cursor"], int) or 0
-        rows = endpoint_registry.page(registry.find(group), after, page["limit"] + 1)
+        rows = endpoints.page(registry.find(group), after, page["limit"] + 1)
         return lists.answer(Endpoint, rows, page["limit"], lambda endpoint: endpoint.id)
 
     @extend_schema(
@@ -124,7 +125,7 @@ class EndpointList(Resource):
         each of its starts. The answer is 200 then; it shows a secret only if the request brought one.
         """
         given = self.given(NewEndpoint)
-        endpoint, made = endpoint_registry.register(registry.find(group), given)
+        endpoint, made = endpoints.register(registry.find(group), given)
         return Response(
             told(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
         )
@@ -134,7 +135,7 @@ class EndpointDetail(Resource):
     @extend_schema(operation_id="get_endpoint", responses=Endpoint)
     def get(self, request: Request, group: str, endpoint_id: int) -> Response:
         """An endpoint, without its secret."""
-        return Response(told(endpoint_registry.find(registry.find(group), endpoint_id), with_secret=False))
+        return Response(told(endpoints.find(registry.find(group), endpoint_id), with_secret=False))
 
     @extend_schema(operation_id="put_endpoint", request=EndpointSettings, responses=EndpointSet)
     def put(self, request: Request, group: str, endpoint_id: int) -> Response:
@@ -143,13 +144,13 @@ class EndpointDetail(Resource):
         A secret that is given replaces the one before as `rotate-secret` does; only then the answer shows it.
         """
         given = self.given(EndpointSettings)
-        endpoint = endpoint_registry.change(endpoint_registry.find(registry.find(group), endpoint_id), given)
+        endpoint = endpoints.change(endpoints.find(registry.find(group), endpoint_id), given)
         return Response(told(endpoint, with_secret=given.get("secret") is not None))
 
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Takes an endpoint away; half messages that named it are asked about at the group's others."""
-        endpoint_registry.remove(endpoint_registry.find(registry.find(group), endpoint_id))
+        endpoints.remove(endpoints.find(registry.find(group), endpoint_id))
         return Response(status=204)
 
 
@@ -158,8 +159,8 @@ class EndpointSecret(Resource):
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.given(SecretGiven)
-        found = endpoint_registry.find(registry.find(group), endpoint_id)
-        endpoint = endpoint_registry.rotate_secret(found, given.get("secret"))
+        found = endpoints.find(registry.find(group), endpoint_id)
+        endpoint = endpoints.rotate_secret(found, given.get("secret"))
         return Response(told(endpoint, with_secret=True))
 
 
@@ -170,4 +171,4 @@ class EndpointTrial(Resource):
 
         The endpoint gets `{"type": "transaction.check", "producer_group": …, "transactions": []}`.
         """
-        return Response(Trial(trials.ask(endpoint_registry.find(registry.find(group), endpoint_id))).data)
+        return Response(Trial(trials.ask(endpoints.find(registry.find(group), endpoint_id))).data)

@@ -8,7 +8,8 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker import health, metrics
+from monitoring import metrics
+from mqbroker import health
 from mqbroker.access import MayLook
 from mqbroker.api.control.fields import Shape
 from mqbroker.api.control.resource import Resource

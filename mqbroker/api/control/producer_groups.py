@@ -12,7 +12,7 @@ from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from transactions import models as transactions
-from transactions import registry, undecided
+from transactions import registry, stats
 
 MAX_UNDECIDED = 1_000_000_000
 
@@ -45,7 +45,7 @@ class ProducerGroup(ProducerGroupSummary):
     """A producer group with what waits for its decision."""
 
     pending = Whole(
-        help_text=f"Undecided transactions, counted to {undecided.MAX_COUNTED}; discarded ones are not in it."
+        help_text=f"Undecided transactions, counted to {stats.MAX_COUNTED_HALVES}; discarded ones are not in it."
     )
     oldest_pending_at = Time(allow_null=True)
 
@@ -59,7 +59,7 @@ class Pending(Shape):
 
 def told(group: transactions.ProducerGroup) -> dict[str, Any]:
     """A group as `ProducerGroup` shows it."""
-    return {**ProducerGroupSummary(group).data, **Pending(undecided.of_group(group.id)).data}
+    return {**ProducerGroupSummary(group).data, **Pending(stats.of_group(group.id)).data}
 
 
 class ProducerGroupList(Resource):

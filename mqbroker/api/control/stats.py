@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker import statistics
+from monitoring import stats
 from mqbroker.access import MayLook
 from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
@@ -66,4 +66,4 @@ class StatsDetail(Resource):
         left a gap that counts as a message. Decisions are counted up to 100,000 in a stretch of time, and estimated
         from 2,000 of them beyond that.
         """
-        return Response(Stats(statistics.now()).data)
+        return Response(Stats(stats.now()).data)

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from delivery import models as delivery
-from delivery import subscriptions
+from delivery.push import registry
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import MAX_CONCURRENCY, MAX_TIMEOUT_SECONDS, STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
@@ -119,7 +119,7 @@ class SubscriptionSet(Subscription):
 
 def told(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, Any]:
     """A subscription with its lag, and with its secret only for whoever just set it."""
-    fields = {**SubscriptionSummary(row).data, "lag": subscriptions.lag(row)}
+    fields = {**SubscriptionSummary(row).data, "lag": registry.lag(row)}
     return {**fields, "secret": row.secret} if with_secret else fields
 
 
@@ -130,7 +130,7 @@ class SubscriptionList(Resource):
     def get(self, request: Request) -> Response:
         """Subscriptions by name."""
         page = self.asked(PageQuery)
-        rows = subscriptions.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
 
 
@@ -138,7 +138,7 @@ class SubscriptionDetail(Resource):
     @extend_schema(operation_id="get_subscription", responses=Subscription)
     def get(self, request: Request, name: str) -> Response:
         """A subscription, without its secret."""
-        return Response(told(subscriptions.find(name)))
+        return Response(told(registry.find(name)))
 
     @extend_schema(
         operation_id="put_subscription",
@@ -157,13 +157,13 @@ class SubscriptionDetail(Resource):
         `rotate-secret` does; only then the answer shows it. Calls that are under way at a change are finished.
         """
         given = self.given(SubscriptionSettings)
-        row, made = subscriptions.put(name, given)
+        row, made = registry.put(name, given)
         return Response(told(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        subscriptions.remove(subscriptions.find(name))
+        registry.remove(registry.find(name))
         return Response(status=204)
 
 
@@ -172,5 +172,5 @@ class SubscriptionSecret(Resource):
     def post(self, request: Request, name: str) -> Response:
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.given(SecretGiven)
-        row = subscriptions.rotate_secret(subscriptions.find(name), given.get("secret"))
+        row = registry.rotate_secret(registry.find(name), given.get("secret"))
         return Response(told(row, with_secret=True))

@@ -11,15 +11,15 @@ from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-from store import catalog, topics
 from store import models as store
-from transactions import undecided
+from store import registry, topics
+from transactions import stats
 
 MAX_RESERVED_HOURS = 10 * 366 * 24
 PERMISSIONS = ("rw", "r", "w")
 
 
-@extend_schema_field({"type": "integer", "minimum": 1, "maximum": catalog.MAX_QUEUES})
+@extend_schema_field({"type": "integer", "minimum": 1, "maximum": registry.MAX_QUEUES})
 class QueueCount(Whole):
     """A number of queues. The catalog judges it: one that is out of range is as illegal as one that shrinks."""
 
@@ -74,7 +74,7 @@ class Topic(TopicSummary):
 
 def told(topic: store.Topic) -> dict[str, Any]:
     """A topic as `Topic` shows it."""
-    return {**TopicSummary(topic).data, "offsets": QueueBounds(catalog.bounds(topic), many=True).data}
+    return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 
 
 class TopicList(Resource):
@@ -82,7 +82,7 @@ class TopicList(Resource):
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
         page = self.asked(PageQuery)
-        rows = catalog.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(TopicSummary, rows, page["limit"], lambda topic: topic.name)
 
 
@@ -90,12 +90,12 @@ class TopicDetail(Resource):
     @extend_schema(operation_id="get_topic", responses=Topic)
     def get(self, request: Request, topic: str) -> Response:
         """A topic with the bounds of its queues."""
-        return Response(told(catalog.find(topic)))
+        return Response(told(registry.find(topic)))
 
     @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
     def put(self, request: Request, topic: str) -> Response:
         """Makes a topic, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = catalog.put(topic, self.given(TopicSettings))
+        row, made = registry.put(topic, self.given(TopicSettings))
         return Response(told(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
@@ -105,7 +105,7 @@ class TopicDetail(Resource):
         A topic that is made later under the same name begins at offset 0. What a producer sends in the moment of the
         deletion, until every process knows of it (2 s), is gone with the topic.
         """
-        row = catalog.find(topic)
-        undecided.judge_topic(row)
-        catalog.remove(row)
+        row = registry.find(topic)
+        stats.judge_topic(row)
+        registry.remove(row)
         return Response(status=204)

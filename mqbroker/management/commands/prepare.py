@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mqbroker import access
 from mqbroker.models import ApiKey
-from store import database
+from store.db import connections
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 def judge_database() -> None:
     """Raises CommandError with the reason when nobody gets in: the pool would say, seconds later, that it waited."""
     try:
-        psycopg.connect(database.conninfo("mqbroker-prepare")).close()
+        psycopg.connect(connections.conninfo("mqbroker-prepare")).close()
     except psycopg.OperationalError as problem:
         raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
 

@@ -1,0 +1,1 @@
+"""Push: receives for a subscription, POSTs to its server and applies the answer."""

@@ -1,0 +1,228 @@
+"""Push: the broker receives for a subscription and POSTs the messages to its server, which acks or nacks them.
+
+What is pushed is received like any consumer's messages, hidden for longer than the call may take. So several processes
+may push one subscription at once, and when a process dies, what it had in flight comes again.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+import structlog
+from django.conf import settings
+
+from delivery import receipts, returns
+from delivery.push import protocol, subscribers
+from delivery.push.protocol import Pushed
+from delivery.push.registry import MAX_SUBSCRIPTIONS
+from delivery.push.subscribers import Subscriber
+from delivery.receive import receives
+from delivery.receive.receives import Receive
+from store import notifier
+from store.db import connections
+from store.db.statements import Statement
+from store.db.uuid7 import new_id
+from store.errors import Refusal
+from webhooks.caller import Caller
+
+logger = structlog.stdlib.get_logger(__name__)
+
+FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
+
+# How long a subscription is believed to be as it was read: while nothing comes, and for a call. A pause does not
+# depend on it: each call asks once more as it begins.
+BELIEVED_SECONDS = 1.0
+BELIEVED_FOR_CALL_SECONDS = 0.05
+WAIT_SECONDS = 1.0
+# A subscription that was just busy is listened to for so long, and pushes what comes within milliseconds. Afterwards
+# the next tick finds what waits.
+IDLE_SECONDS = 10.0
+# The acks have this long after a call that took its whole time-out.
+SETTLE_SECONDS = 20.0
+# What reached nobody is tried again after this; the circuit decides when the server is called.
+RETURN_SECONDS = 1.0
+# Web processes are given 2 s to end.
+CLOSE_SECONDS = 1.5
+# For each message, beside the 64 KiB that any answer may have.
+ANSWER_BYTES_PER_MESSAGE = 512
+
+
+class Push:
+    """The pushing of one subscription in this process: one receiver, and `concurrency` calls at a time."""
+
+    def __init__(self, subscriber: Subscriber, caller: Caller) -> None:
+        self._subscriber = subscriber
+        self._caller = caller
+        self._calls: set[asyncio.Task[None]] = set()
+        self._ending = False
+
+    def end(self) -> None:
+        """Has it receive no more; calls under way go on."""
+        self._ending = True
+
+    async def run(self) -> None:
+        """Receives and calls until nothing came for IDLE_SECONDS, or the subscription may not be pushed any more."""
+        # Calls under way are waited for; when the push is cancelled, they are too.
+        async with asyncio.TaskGroup() as calls:
+            try:
+                await self._receive_until_idle(calls)
+            except Refusal as refusal:
+                logger.warning("a push stopped", subscription=self._subscriber.name, reason=refusal.detail)
+            except Exception:
+                logger.exception("a push failed", subscription=self._subscriber.name)
+
+    async def _receive_until_idle(self, calls: asyncio.TaskGroup) -> None:
+        loop = asyncio.get_running_loop()
+        heard_at = loop.time()
+        while not self._ending and await self._still_pushed(BELIEVED_SECONDS):
+            free = self._subscriber.concurrency - len(self._calls)
+            if free <= 0 or not await subscribers.health.may_call(self._subscriber):
+                if not self._calls:
+                    return
+                await asyncio.wait(self._calls, timeout=WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+            elif await self._receive(calls, free):
+                heard_at = loop.time()
+            elif not self._calls and loop.time() - heard_at >= IDLE_SECONDS:
+                return
+            elif not settings.MAX_WAIT_SECONDS:
+                # Long polls are turned off, and the receive came back at once.
+                await asyncio.sleep(WAIT_SECONDS)
+
+    async def _still_pushed(self, believed_seconds: float) -> bool:
+        if self._subscriber.age_seconds < believed_seconds:
+            return True
+        found = await subscribers.find([self._subscriber.id])
+        if not found:
+            self.end()
+            return False
+        self._subscriber = found[0]
+        return True
+
+    async def _receive(self, calls: asyncio.TaskGroup, free: int) -> bool:
+        """Receives what the free places can take and begins the calls; tells whether anything came."""
+        subscriber = self._subscriber
+        probes = subscriber.circuit.state != "healthy"
+        # The order of an ordered group's batch is kept only within a call.
+        one_call = probes or subscriber.ordered
+        entries = await receives.receive(
+            subscriber.group,
+            Receive(
+                topic=subscriber.topic,
+                filter=subscriber.filter,
+                max_messages=min(subscriber.max_batch * (1 if one_call else free), settings.MAX_RECEIVE_MESSAGES),
+                invisible_seconds=_invisible_seconds(subscriber),
+                wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
+            ),
+        )
+        if not entries:
+            return False
+        still_pushed = await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
+        parts = list(protocol.calls(entries, subscriber.max_batch))
+        room = (1 if one_call else free) if still_pushed else 0
+        for call in parts[:room]:
+            task = calls.create_task(self._deliver(call), name=f"push {subscriber.name}")
+            self._calls.add(task)
+            task.add_done_callback(self._calls.discard)
+        # Nothing may be pushed any more, or they are so large that they fill more calls than there is room for.
+        rest = [one.receipt_handle for part in parts[room:] for one in part]
+        if rest:
+            await returns.give_back(subscriber.group, rest, 0)
+        return True
+
+    async def _deliver(self, call: Sequence[Pushed]) -> None:
+        try:
+            await self._call(call)
+        except Refusal as refusal:
+            # Their invisible time ends, and they come again.
+            logger.warning(
+                "pushed messages are not settled",
+                messages=len(call),
+                subscription=self._subscriber.name,
+                reason=refusal.detail,
+            )
+        except Exception:
+            logger.exception("a call of a push failed", subscription=self._subscriber.name)
+
+    async def _call(self, call: Sequence[Pushed]) -> None:
+        subscriber = self._subscriber
+        beginning = subscribers.Beginning(subscriber)
+        answer = await self._caller.post(
+            subscriber.url,
+            protocol.payload(subscriber.name, subscriber.group, subscriber.topic, call),
+            subscriber.secrets,
+            f"psh_{new_id()}",
+            subscriber.timeout_seconds,
+            len(call) * ANSWER_BYTES_PER_MESSAGE,
+            beginning.held,
+        )
+        if beginning.refused:
+            # Says nothing of the server's health.
+            self.end()
+            await returns.give_back(subscriber.group, [one.receipt_handle for one in call], 0)
+            return
+        settlement = protocol.settle(answer, call)
+        # By the circuit as it is known by now: the calls beside this one may have opened or closed it.
+        await subscribers.note(self._subscriber, settlement.answer)
+        if settlement.acked:
+            await receipts.ack(subscriber.group, settlement.acked)
+        for delay_seconds, handles in settlement.nacked.items():
+            await receipts.nack(subscriber.group, handles, delay_seconds)
+        if settlement.returned:
+            await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
+
+
+def _invisible_seconds(subscriber: Subscriber) -> float:
+    wanted = subscriber.timeout_seconds + SETTLE_SECONDS
+    return min(max(wanted, settings.MIN_INVISIBLE_SECONDS), settings.MAX_INVISIBLE_SECONDS)
+
+
+class Pusher:
+    """The pushes of one process: at most one per subscription."""
+
+    def __init__(self) -> None:
+        self._pushes: dict[int, tuple[Push, asyncio.Task[None]]] = {}
+        self._caller: Caller | None = None
+
+    async def run(self, late_seconds: float = 0) -> None:
+        """Begins to push every subscription that has something to push, and is not being pushed here already.
+
+        With `late_seconds` only those that nobody else has pushed for so long: for whoever stands in for the beat.
+        """
+        asked = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
+        rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, asked)
+        waiting = [row.id for row in rows if row.id not in self._pushes]
+        for subscriber in await subscribers.find(waiting) if waiting else ():
+            if subscriber.id not in self._pushes:
+                self._begin(subscriber)
+
+    def _begin(self, subscriber: Subscriber) -> None:
+        if self._caller is None:
+            self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
+        # Wakes what waits for messages; a web process listens already.
+        notifier.listen()
+        push = Push(subscriber, self._caller)
+        task = asyncio.create_task(push.run(), name=f"push {subscriber.name}")
+        self._pushes[subscriber.id] = push, task
+        task.add_done_callback(partial(self._ended, subscriber.id))
+
+    def _ended(self, subscription_id: int, _: asyncio.Task[None]) -> None:
+        del self._pushes[subscription_id]
+
+    async def close(self) -> None:
+        """Ends the pushes: calls under way have CLOSE_SECONDS; what they leave comes again when it is visible."""
+        running = list(self._pushes.values())
+        for push, _ in running:
+            push.end()
+        tasks = [task for _, task in running]
+        if tasks:
+            await asyncio.wait(tasks, timeout=CLOSE_SECONDS)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._caller is not None:
+            await self._caller.close()
+            self._caller = None
+
+
+pusher = Pusher()
+run = pusher.run

@@ -1,0 +1,166 @@
+"""Subscriptions as an operator keeps them: made, changed, given new secrets, listed and taken away."""
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import Count, F
+from django.db.models.functions import Now
+
+from delivery import filters, groups, registry, stats
+from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from delivery.stats import QueueLag
+from store import registry as topic_registry
+from store import topics
+from store.errors import FilterIllegal, MessageIllegal, Refusal
+from store.models import Topic
+from webhooks import registration, signing
+from webhooks.breaker import Circuit
+
+MAX_SUBSCRIPTIONS = 1000
+# What a new subscription needs: the API's field, and the column.
+NEEDED = {"group": "group_name", "topic": "topic_name", "url": "url"}
+
+
+class SubscriptionNotExist(Refusal):
+    """No subscription has this name."""
+
+    code = "not_found"
+
+
+def page(after: str, count: int) -> Sequence[Subscription]:
+    """Subscriptions by name, the first `count` behind the name `after`."""
+    return list(Subscription.objects.filter(name__gt=after).order_by("name")[:count])
+
+
+def find(name: str) -> Subscription:
+    """The subscription of this name.
+
+    Raises MessageIllegal for what is no name, or SubscriptionNotExist.
+    """
+    subscription = _named(name)
+    if subscription is None:
+        raise SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{name} makes it.")
+    return subscription
+
+
+def put(name: str, given: Mapping[str, Any]) -> tuple[Subscription, bool]:
+    """Makes the subscription, or changes the columns given; others stay as they are.
+
+    Whoever changes a subscription vouches for it: its circuit is closed again, and it is no longer disabled. A `secret`
+    replaces the one before as `rotate_secret` does. Tells whether it was made. Raises MessageIllegal for a missing
+    field, a URL that may not be called or a secret that cannot sign; and what a receive of this group, topic and filter
+    raises.
+    """
+    existing = _named(name)
+    if existing is None:
+        _judge_new(name, given)
+    _judge({field: value for field, value in given.items() if existing is None or value != getattr(existing, field)})
+    if existing is not None:
+        return _change(existing, given), False
+    new = {**given, "secret": given.get("secret") or signing.make_secret()}
+    try:
+        with transaction.atomic():
+            return Subscription.objects.create(name=name, **new), True
+    except IntegrityError:
+        # Another process made it since we looked.
+        return _change(find(name), given), False
+
+
+def rotate_secret(subscription: Subscription, secret: str | None) -> Subscription:
+    """Gives the subscription a new secret, made when None is given. For ROTATION_HOURS the old one signs beside it.
+
+    Raises MessageIllegal for a secret that cannot sign.
+    """
+    given = {"secret": secret or signing.make_secret()}
+    registration.judge(given)
+    return _change(subscription, given)
+
+
+def remove(subscription: Subscription) -> None:
+    """Takes a subscription away. Its group keeps its progress; what is in flight is settled, or comes again."""
+    subscription.delete()
+
+
+def lag(subscription: Subscription) -> int:
+    """Entries of the subscription's topic, and of its group's retries of them, that the group was not handed yet."""
+    topic = topic_registry.named(subscription.topic_name)
+    group = ConsumerGroup.objects.filter(name=subscription.group_name).first()
+    if topic is None or group is None:
+        return 0
+    rows = stats.queues_of(group)
+    retries = topic_registry.named(topics.RETRY_PREFIX + group.name)
+    again = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
+    own = _lag(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
+    return own + (_lag(rows, retries, list(again), from_latest=False) if retries is not None else 0)
+
+
+def states() -> dict[str, int]:
+    """How many subscriptions there are, by their state."""
+    rows = Subscription.objects.order_by().values_list("state").annotate(subscriptions=Count("*"))
+    return dict(rows)
+
+
+def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, from_latest: bool) -> int:
+    read = [row.lag for row in rows if row.topic == topic.name and row.queue_id in queue_ids]
+    if read or from_latest:
+        return sum(read)
+    # The group has read nothing of the topic yet.
+    bounds = [queue for queue in topic_registry.bounds(topic) if queue.queue_id in queue_ids]
+    return sum(queue.max_offset - queue.min_offset for queue in bounds)
+
+
+def _named(name: str) -> Subscription | None:
+    if not groups.is_name(name):
+        raise MessageIllegal(
+            f"subscription {name[:140]!r} is no subscription name: 1 to 120 letters, digits and % | _ -."
+        )
+    return Subscription.objects.filter(name=name).first()
+
+
+def _change(subscription: Subscription, given: Mapping[str, Any]) -> Subscription:
+    changes = {field: value for field, value in given.items() if not (field == "secret" and value is None)}
+    if changes.get("secret", subscription.secret) != subscription.secret:
+        changes.update(previous_secret=F("secret"), rotated_at=Now())
+    healthy = Circuit()
+    changes.update(state=healthy.state, failures=healthy.failures, open_until=healthy.open_until, failing_since=None)
+    Subscription.objects.filter(id=subscription.id).update(**changes)
+    return find(subscription.name)
+
+
+def _judge_new(name: str, given: Mapping[str, Any]) -> None:
+    missing = [field for field, column in NEEDED.items() if column not in given]
+    if missing:
+        raise MessageIllegal(f"{', '.join(missing)}: missing. The subscription {name} is new, and needs them.")
+    if Subscription.objects.count() >= MAX_SUBSCRIPTIONS:
+        raise MessageIllegal(f"There are {MAX_SUBSCRIPTIONS} subscriptions, the limit: delete some.")
+
+
+def _judge(changes: Mapping[str, Any]) -> None:
+    registration.judge(changes)
+    if "filter" in changes:
+        _judge_filter(changes["filter"])
+    if "topic_name" in changes:
+        _judge_topic(changes["topic_name"])
+    if "group_name" in changes:
+        _judge_group(changes["group_name"])
+
+
+def _judge_filter(given: Any) -> None:
+    filters.parse(given)
+    if b"\\u0000" in msgspec.json.encode(given):
+        raise FilterIllegal("The filter holds the character U+0000, which no property can hold: leave it out.")
+
+
+def _judge_topic(name: str) -> None:
+    topics.judge_reading(name, topic_registry.find(name).permission)
+
+
+def _judge_group(name: str) -> None:
+    """The group that receives; made at its first use where AUTO_CREATE_TOPICS is on, as `receive` does."""
+    groups.judge_name(name)
+    if settings.AUTO_CREATE_TOPICS and not ConsumerGroup.objects.filter(name=name).exists():
+        registry.put(name, {})
+    registry.find(name)

@@ -1,0 +1,1 @@
+"""Receive: chooses a group's next messages, hides them and gives them out."""

@@ -1,0 +1,98 @@
+"""Numbers of delivery: lag, oldest unacked message and deliveries in flight of each consumer group."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count
+from django.utils import timezone
+
+from delivery.models import ConsumerGroup, Receipt
+from store import progress
+from store.db import sync
+from store.db.connections import Row
+from store.db.statements import Statement
+
+FIND_OLDEST_HELD = Statement(__file__, "find_oldest_held")
+
+# A group takes two statements of some milliseconds.
+MAX_GROUPS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLag:
+    """A queue that a group reads. `lag` are the entries that it was not handed yet.
+
+    `oldest_unacked_at` is when the first message became visible that the group was not handed or has not acked; None
+    without one. A message that waits for its retry counts again from when it is offered again.
+    """
+
+    topic: str
+    queue_id: int
+    next_offset: int
+    max_offset: int
+    lag: int
+    moved_at: datetime | None
+    oldest_unacked_at: datetime | None
+
+
+def queues_of(group: ConsumerGroup) -> list[QueueLag]:
+    """Each queue of the topics that the group has begun to read, its retries among them; see `lags.of`."""
+    rows = progress.of(group.id)
+    held = _oldest_held(group, rows)
+    return [
+        QueueLag(
+            topic=row.topic,
+            queue_id=row.queue_id,
+            next_offset=row.next_offset,
+            max_offset=row.max_offset,
+            lag=row.lag,
+            moved_at=row.moved_at,
+            # What is held was visible before what is still to be handed out.
+            oldest_unacked_at=held.get((row.topic_id, row.queue_id), row.next_entered_at),
+        )
+        for row in rows
+    ]
+
+
+def _oldest_held(group: ConsumerGroup, rows: Sequence[Row]) -> dict[tuple[int, int], datetime]:
+    asked = {
+        "group_id": group.id,
+        "topic_id": [row.topic_id for row in rows],
+        "queue_id": [row.queue_id for row in rows],
+    }
+    found = sync.read(FIND_OLDEST_HELD, asked)
+    return {(row.topic_id, row.queue_id): row.entered_at for row in found}
+
+
+def in_flight() -> dict[str, int]:
+    """Deliveries that are neither acked nor over, by the group's name. Receipts are few: each is gone within hours."""
+    names = dict(ConsumerGroup.objects.values_list("id", "name"))
+    rows = Receipt.objects.filter(state="flight").order_by().values_list("group_id").annotate(receipts=Count("*"))
+    return {names[group_id]: receipts for group_id, receipts in rows if group_id in names}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLag:
+    """How far a group is behind in a topic; `oldest_unacked_seconds` is 0 when it has acked all that was visible."""
+
+    group: str
+    topic: str
+    lag: int
+    oldest_unacked_seconds: float
+
+
+def lags() -> Iterator[TopicLag]:
+    """The lag of each group in each topic it reads, for the first MAX_GROUPS groups by name."""
+    for group in ConsumerGroup.objects.order_by("name")[:MAX_GROUPS]:
+        by_topic: dict[str, list[QueueLag]] = defaultdict(list)
+        for queue in queues_of(group):
+            by_topic[queue.topic].append(queue)
+        for topic, queues in by_topic.items():
+            yield TopicLag(group.name, topic, sum(queue.lag for queue in queues), _oldest_seconds(queues))
+
+
+def _oldest_seconds(queues: list[QueueLag]) -> float:
+    times = [queue.oldest_unacked_at for queue in queues if queue.oldest_unacked_at is not None]
+    return max(0.0, (timezone.now() - min(times)).total_seconds()) if times else 0.0

@@ -1,0 +1,1 @@
+"""Runs a broker and its servers on one machine: private PostgreSQL and Valkey, supervisor, and the command line."""

@@ -1,0 +1,160 @@
+"""The whole broker on one data folder: servers, web, worker, beat, and the demonstration beside them."""
+
+import http.client
+import os
+import socket
+from collections.abc import Callable
+
+from embedded import commands, environment, preparation
+from embedded.child import Child
+from embedded.commands import ROOT
+from embedded.errors import PortTaken, ServerFailed
+from embedded.folder import DataFolder
+from embedded.interrupts import Interrupts
+from embedded.preparation import Access, Memory
+from embedded.servers import Servers
+from embedded.supervisor import Supervisor
+from mqbroker import listener
+
+READY_SECONDS = 60
+# What a killed broker left behind is just ending.
+PATIENCE_SECONDS = 0.5
+DEATHS_AT_START = 3
+# Callers go first, then who serves and works for them, then what those need.
+CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
+APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "scheduling", "webhooks", "store")
+
+
+class Broker:
+    """One broker. Start it, run it, stop it, within a claimed data folder and entered interrupts."""
+
+    def __init__(
+        self, folder: DataFolder, port: int, interrupts: Interrupts, say: Callable[[str], None], processes: int = 1
+    ) -> None:
+        self.folder = folder
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.interrupts = interrupts
+        self.say = say
+        self.processes = processes
+        self.supervisor = Supervisor(folder, interrupts, say)
+        self._servers: Servers | None = None
+        # From start to stop: no other program can take the port while the web process starts anew.
+        self._listening: socket.socket | None = None
+
+    def start(self, api_key: str | None = None, reload: bool = False) -> Access:
+        """Returns when requests are answered.
+
+        Raises CannotStart; `stop` is to be called then, too.
+        """
+        self._listening = self._listen()
+        self.say("Starting.")
+        self._servers = Servers(self.folder, os.environ)
+        self._servers.start()
+        for child in self._servers.children():
+            self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
+        access = self._prepare_and_serve(api_key, reload)
+        # Only now: on few cores they would make everybody wait for the first request.
+        self._work(reload)
+        self.folder.keep_port("web", self.port)
+        return access
+
+    def _listen(self) -> socket.socket:
+        try:
+            return listener.listen("127.0.0.1", self.port, PATIENCE_SECONDS)
+        except listener.PortInUse as problem:
+            raise PortTaken(str(problem)) from problem
+
+    def _prepare_and_serve(self, api_key: str | None, reload: bool) -> Access:
+        web = self._web(reload)
+        access = Access()
+        memory = self._memory()
+        is_prepared = memory is not None and memory.is_up_to_date()
+        if not is_prepared:
+            access = self._prepare(api_key)
+        self.supervisor.watch(web, WEB)
+        if is_prepared and api_key:
+            access = self._prepare(api_key)
+        self.interrupts.hold()
+        self._wait_until_ready(web)
+        return access
+
+    def _work(self, reload: bool) -> None:
+        worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
+        if reload:
+            worker, beat = (commands.watched(command, [ROOT / app for app in APPS]) for command in (worker, beat))
+        self.supervisor.watch(self._child("worker", worker), WORKERS)
+        self.supervisor.watch(self._child("beat", beat), WORKERS)
+
+    def demonstrate(self) -> None:
+        """Lets the order and the coupon service of the examples run beside the broker for ever."""
+        key = self.folder.kept_secret("api-key")
+        if key is None:
+            self.say("The demonstration needs an API key and this folder keeps none: give one with --api-key.")
+            return
+        shop = self._child("demo", commands.demonstration(self.url, "--forever"), SHOP_API_KEY=key)
+        self.supervisor.watch(shop, CALLERS)
+
+    def run(self, until: Callable[[], bool] = lambda: False) -> None:
+        """Watches over the processes until it is so, or until a signal."""
+        self.supervisor.run(until)
+
+    def stop(self) -> None:
+        """Ends everything in order, in about ten seconds at most."""
+        self.interrupts.hold()
+        if self._listening:
+            # Who comes now is refused at once. The web process has the socket until it ends.
+            self._listening.close()
+        self.supervisor.stop()
+        if self._servers:
+            self._servers.stop()
+
+    def environment(self) -> dict[str, str]:
+        """For the broker's processes and for commands beside them."""
+        assert self._servers, "the broker was not started"
+        return environment.embedded(self.folder, self._servers) | {"MQBROKER_PORT": str(self.port)}
+
+    def _child(self, name: str, command: list[str], **variables: str) -> Child:
+        return Child(name, command, self.environment() | variables, self.folder.log(name), ROOT)
+
+    def _web(self, reload: bool) -> Child:
+        assert self._listening, "the broker was not started"
+        inherited = self._listening.fileno()
+        command = commands.web(self.port, self.processes, reload, inherited)
+        return Child("web", command, self.environment(), self.folder.log("web"), ROOT, files=[inherited])
+
+    def _prepare(self, api_key: str | None) -> Access:
+        """Keeps the key for the demonstration and for whoever tries the broker."""
+        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key)
+        if key := api_key or access.api_key:
+            self.folder.keep_secret("api-key", key)
+        if memory := self._memory():
+            memory.keep()
+        return access
+
+    def _memory(self) -> Memory | None:
+        """None for an external database, which others may change."""
+        private = self._servers and self._servers.postgres
+        return Memory(private.data) if private else None
+
+    def _wait_until_ready(self, web: Child) -> None:
+        def settled() -> bool:
+            return self.is_ready() or self.supervisor.deaths(web) >= DEATHS_AT_START
+
+        self.supervisor.run(settled, pause_seconds=0.05, at_most_seconds=READY_SECONDS)
+        if not self.interrupts.count and not self.is_ready():
+            self.say(f"The last lines of the web process:\n{web.last_lines()}")
+            if memory := self._memory():
+                memory.forget()  # the next start looks at the database itself
+            raise ServerFailed("The web process", f"/readyz does not answer 200, {web.exit_status}", web.log)
+
+    def is_ready(self) -> bool:
+        """Whether /readyz answers 200."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+        try:
+            connection.request("GET", "/readyz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()

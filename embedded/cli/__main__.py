@@ -1,0 +1,65 @@
+"""Finds the command that `./mq <command>` names, and says in one sentence why it cannot go on."""
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from embedded.errors import CannotStart
+from embedded.interrupts import Interrupted
+
+COMMANDS = {
+    "up": "Runs the broker with a private PostgreSQL and Valkey until Ctrl-C.",
+    "demo": "Runs the order and coupon services over a number of orders, and reconciles.",
+    "export": "Writes messages, entries and transactions to Parquet with Spark.",
+    "settings": "Prints every setting with its value, its default and its meaning.",
+    "manage": "Runs a Django management command on the data folder's database.",
+    "dev": "Runs the broker and starts its processes again when code changes.",
+    "test": "Runs the tests on servers of their own; options are pytest's.",
+    "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
+    "bench": "Runs the benchmarks on servers of their own.",
+    "lock": "Remakes the hash-locked requirements from pyproject.toml.",
+}
+
+
+def main(words: list[str]) -> int:
+    """Runs a command; returns the exit code as a shell would have it."""
+    try:
+        code = run(words)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What reads our output has what it wants. Python must not meet the closed pipe again as it flushes at its end.
+        for stream in (sys.stdout, sys.stderr):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return 128 + signal.SIGPIPE
+    return code
+
+
+def run(words: list[str]) -> int:
+    name, *options = words or ["--help"]
+    if name in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if name not in COMMANDS:
+        print(f"mq: {name!r} is no command of mq.\n{usage()}", file=sys.stderr)
+        return 2
+    # Only the named command is imported: a start should not wait for what it does not use.
+    command: Callable[[list[str]], int] = importlib.import_module(f"embedded.cli.{name}").main
+    try:
+        return command(options)
+    except CannotStart as problem:
+        print(f"mq: {problem}", file=sys.stderr)
+        return 1
+    except (Interrupted, KeyboardInterrupt):
+        return 130
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
+    return "\n".join(["usage: ./mq <command> [options]", "", *lines, "", "./mq <command> --help tells its options."])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

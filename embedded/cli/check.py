@@ -1,0 +1,44 @@
+"""Checks everything that needs no running server; every step runs, and all that fail are told."""
+
+import argparse
+import re
+import secrets
+import subprocess
+from pathlib import Path
+
+from embedded import environment
+from embedded.cli.lock import LOCKS
+from embedded.commands import ROOT, manage, python
+
+STEPS = {
+    "format": python("-m", "ruff", "format", "--check", "."),
+    "lint": python("-m", "ruff", "check", "."),
+    "types": python("-m", "mypy", "."),
+    "imports": python("-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"),
+    # With a database Django would ask it, too, which migrations it has had.
+    "migrations": manage("makemigrations", "--check", "--dry-run", "--settings", "embedded.cli.without_database"),
+    "deployment": manage("check", "--deploy", "--fail-level", "WARNING"),
+}
+# The deployment is judged as docs and docker-compose.yml tell to set it up: behind TLS, with a key of its own.
+DEPLOYED = {"MQBROKER_SECURE_COOKIES": "true", "MQBROKER_SECRET_KEY": secrets.token_urlsafe(50)}
+PLACE = re.compile(r"://|^\s*-|\bindex\b")
+
+
+def main(words: list[str]) -> int:
+    argparse.ArgumentParser("mq check", description=__doc__).parse_args(words)
+    failed = [name for name, command in STEPS.items() if not passes(name, command)]
+    if places := [lock for lock in LOCKS if names_a_place(ROOT / lock)]:
+        print(f"A lock names where packages come from: {', '.join(places)}.")
+        failed.append("locks")
+    print(f"mq check: {'failed: ' + ', '.join(failed) if failed else 'all passed'}", flush=True)
+    return 1 if failed else 0
+
+
+def passes(name: str, command: list[str]) -> bool:
+    print(f"--- {name}", flush=True)
+    return subprocess.run(command, cwd=ROOT, env=environment.common() | DEPLOYED).returncode == 0
+
+
+def names_a_place(lock: Path) -> bool:
+    """A lock holds versions and hashes only: whoever installs decides where packages come from."""
+    return any(PLACE.search(re.sub(r"--hash=sha256:\w+", "", line)) for line in lock.read_text().splitlines())

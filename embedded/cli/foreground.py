@@ -1,0 +1,54 @@
+"""Runs a command in the user's terminal and passes on how it ended."""
+
+import contextlib
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
+
+from embedded.commands import ROOT
+
+
+class Signals:
+    """Ctrl-C is the command's alone, which shares our terminal; the other signals that end us are handed on to it.
+
+    Taken before the command is started: it may run, print and have us ended before we run again.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._waiting: list[int] = []
+
+    @contextlib.contextmanager
+    def taken(self) -> Iterator[None]:
+        earlier = {
+            signal.SIGINT: signal.signal(signal.SIGINT, lambda number, frame: None),
+            signal.SIGTERM: signal.signal(signal.SIGTERM, self._hand_on),
+            signal.SIGHUP: signal.signal(signal.SIGHUP, self._hand_on),
+        }
+        try:
+            yield
+        finally:
+            for number, handler in earlier.items():
+                signal.signal(number, handler)
+
+    def hand_on_to(self, process: subprocess.Popen[bytes]) -> None:
+        """From now on; and what came before."""
+        self._process = process
+        while self._waiting:
+            process.send_signal(self._waiting.pop())
+
+    def _hand_on(self, number: int, frame: FrameType | None) -> None:
+        if self._process is None:
+            self._waiting.append(number)
+        else:
+            self._process.send_signal(number)
+
+
+def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Waits for the command. Returns its exit code as a shell would."""
+    signals = Signals()
+    with signals.taken(), subprocess.Popen(command, env=environment, cwd=ROOT) as process:
+        signals.hand_on_to(process)
+        code = process.wait()
+    return code if code >= 0 else 128 - code

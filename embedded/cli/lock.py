@@ -1,0 +1,45 @@
+"""Remakes the hash-locked requirements from pyproject.toml: no URL, no index host, one set of versions for all."""
+
+import argparse
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from embedded.commands import ROOT
+from embedded.errors import CannotStart
+
+# The runtime comes first: the others may add to it and never choose another version.
+LOCKS: dict[str, list[str]] = {
+    "requirements.lock": [],
+    "requirements-dev.lock": ["--extra", "dev"],
+    "requirements-analytics.lock": ["--extra", "analytics"],
+}
+# For every platform and every Python from 3.11 on, wherever it is made.
+OPTIONS = ["--universal", "--python-version", "3.11", "--generate-hashes", "--quiet"]
+WITHOUT_PLACES = ["--no-config", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser("mq lock", description=__doc__)
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest versions instead of keeping those locked"
+    )
+    given = parser.parse_args(words)
+    upgrade = ["--upgrade"] if given.upgrade else []
+    made: list[str] = []
+    for lock, extra in LOCKS.items():
+        constraints = [word for earlier in made for word in ("-c", earlier)]
+        command = [find_uv(), "pip", "compile", "pyproject.toml", *extra, *constraints, *OPTIONS, *WITHOUT_PLACES]
+        done = subprocess.run([*command, *upgrade, "-o", lock], cwd=ROOT, stdout=subprocess.DEVNULL)
+        if done.returncode != 0:
+            raise CannotStart(f"{lock} was not made, see above: make pyproject.toml's requirements agree.")
+        made.append(lock)
+    return 0
+
+
+def find_uv() -> str:
+    found = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
+    if found is None:
+        raise CannotStart("uv makes the locks and is not here: run ./mq check once, which installs it, or install uv.")
+    return found

@@ -1,0 +1,26 @@
+"""Runs a Django management command on the data folder's database, which is started for it unless it runs."""
+
+import argparse
+
+from embedded import commands
+from embedded.cli import database, foreground, options
+from embedded.cli.settings import refuse_bad_settings
+from embedded.preparation import Memory
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        "mq manage",
+        usage="mq manage [--data-dir FOLDER] command [options]",
+        description=__doc__,
+        epilog="mq manage help lists the commands, mq manage help <command> the options of one.",
+        # What follows the command is the command's own, also a --help.
+        add_help=words[:1] in (["-h"], ["--help"]),
+        allow_abbrev=False,
+    )
+    options.add_data_folder(parser)
+    given, command = parser.parse_known_args(words)
+    refuse_bad_settings()
+    Memory(given.folder.path / "postgres").forget()  # the command may be one that changes tables
+    with database.of(given.folder) as environment:
+        return foreground.run(commands.manage(*command), environment)

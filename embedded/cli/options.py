@@ -1,0 +1,58 @@
+"""The options that several commands share, and where the user's paths start."""
+
+import argparse
+import os
+from pathlib import Path
+
+from embedded.commands import ROOT
+from embedded.folder import DataFolder
+
+
+def path_given(text: str) -> Path:
+    """A path as the user means it: from the folder in which ./mq was called."""
+    return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
+
+
+def data_folder(text: str) -> DataFolder:
+    return DataFolder(path_given(text))
+
+
+def port(text: str) -> int:
+    number = int(text)
+    if not 1 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{number} is no port: give a number from 1 to 65535.")
+    return number
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is too few: give a whole number from 1 on.")
+    return number
+
+
+def add_data_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir",
+        type=data_folder,
+        default=os.environ.get("MQBROKER_DATA_DIR") or str(ROOT / ".mqbroker"),
+        help="where everything is kept (default: .mqbroker beside manage.py)",
+        metavar="FOLDER",
+        dest="folder",
+    )
+
+
+def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """Also from the environment, because everybody on the machine can read arguments."""
+    parser.add_argument(
+        "--api-key",
+        metavar="KEY",
+        default=os.environ.get("MQBROKER_API_KEY") or None,
+        help=f"{meaning}; or MQBROKER_API_KEY",
+    )
+
+
+def asks_for_help(words: list[str]) -> bool:
+    """For commands whose options belong to another program, which is not installed yet when it is asked."""
+    own = words[: words.index("--")] if "--" in words else words
+    return not {"-h", "--help"}.isdisjoint(own)

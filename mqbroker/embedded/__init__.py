@@ -1,1 +1,0 @@
-"""The servers of a checkout that has none: a private PostgreSQL and Valkey, and the processes beside them."""

@@ -1,0 +1,1 @@
+"""Group commit: the writer of a process, and the batch that it writes as one transaction."""

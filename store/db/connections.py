@@ -1,0 +1,175 @@
+"""The data plane's connections: a small pool for reads, and single connections for whoever writes or listens.
+
+They belong to the event loop that opened them: one loop per process.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from psycopg.conninfo import make_conninfo
+from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.rows import namedtuple_row
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from store.db.statements import Statement
+from store.errors import SystemBusy
+
+# A row's attributes are its statement's columns, which no type can know: the `.sql` file says them.
+Row = Any
+Connection = psycopg.AsyncConnection[Row]
+
+CONNECT_TIMEOUT_SECONDS = 3
+# Settings of Django's own connections, which these here have for themselves.
+ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
+# A cut network is noticed after this, where keepalives alone took more than 25 s.
+TCP_USER_TIMEOUT_MS = 3000
+POOL_WAIT_SECONDS = 3.0
+SESSION = " ".join(
+    (
+        "-c statement_timeout=15s",
+        "-c lock_timeout=5s",
+        "-c idle_in_transaction_session_timeout=20s",
+        "-c synchronous_commit=on",
+        "-c TimeZone=UTC",
+        # The statements of the message path go by index. A plan made while a partition was empty must not scan it
+        # when it is full, and planning anew each time costs more than the statement.
+        "-c enable_seqscan=off",
+        "-c plan_cache_mode=force_generic_plan",
+    )
+)
+
+
+def conninfo(application: str) -> str:
+    """Where the database is, for libpq."""
+    default: dict[str, Any] = settings.DATABASES["default"]
+    # What the URL says beyond the place, such as sslmode.
+    given = {name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS}
+    return make_conninfo(
+        **given,
+        dbname=default["NAME"],
+        user=default["USER"],
+        password=default["PASSWORD"] or None,
+        host=default["HOST"] or None,
+        port=default["PORT"] or None,
+        connect_timeout=CONNECT_TIMEOUT_SECONDS,
+        tcp_user_timeout=TCP_USER_TIMEOUT_MS,
+        application_name=application,
+        # Ours come last: what the message path relies on is not for a URL to change.
+        options=f"{default['OPTIONS'].get('options', '')} {SESSION}".strip(),
+    )
+
+
+async def connect(application: str) -> Connection:
+    """A connection of one's own, in autocommit; whoever asks closes it."""
+    connection = await psycopg.AsyncConnection.connect(
+        conninfo(application), autocommit=True, row_factory=namedtuple_row
+    )
+    await _prepare(connection)
+    return connection
+
+
+async def _prepare(connection: Connection) -> None:
+    # Every int goes as int8, so that a statement is prepared once and not once per width of its numbers.
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.prepare_threshold = 0
+
+
+class Reads:
+    """The pool of this process's event loop."""
+
+    def __init__(self) -> None:
+        self._pool: AsyncConnectionPool[Connection] | None = None
+        self._opening = asyncio.Lock()
+
+    async def pool(self) -> AsyncConnectionPool[Connection]:
+        """The pool, opened at first use."""
+        async with self._opening:
+            if self._pool is None:
+                self._pool = AsyncConnectionPool(
+                    conninfo("mqbroker-reads"),
+                    min_size=1,
+                    max_size=settings.DATABASE_CONNECTIONS,
+                    open=False,
+                    configure=_prepare,
+                    kwargs={"autocommit": True, "row_factory": namedtuple_row},
+                    timeout=POOL_WAIT_SECONDS,
+                    reconnect_timeout=5,
+                )
+                await self._pool.open()
+        return self._pool
+
+    async def close(self) -> None:
+        """Closes the pool; the next use opens another."""
+        async with self._opening:
+            if self._pool is not None:
+                await self._pool.close()
+                self._pool = None
+
+
+reads = Reads()
+
+
+async def read(statement: Statement, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+    """The rows of one statement.
+
+    Raises SystemBusy when the database is away, no connection gets free within 3 s, or it writes and the database is
+    read-only.
+    """
+    try:
+        return await _read(statement, parameters)
+    except (PoolTimeout, ReadOnlySqlTransaction) as problem:
+        raise away(problem) from problem
+    except psycopg.OperationalError:
+        # Connections that were idle while the database was restarted are all dead: exchange them, and ask once more.
+        await (await reads.pool()).check()
+    try:
+        return await _read(statement, parameters)
+    except psycopg.OperationalError as problem:
+        raise away(problem) from problem
+
+
+async def _read(statement: Statement, parameters: Mapping[str, Any] | None) -> Sequence[Row]:
+    pool = await reads.pool()
+    async with pool.connection() as connection:
+        return await execute(connection, statement, parameters)
+
+
+@contextlib.asynccontextmanager
+async def transaction() -> AsyncIterator[Connection]:
+    """A short transaction of several statements, on a connection of the pool.
+
+    Raises SystemBusy when the database is away or no connection gets free within 3 s.
+    """
+    try:
+        async with (await reads.pool()).connection() as connection, connection.transaction():
+            yield connection
+    except (PoolTimeout, psycopg.OperationalError) as problem:
+        raise away(problem) from problem
+
+
+async def execute(
+    connection: Connection, statement: Statement, parameters: Mapping[str, Any] | None = None
+) -> Sequence[Row]:
+    """The rows of one statement on a connection at hand; none when it returns none."""
+    cursor = await connection.execute(statement.text.encode(), parameters)
+    return await cursor.fetchall() if cursor.description else ()
+
+
+def is_read_only(problem: BaseException | None) -> bool:
+    """Whether a write met a database that takes none, as a replica is, also where Django tells of it."""
+    return isinstance(problem, ReadOnlySqlTransaction) or isinstance(
+        getattr(problem, "__cause__", None), ReadOnlySqlTransaction
+    )
+
+
+def away(problem: Exception) -> SystemBusy:
+    """The refusal for a database that does not answer, or takes no writes."""
+    if is_read_only(problem):
+        return SystemBusy("This database is read-only: nothing was stored. Ask a broker that is at the primary.")
+    return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

@@ -1,0 +1,98 @@
+"""Topics as an operator keeps them: made, grown, changed, listed and taken away."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from store import topics
+from store.db import sync
+from store.db.connections import Row
+from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
+from store.models import QueueFloor, Topic
+from store.queues import QUEUE_BOUNDS
+
+MAX_QUEUES = 1024
+
+
+def page(after: str, count: int) -> Sequence[Topic]:
+    """Topics by name, the first `count` behind the name `after`."""
+    return list(Topic.objects.filter(name__gt=after).order_by("name")[:count])
+
+
+def find(name: str) -> Topic:
+    """The topic of this name.
+
+    Raises TopicIllegal or TopicNotExist.
+    """
+    topics.judge_name(name)
+    topic = named(name)
+    if topic is None:
+        raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+    return topic
+
+
+def named(name: str) -> Topic | None:
+    """The topic of this name, or None."""
+    return Topic.objects.filter(name=name).first()
+
+
+def bounds(topic: Topic) -> Sequence[Row]:
+    """Per queue of the topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
+    return sync.read(QUEUE_BOUNDS, {"topic_id": topic.id, "queues": topic.queues})
+
+
+def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
+    """Makes the topic, or changes the fields given (`queues`, `reserved_hours`, `permission`); others stay as they are.
+
+    Tells whether it was made. Raises TopicIllegal, TopicForbidden for the broker's own, or QueueIllegal when it would
+    have fewer queues than before, or more than MAX_QUEUES. Other processes see the change within 2 s.
+    """
+    topics.judge_name(name)
+    _judge_owner(name)
+    queues = changes.get("queues")
+    if queues is not None and not 1 <= queues <= MAX_QUEUES:
+        raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
+    with transaction.atomic():
+        new = {"queues": settings.DEFAULT_QUEUES, **changes}
+        topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
+        if not made:
+            _change(topic, changes)
+    topics.forget(name)
+    return topic, made
+
+
+def _judge_owner(name: str) -> None:
+    if topics.is_system(name):
+        raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
+
+
+def _change(topic: Topic, changes: Mapping[str, Any]) -> None:
+    if changes.get("queues", topic.queues) < topic.queues:
+        raise QueueIllegal(
+            f"The topic {topic.name} has {topic.queues} queues and cannot have fewer: give {topic.queues} or more."
+        )
+    for field, value in changes.items():
+        setattr(topic, field, value)
+    topic.save(update_fields=list(changes))
+
+
+def remove(topic: Topic) -> None:
+    """Takes a topic away, and with it the way to its messages; retention drops what is stored of them.
+
+    A topic made later under the same name is another one and begins at offset 0. A process that sends may not know for
+    2 s: what it stores meanwhile is gone likewise. Raises TopicForbidden for the broker's own.
+    """
+    _judge_owner(topic.name)
+    remove_own(topic.name)
+
+
+def remove_own(name: str) -> None:
+    """Takes one of the broker's own topics away, if it is there: that of a group that is gone."""
+    with transaction.atomic():
+        topic = named(name)
+        if topic is not None:
+            QueueFloor.objects.filter(topic_id=topic.id).delete()
+            topic.delete()
+    topics.forget(name)

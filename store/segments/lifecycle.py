@@ -1,0 +1,128 @@
+"""The life of segments: made ready, opened when the one before is full, closed, and dropped when their time is over.
+
+Nothing here is remembered: each step is found again from the segments' rows and PostgreSQL's catalog, so that it may
+run twice, on two workers at once, or be killed anywhere. Sends wait for the moment of the roll only, and none fails
+because of it: without a next segment the open one goes on.
+"""
+
+from collections.abc import Awaitable
+
+import psycopg
+import structlog
+from django.conf import settings
+
+from store import log
+from store.db import connections
+from store.db.connections import Connection, Row
+from store.db.statements import Statement
+from store.segments import partitions, retention
+
+logger = structlog.stdlib.get_logger(__name__)
+
+ADD_SEGMENT = Statement(__file__, "add_segment")
+CLOSE_SEGMENT = Statement(__file__, "close_segment")
+LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments")
+START_SEGMENT = Statement(__file__, "start_segment")
+TAKE_MAINTENANCE = Statement(__file__, "take_maintenance")
+
+# Whoever holds this advisory lock maintains the segments; a second one has nothing to do.
+MAINTENANCE_LOCK = 0x6D71_7365_6700
+# Nobody waits behind the other steps; what is not free by then is tried again with the next tick. PostgreSQL ends an
+# autovacuum that is in the way after a second, by deadlock_timeout.
+LOCK_TIMEOUT = "3s"
+STATEMENT_TIMEOUT = "5min"
+
+
+async def run(late_seconds: float = 0) -> None:
+    """Does what is due for the segments: one tick.
+
+    With `late_seconds` only what has been due for that long makes it begin: for whoever stands in for the beat. Raises
+    SystemBusy when the database is away.
+    """
+    hours_late = late_seconds / 3600
+    if not await _is_due(hours_late):
+        return
+    try:
+        connection = await maintain()
+    except psycopg.OperationalError as problem:
+        raise connections.away(problem) from problem
+    if connection is None:
+        return
+    async with connection:
+        await _attempt("prepare", prepare(connection))
+        await _attempt("roll", roll(connection, settings.SEGMENT_HOURS, settings.SEGMENT_MAX_MESSAGES))
+        await _attempt("drop", retention.drop_old(connection, settings.RESERVED_HOURS))
+        await _attempt("analyze", partitions.analyze(connection))
+
+
+async def _is_due(hours_late: float) -> bool:
+    """Whether anything is to be done, by two cheap reads: most ticks find nothing."""
+    [seen] = await connections.read(LOOK_AT_SEGMENTS)
+    if seen.ready_id is None and seen.open_hours >= hours_late:
+        return True
+    if _is_full(seen, settings.SEGMENT_HOURS + hours_late, settings.SEGMENT_MAX_MESSAGES):
+        return True
+    asked = retention.asked(settings.RESERVED_HOURS + hours_late)
+    rows = await connections.read(retention.FIND_EXPIRING_SEGMENTS, asked)
+    return bool(rows) and bool(rows[0].is_over)
+
+
+async def _attempt(name: str, step: Awaitable[object]) -> None:
+    """One step; what is locked by somebody else is left to the next tick, and does not stop the other steps."""
+    try:
+        await step
+    except psycopg.OperationalError as problem:
+        logger.warning("a step waits for the next tick", step=name, reason=str(problem).partition("\n")[0])
+
+
+async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
+    """A connection that maintains the segments until it is closed; None while another one does."""
+    connection = await connections.connect("mqbroker-segments")
+    taken = False
+    try:
+        limits = {"lock_timeout": lock_timeout, "statement_timeout": STATEMENT_TIMEOUT}
+        [row] = await connections.execute(connection, TAKE_MAINTENANCE, {"key": MAINTENANCE_LOCK, **limits})
+        taken = row.taken
+    finally:
+        if not taken:
+            await connection.close()
+    return connection if taken else None
+
+
+async def prepare(connection: Connection) -> None:
+    """Makes the segment after the open one ready. Its row comes last, so that a ready one has its partitions."""
+    [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
+    segment_id = seen.id + 1
+    await partitions.make(connection, segment_id)
+    if seen.ready_id is None:
+        await connections.execute(connection, ADD_SEGMENT, {"segment_id": segment_id})
+
+
+async def roll(connection: Connection, max_hours: float, max_messages: int) -> int | None:
+    """Closes the open segment when it is older or holds more than that, and opens the ready one; gives that one's id.
+
+    Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
+    """
+    [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
+    if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
+        return None
+    async with log.log_held(connection):
+        # A new statement sees what the last writers did, and whether another worker was faster.
+        [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
+        if not _is_full(seen, max_hours, max_messages) or not await _is_ready(connection, seen.ready_id):
+            return None
+        await connections.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
+        await connections.execute(connection, START_SEGMENT, {"segment_id": seen.ready_id})
+    logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=seen.ready_id)
+    return int(seen.ready_id)
+
+
+def _is_full(seen: Row, max_hours: float, max_messages: int) -> bool:
+    return bool(seen.open_hours >= max_hours or seen.messages > max_messages)
+
+
+async def _is_ready(connection: Connection, segment_id: int | None) -> bool:
+    """Also for tables that a migration brought since it was prepared."""
+    if segment_id is None:
+        return False
+    return all(partition.state == "attached" for partition in await partitions.of_segment(connection, segment_id))

@@ -1,0 +1,94 @@
+"""The partitions of the append-only tables: made for a segment that comes, dropped with one that goes.
+
+A table's name cannot be a parameter, so these statements are composed here, of names that the catalog gave.
+No lock taken here stops a writer or a reader: ATTACH and DETACH … CONCURRENTLY let them pass, and a table is dropped
+only when nobody can see it any more.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from psycopg.sql import SQL, Composed, Identifier, Literal
+
+from store.db import connections
+from store.db.connections import Connection
+from store.db.statements import Statement
+
+FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log")
+FIND_PARTITIONS = Statement(__file__, "find_partitions")
+FIND_UNANALYZED = Statement(__file__, "find_unanalyzed")
+
+CREATE = SQL("CREATE TABLE {partition} (LIKE {table} INCLUDING ALL)")
+ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({segment_id})")
+DETACH = SQL("ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
+FINALIZE = SQL("ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
+DROP = SQL("DROP TABLE {partition}")
+# Not at the price of an autovacuum that is under way.
+ANALYZE = SQL("ANALYZE (SKIP_LOCKED) {table}")
+HOLDS_LOG = SQL("SELECT EXISTS (SELECT FROM {table} WHERE log_segment <= {segment_id}) AS found")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A table's share of one segment; `state` is missing, attached, detaching or detached."""
+
+    table: str
+    name: str
+    state: str
+
+    def write(self, statement: SQL, segment_id: int | None = None) -> Composed:
+        """A statement about it."""
+        names = {"table": Identifier(self.table), "partition": Identifier(self.name)}
+        return statement.format(**names, segment_id=Literal(segment_id))
+
+
+async def of_segment(connection: Connection, segment_id: int) -> list[Partition]:
+    """One partition for each table that is partitioned by segment, also where it is missing."""
+    rows = await connections.execute(connection, FIND_PARTITIONS, {"segment_id": segment_id})
+    return [Partition(row.table_name, row.partition_name, row.state) for row in rows]
+
+
+async def make(connection: Connection, segment_id: int) -> None:
+    """Makes the partitions that a segment lacks, each in a transaction of its own.
+
+    CREATE … PARTITION OF would stop every writer of the table; an attached one stops nobody.
+    """
+    for partition in await of_segment(connection, segment_id):
+        if partition.state == "missing":
+            async with connection.transaction():
+                await connection.execute(partition.write(CREATE), prepare=False)
+                await connection.execute(partition.write(ATTACH, segment_id), prepare=False)
+
+
+async def drop(connection: Connection, partition: Partition) -> None:
+    """Drops a partition: takes it out of everybody's sight first, then waits for those who may still be reading it.
+
+    Raises psycopg's LockNotAvailable when a reader takes too long. The partition is out of sight then, writers go on,
+    and the next call goes on from there.
+    """
+    if partition.state == "attached":
+        await connection.execute(partition.write(DETACH), prepare=False)
+    elif partition.state == "detaching":
+        await connection.execute(partition.write(FINALIZE), prepare=False)
+    await connection.execute(partition.write(DROP), prepare=False)
+
+
+async def holders_of_log(connection: Connection, segment_id: int) -> list[str]:
+    """The tables with rows that still need the log of this segment or of an older one."""
+    rows = await connections.execute(connection, FIND_HOLDERS_OF_LOG)
+    return [row.table_name for row in rows if await _holds_log(connection, row.table_name, segment_id)]
+
+
+async def _holds_log(connection: Connection, table: str, segment_id: int) -> bool:
+    statement = HOLDS_LOG.format(table=Identifier(table), segment_id=Literal(segment_id))
+    cursor = await connection.execute(statement, prepare=False)
+    rows = await cursor.fetchall()
+    return bool(rows[0].found)
+
+
+async def analyze(connection: Connection) -> Sequence[str]:
+    """Has the planner learn what the append-only tables hold, once per segment; gives the tables' names."""
+    rows = await connections.execute(connection, FIND_UNANALYZED)
+    for row in rows:
+        await connection.execute(ANALYZE.format(table=Identifier(row.table_name)), prepare=False)
+    return [row.table_name for row in rows]

@@ -1,0 +1,100 @@
+"""Retention: drops segments whose time is over, the oldest first, and never what somebody still needs.
+
+An entry points into its own segment or the one before. So the queues of a segment go together with the log of the
+segment before it, in this order: what else is kept by segment, then the entries, and when nobody can read them any
+more, the log that only they needed. At no moment is there an entry without its message.
+"""
+
+from itertools import takewhile
+
+import structlog
+
+from store import log
+from store.db import connections
+from store.db.connections import Connection
+from store.db.statements import Statement
+from store.segments import partitions
+
+logger = structlog.stdlib.get_logger(__name__)
+
+CARRY_POSITIONS = Statement(__file__, "carry_positions")
+FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments")
+FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment")
+FIND_UNRELEASED = Statement(__file__, "find_unreleased")
+MARK_DROPPED = Statement(__file__, "mark_dropped")
+RAISE_FLOORS = Statement(__file__, "raise_floors")
+
+LOG = "commit_log"
+ENTRIES = "consume_queue"
+
+
+def asked(reserved_hours: float) -> dict[str, object]:
+    """The parameters of FIND_EXPIRING_SEGMENTS."""
+    return {"reserved_seconds": reserved_hours * 3600}
+
+
+async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
+    """Drops what has been closed for longer than `reserved_hours` and than its topics' own; gives the segments done.
+
+    A topic's `reserved_hours` lengthens the life of every segment that holds entries of it, and so of all later ones:
+    they go in order. It never shortens one. Raises psycopg's LockNotAvailable when a reader takes too long.
+    """
+    rows = await connections.execute(connection, FIND_EXPIRING_SEGMENTS, asked(reserved_hours))
+    done: list[int] = []
+    for row in takewhile(lambda row: row.is_over, rows):
+        if not await _drop_queues(connection, row.id):
+            break
+        if row.before_id is not None and not await _drop_log(connection, row.before_id):
+            break
+        done.append(row.id)
+    return done
+
+
+async def leaving() -> int | None:
+    """The segment whose log goes next, with all older ones: whoever needs a body there appends it again now."""
+    [row] = await connections.read(FIND_LEAVING_SEGMENT)
+    return None if row.segment_id is None else int(row.segment_id)
+
+
+async def _drop_queues(connection: Connection, segment_id: int) -> bool:
+    """Drops all of a segment but its log, unless a delay level waits in it. The entries go last: they tell the end."""
+    parts = [part for part in await partitions.of_segment(connection, segment_id) if part.state != "missing"]
+    going = sorted((part for part in parts if part.table != LOG), key=lambda part: part.table == ENTRIES)
+    if not going:
+        return True
+    if await connections.execute(connection, FIND_UNRELEASED, {"segment_id": segment_id}):
+        logger.info("a segment waits for entries of delay levels that are not released", segment=segment_id)
+        return False
+    await _carry_positions(connection, segment_id)
+    await connections.execute(connection, RAISE_FLOORS, {"segment_id": segment_id})
+    for partition in going:
+        await partitions.drop(connection, partition)
+    logger.info("the queues of a segment are dropped", segment=segment_id)
+    return True
+
+
+async def _carry_positions(connection: Connection, segment_id: int) -> None:
+    """As a writer of the log, like everybody who adds to the open segment."""
+    open_id, _ = await log.join(connection)
+    try:
+        await connections.execute(connection, CARRY_POSITIONS, {"segment_id": open_id, "from_segment_id": segment_id})
+    except BaseException:
+        await connection.rollback()
+        raise
+    await connection.commit()
+
+
+async def _drop_log(connection: Connection, segment_id: int) -> bool:
+    """Drops a segment's log, unless a row of somebody's still needs it; then nothing of the segment is left."""
+    if holders := await partitions.holders_of_log(connection, segment_id):
+        logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
+        return False
+    # A batch that read a place before it was moved reads the body there: all such batches end first.
+    async with log.log_held(connection):
+        pass
+    for partition in await partitions.of_segment(connection, segment_id):
+        if partition.state != "missing":
+            await partitions.drop(connection, partition)
+    await connections.execute(connection, MARK_DROPPED, {"segment_id": segment_id})
+    logger.info("a segment is dropped", segment=segment_id)
+    return True

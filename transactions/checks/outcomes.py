@@ -1,0 +1,98 @@
+"""Outcomes of checks: what an asked, or an unreachable, producer leads to, written by group commit."""
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Pending
+from store.db.statements import Statement
+from store.db.uuid7 import new_id
+from store.errors import Refusal
+from transactions import ends
+from transactions.ends import INSERT_CHECK_ATTEMPTS, End
+
+POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One check of one transaction: who was asked, and what came of it.
+
+    `counted` is whether the question was asked: an attempt that reached nobody is not counted. `answer` is None then,
+    and also when it was handed out to a producer that polls, whose answer comes as an end.
+    """
+
+    transaction_id: uuid.UUID
+    endpoint_id: int | None
+    endpoint_url: str | None
+    counted: bool
+    answer: str | None
+    status: int | None
+    latency_ms: int
+    reason: str | None
+    # How long to wait before the next check when this one decides nothing.
+    wait_seconds: float
+
+    def row(self) -> dict[str, object]:
+        """For INSERT_CHECK_ATTEMPTS."""
+        return {
+            "attempt_id": new_id(),
+            "transaction_id": self.transaction_id,
+            "endpoint_id": self.endpoint_id,
+            "endpoint_url": self.endpoint_url,
+            "counted": self.counted,
+            "status": self.status,
+            "latency_ms": self.latency_ms,
+            "answer": self.answer,
+            "reason": self.reason,
+        }
+
+
+async def apply(attempt: Attempt) -> None:
+    """Writes the outcome of one attempt. A late one of a transaction that is decided changes only its history."""
+    if attempt.answer in ends.STATE_AFTER:
+        decision = End(
+            transaction_id=attempt.transaction_id,
+            decision=attempt.answer,
+            decided_by="check",
+            group_id=None,
+            remark=attempt.reason,
+            attempt=attempt.row(),
+        )
+        try:
+            await ends.decide(decision)
+        except Refusal as refusal:
+            # Somebody decided otherwise while the question was under way: the first decision stands.
+            if refusal.code not in ("transaction_ended", "transaction_discarded", "transaction_not_found"):
+                raise
+    else:
+        await writer.submit(POSTPONEMENTS, attempt, key=attempt.transaction_id, urgent=True)
+
+
+class Postponements(Kind[Attempt]):
+    """Checks that decided nothing are written in a batch: one update, one insert."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[Attempt]]) -> None:
+        await postpone(batch, [one.request for one in pending])
+        for one in pending:
+            one.outcome = True
+
+
+POSTPONEMENTS = Postponements()
+
+
+async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
+    """Notes attempts that decided nothing: the asked ones are counted, and each half's next check is set."""
+    if not attempts:
+        return
+    columns: dict[str, Any] = {
+        name: [getattr(attempt, name) for attempt in attempts]
+        for name in ("transaction_id", "counted", "reason", "wait_seconds")
+    }
+    await batch.read(POSTPONE_CHECKS, {"check_max": settings.TRANSACTION_CHECK_MAX, **columns})
+    for attempt in attempts:
+        batch.insert(INSERT_CHECK_ATTEMPTS, attempt.row())

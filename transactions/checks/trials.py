@@ -1,0 +1,75 @@
+"""Trials: asks an endpoint about no transaction, to see whether it answers as a check needs it."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import msgspec
+from django.conf import settings
+from django.db.models.functions import Now
+
+from store.db.uuid7 import new_id
+from transactions.checks import questions
+from transactions.checks.questions import Results
+from transactions.models import Endpoint
+from webhooks.answers import Answer, way_out
+from webhooks.caller import Caller
+from webhooks.health import ROTATION_HOURS
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of a trial. `ok` says that a check's answer would be understood; `outcome` is that of the call."""
+
+    ok: bool
+    outcome: str
+    status: int | None
+    latency_ms: float
+    reason: str
+
+
+def ask(endpoint: Endpoint) -> Trial:
+    """Sends a signed check that asks about nothing. Changes neither the endpoint's health nor any history.
+
+    Blocks for the endpoint's `timeout_seconds` at most: call it outside the event loop.
+    """
+    answer = asyncio.run(_call(endpoint, secrets_of(endpoint)))
+    complaint = _complaint(answer)
+    return Trial(
+        ok=complaint is None,
+        outcome=answer.outcome,
+        status=answer.status,
+        latency_ms=answer.latency_ms,
+        reason=complaint or answer.reason,
+    )
+
+
+def secrets_of(endpoint: Endpoint) -> Sequence[str]:
+    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock."""
+    recent = Endpoint.objects.filter(id=endpoint.id, rotated_at__gt=Now() - timedelta(hours=ROTATION_HOURS))
+    if endpoint.previous_secret is None or not recent.exists():
+        return (endpoint.secret,)
+    return (endpoint.secret, endpoint.previous_secret)
+
+
+async def _call(endpoint: Endpoint, secrets: Sequence[str]) -> Answer:
+    payload = questions.payload(endpoint.group.name, [])
+    # A caller of its own: it lives in this thread's event loop, not in that of the data plane.
+    async with Caller(settings.WEBHOOK_ALLOWED_NETWORKS) as caller:
+        return await caller.post(endpoint.url, payload, secrets, f"try_{new_id()}", endpoint.timeout_seconds)
+
+
+def _complaint(answer: Answer) -> str | None:
+    """Why a check's answer like this one would decide nothing, or None."""
+    if answer.outcome != "answered":
+        return answer.reason
+    if (advice := way_out(answer)) is not None:
+        return advice
+    if answer.status != 200:
+        return f"{answer.reason} A check's answer has the status 200."
+    try:
+        msgspec.json.decode(answer.body, type=Results)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return 'The endpoint answered 200, but not with JSON {"results": [...]}: a check would decide nothing.'
+    return None
