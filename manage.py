@@ -8,10 +8,13 @@ import sys
 
 from django.core.management import execute_from_command_line
 
+from store import runtime
+
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     try:
-        execute_from_command_line(sys.argv)
+        with runtime.installed(runtime.Runtime()):
+            execute_from_command_line(sys.argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # What reads the output has what it wants, as in `… | head`: no error, and nothing more to flush at the end.

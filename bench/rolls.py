@@ -13,8 +13,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
 from scheduling import sends  # noqa: E402  # after Django is set up
-from store import log  # noqa: E402
-from store.commit import writer  # noqa: E402
+from store import log, runtime  # noqa: E402
 from store.db import connections  # noqa: E402
 from store.db.connections import Connection  # noqa: E402
 from store.messages import Message  # noqa: E402
@@ -96,10 +95,10 @@ async def main() -> None:
                 await lifecycle.prepare(connection)
                 opened = await lifecycle.roll(connection, 0, 0) or opened
             found[f"send_us_of_{number}_segments"] = await microseconds_per_send(connection)
-    await writer.writers.close()
-    await connections.reads.close()
+    await runtime.current().close()
     sys.stdout.write(msgspec.json.encode(found).decode())
 
 
 if __name__ == "__main__":
+    runtime.install(runtime.Runtime())
     asyncio.run(main())

@@ -11,7 +11,7 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from store.commit import writer  # noqa: E402  # after Django is set up
+from store import runtime  # noqa: E402
 from store.db import connections  # noqa: E402  # after Django is set up
 from transactions import groups  # noqa: E402
 from transactions.checks import outcomes, questions  # noqa: E402
@@ -33,10 +33,10 @@ async def main(name: str) -> None:
         await asyncio.gather(*map(outcomes.apply, attempts))
         done += len(halves)
     seconds = time.perf_counter() - began
-    await writer.writers.close()
-    await connections.reads.close()
+    await runtime.current().close()
     sys.stdout.write(msgspec.json.encode(done / seconds).decode())
 
 
 if __name__ == "__main__":
+    runtime.install(runtime.Runtime())
     asyncio.run(main(sys.argv[1]))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connection
 
+from store import runtime
 from store.errors import SystemBusy
 
 # A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
@@ -52,9 +53,6 @@ class Turns:
             self._places.release()
 
 
-turns = Turns()
-
-
 class SeparateHasher(PBKDF2PasswordHasher):
     """Django's PBKDF2, computed in a child process.
 
@@ -77,7 +75,7 @@ def derived(password: str, salt: str, iterations: int) -> str:
     # Neither the environment nor installed packages are read: it starts in 15 ms.
     words = [sys.executable, "-I", "-S", "-c", PROGRAM]
     give_connection_back()
-    with turns.take():
+    with runtime.part(Turns).take():
         try:
             done = subprocess.run(
                 words, input=given, capture_output=True, text=True, timeout=MAX_SECONDS, check=True, env={}

@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 from delivery import ordered, redelivery
 from scheduling.publish import publish
+from store import runtime
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
@@ -37,14 +38,12 @@ class Horizon:
             self.since = before - timedelta(seconds=late_seconds + WRITTEN_SECONDS)
 
 
-horizon = Horizon()
-
-
 async def run(late_seconds: float = 0) -> bool:
     """Has the messages delivered again, or given up, whose time is over; tells whether there were any.
 
     With `late_seconds` it begins only when one has been over for that long: for whoever stands in for the beat.
     """
+    horizon = runtime.part(Horizon)
     [looked] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})
     horizon.look(looked.now, looked.found, late_seconds)
     if not looked.found:
@@ -58,7 +57,7 @@ class Expiries(Kind[None]):
     """Expiries are written in a batch: the delete of a receipt is what sends its message on, once."""
 
     async def decide(self, batch: Batch, pending: list[Pending[None]]) -> None:
-        asked = {"since": horizon.since, "max_receipts": MAX_PER_BATCH}
+        asked = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
         taken = await batch.read(TAKE_EXPIRED, asked)
         for row in taken:
             await publish(batch, await redelivery.again(row))

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from store import progress, topics
+from store import progress, runtime, topics
 from store.db import connections
 from store.db.connections import Row
 from store.db.statements import Statement
 from store.db.ttl_cache import Memory
+from store.errors import GroupNotExist
 from store.groups import Groups
 from store.topics import RETRY_PREFIX, TopicFacts
 
@@ -39,19 +40,49 @@ class GroupFacts:
     paused: bool
 
 
-_groups = Groups("consumer", MAX_NAME, GroupFacts, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
-_retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
+class ConsumerGroups(Groups[GroupFacts]):
+    """What one process caches of consumer groups."""
 
-is_name = _groups.is_name
-find = _groups.find
-existing = _groups.existing
-absent = _groups.absent
-forget = _groups.forget
+    def __init__(self) -> None:
+        super().__init__("consumer", MAX_NAME, GroupFacts, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
+        self.retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
+
+
+def _groups() -> ConsumerGroups:
+    return runtime.part(ConsumerGroups)
+
+
+def is_name(name: str) -> bool:
+    """Whether a group may have this name."""
+    return _groups().is_name(name)
+
+
+async def find(name: str) -> GroupFacts | None:
+    """The group of this name, or None."""
+    return await _groups().find(name)
+
+
+async def existing(name: str) -> GroupFacts:
+    """The group of this name.
+
+    Raises GroupNotExist when there is none.
+    """
+    return await _groups().existing(name)
+
+
+def absent(name: str) -> GroupNotExist:
+    """The refusal of a name that no group has."""
+    return _groups().absent(name)
+
+
+def forget(name: str) -> None:
+    """Drops what this process caches of a group that was just changed here."""
+    _groups().forget(name)
 
 
 def judge_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
-    _groups.judge_name(name, "consumer group")
+    _groups().judge_name(name, "consumer group")
 
 
 async def for_consuming(name: str) -> GroupFacts:
@@ -60,7 +91,7 @@ async def for_consuming(name: str) -> GroupFacts:
     Raises MessageIllegal or GroupNotExist.
     """
     judge_name(name)
-    return await _groups.at_first_use(name)
+    return await _groups().at_first_use(name)
 
 
 async def retry_topic(group_name: str) -> TopicFacts:
@@ -81,7 +112,7 @@ async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
         await topics.own(topics.RETRY_PREFIX + group_name, queues=queue_id + 1)
         return queue_id
 
-    queue_id = await _retry_queues.get((group_id, topic_id), make)
+    queue_id = await _groups().retry_queues.get((group_id, topic_id), make)
     assert queue_id is not None
     return queue_id
 

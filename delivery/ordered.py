@@ -15,7 +15,7 @@ from delivery import redelivery
 from delivery.groups import MAX_LOOKED_AT, Position
 from delivery.redelivery import Failed
 from scheduling.publish import publish
-from store import progress
+from store import progress, runtime
 from store.commit.batch import Batch
 from store.db.connections import Row
 from store.db.statements import Statement
@@ -93,7 +93,7 @@ def _is_due(place: Row) -> bool:
 
 async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]) -> dict[Queue, Lane]:
     """The queues with what the group has in each; the caller holds the lock of the group's positions."""
-    known = [floors.of(group_id, queue, position) for queue, position in positions.items()]
+    known = [runtime.part(Floors).of(group_id, queue, position) for queue, position in positions.items()]
     asked = {
         "group_id": group_id,
         "topic_id": [topic_id for topic_id, _ in positions],
@@ -106,7 +106,7 @@ async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]
     for place in await batch.read(READ_PLACES, asked):
         found[place.topic_id, place.queue_id].places.append(place)
     lowest = {queue: found[queue].lowest(position.next_offset) for queue, position in positions.items()}
-    floors.see(batch, group_id, lowest, {queue: position.move for queue, position in positions.items()})
+    runtime.part(Floors).see(batch, group_id, lowest, {queue: position.move for queue, position in positions.items()})
     return found
 
 
@@ -206,6 +206,3 @@ class Floors:
                 self._floors[group_id, queue] = Floor(offset, moves[queue], now)
 
         batch.after_commit(remember)
-
-
-floors = Floors()

@@ -6,15 +6,13 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from store import runtime
 from store import stats as store_stats
 from transactions import stats as transaction_stats
 
 MINUTE, HOUR = 60, 3600
 # Many callers at once are answered from one reading.
 BELIEVED_SECONDS = 1.0
-
-_reading = threading.Lock()
-_last: tuple[float, "Statistics"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +39,24 @@ class Statistics:
     last_hour: dict[str, Any]
 
 
+class Latest:
+    """The latest reading of one process."""
+
+    def __init__(self) -> None:
+        self._reading = threading.Lock()
+        self._read: tuple[float, Statistics] | None = None
+
+    def now(self) -> Statistics:
+        """The reading, at most BELIEVED_SECONDS old."""
+        with self._reading:
+            if self._read is None or self._read[0] < time.monotonic():
+                self._read = (time.monotonic() + BELIEVED_SECONDS, _read())
+            return self._read[1]
+
+
 def now() -> Statistics:
     """The statistics, read at most BELIEVED_SECONDS ago."""
-    global _last
-    with _reading:
-        if _last is None or _last[0] < time.monotonic():
-            _last = (time.monotonic() + BELIEVED_SECONDS, _read())
-        return _last[1]
+    return runtime.part(Latest).now()
 
 
 def _read() -> Statistics:

@@ -9,14 +9,20 @@ import structlog
 
 from delivery import expiry
 from delivery.push import pusher
+from delivery.push.pusher import Pusher
 from scheduling import lateness, release
-from store import notifier
-from store.commit import writer
-from store.db import connections, event_loop
+from scheduling.alarms import Alarms
+from store import runtime
+from store.commit.writer import Writers
+from store.db import event_loop
+from store.db.connections import Reads
 from store.errors import Refusal
+from store.notifier import Wakeups
+from store.runtime import Runtime
 from store.segments import lifecycle
 from transactions import discards
 from transactions.checks import checker
+from transactions.checks.checker import Checker
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -71,13 +77,20 @@ class Fallback:
             self._task = None
 
 
+# What begins work is closed before what the work needs.
+CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Wakeups, Reads)
+
+
+def start() -> None:
+    """Makes this process's runtime: what it delays itself is released by alarms."""
+    made = Runtime()
+    made.part(Alarms).start(release.run)
+    runtime.install(made)
+
+
 async def close() -> None:
-    """Ends what runs in this process's event loop: asks and pushes no more, writes what is waiting, lets go."""
-    await pusher.pusher.close()
-    await checker.checker.close()
-    await writer.writers.close()
-    await notifier.wakeups.close()
-    await connections.reads.close()
+    """Closes the runtime: ends pushes and checks, writes what waits, closes connections."""
+    await runtime.current().close(CLOSED_FIRST)
 
 
 def close_worker() -> None:

@@ -74,16 +74,17 @@ def keep_quiet(**_: Any) -> None:
 
 
 @signals.worker_ready.connect
-def settle(**_: Any) -> None:
-    """Spares the garbage collector what the worker has loaded."""
+def start(**_: Any) -> None:
+    """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
     from mqbroker import background  # as below
 
+    background.start()
     background.spare_collector()
 
 
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
-    """Lets the worker's event loop finish what it is writing."""
+    """Closes the runtime: what is being written is finished first."""
     from mqbroker import background  # the worker imports Django's apps only after this module
 
     background.close_worker()

@@ -15,6 +15,7 @@ async def run(receive: Receive, send: Send) -> None:
     while True:
         event = await receive()
         if event["type"] == "lifespan.startup":
+            background.start()
             background.spare_collector()
             give_large_memory_back()
             allow_many_connections()

@@ -1,7 +1,7 @@
-"""Soon: what a process itself has delayed by less than a beat's tick, it releases itself, to the millisecond.
+"""Alarms: a delay that ends before the next tick of beat is released by the process that stored it, to the millisecond.
 
-The tick that is under way may have looked before the message was there. Nothing depends on this: what is missed here, a
-tick releases.
+The tick under way may have read before the message was stored. Nothing depends on an alarm: what it misses, a tick
+releases.
 """
 
 import asyncio
@@ -9,58 +9,68 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from store import runtime
 from store.commit.batch import Batch
 from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
 
 HORIZON_SECONDS = 3.5
-# Releases that are nearer to each other are one.
+# Alarms that are nearer to each other are one.
 BUCKET_SECONDS = 0.005
 
-_buckets: set[int] = set()
-_task: asyncio.Task[None] | None = None
-_asked_again = False
-_release: Callable[[], Awaitable[object]] | None = None
+
+class Alarms:
+    """The alarms of one process, and the release that they start. Without a release none is set."""
+
+    def __init__(self) -> None:
+        self._release: Callable[[], Awaitable[object]] | None = None
+        self._buckets: set[int] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._asked_again = False
+
+    def start(self, release: Callable[[], Awaitable[object]]) -> None:
+        """Sets alarms from now on; each runs `release`, which releases everything that is due."""
+        self._release = release
+
+    def set(self, batch: Batch, seconds: float) -> None:
+        """Sets an alarm so many seconds after the batch's commit, when that is before the horizon."""
+        if self._release is not None and seconds <= HORIZON_SECONDS:
+            batch.after_commit(lambda: self._schedule(seconds))
+
+    async def close(self) -> None:
+        """Sets no more alarms and ends a release under way."""
+        self._release = None
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _schedule(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        bucket = int((loop.time() + seconds) / BUCKET_SECONDS) + 1
+        if bucket not in self._buckets:
+            self._buckets.add(bucket)
+            loop.call_at(bucket * BUCKET_SECONDS, self._ring, bucket)
+
+    def _ring(self, bucket: int) -> None:
+        """Releases now. One release runs at a time: an alarm meanwhile makes it run once more."""
+        self._buckets.discard(bucket)
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(), name="alarm")
+        else:
+            self._asked_again = True
+
+    async def _run(self) -> None:
+        try:
+            while self._release is not None:
+                self._asked_again = False
+                await self._release()
+                if not self._asked_again:
+                    return
+        except Refusal as refusal:
+            logger.info("a release is left to the next tick", reason=refusal.detail)
 
 
-def release_by(release: Callable[[], Awaitable[object]]) -> None:
-    """Names the function that releases what is due; until then nothing is expected here."""
-    global _release
-    _release = release
-
-
-def expect(batch: Batch, seconds: float) -> None:
-    """Expects something to be due so many seconds from the batch's commit on, when that is soon."""
-    if _release is not None and seconds <= HORIZON_SECONDS:
-        batch.after_commit(lambda: _schedule(seconds))
-
-
-def _schedule(seconds: float) -> None:
-    loop = asyncio.get_running_loop()
-    bucket = int((loop.time() + seconds) / BUCKET_SECONDS) + 1
-    if bucket not in _buckets:
-        _buckets.add(bucket)
-        loop.call_at(bucket * BUCKET_SECONDS, _start, bucket)
-
-
-def _start(bucket: int) -> None:
-    """Releases now, one release at a time: it looks until nothing is due, and once more if it was asked meanwhile."""
-    global _task, _asked_again
-    _buckets.discard(bucket)
-    if _task is None or _task.done():
-        _task = asyncio.get_running_loop().create_task(_run(), name="release soon")
-    else:
-        _asked_again = True
-
-
-async def _run() -> None:
-    global _asked_again
-    assert _release is not None
-    try:
-        await _release()
-        while _asked_again:
-            _asked_again = False
-            await _release()
-    except Refusal as refusal:
-        logger.info("a release is left to the next tick", reason=refusal.detail)
+def set_after(batch: Batch, seconds: float) -> None:
+    """Sets an alarm of this process so many seconds after the batch's commit; as `Alarms.set`."""
+    runtime.part(Alarms).set(batch, seconds)

@@ -4,6 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from store import runtime
 from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
@@ -47,9 +48,14 @@ class Counts:
         await connections.read(INSERT_LATENESS, rows)
 
 
-counts = Counts()
-note = counts.note
-keep = counts.keep
+def note(queue_id: int, late_ms: Iterable[float]) -> None:
+    """Counts releases of this process; as `Counts.note`."""
+    runtime.part(Counts).note(queue_id, late_ms)
+
+
+async def keep() -> None:
+    """Writes this process's counts down; as `Counts.keep`."""
+    await runtime.part(Counts).keep()
 
 
 def of_last_hour() -> dict[int, dict[str, float | int | None]]:

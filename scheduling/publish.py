@@ -51,7 +51,7 @@ async def publish(batch: Batch, publication: Publication) -> None:
         batch.enqueue(publication.entry)
         return
     publication.deliver_at = due
-    alarms.expect(batch, (due - batch.now).total_seconds())
+    alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
         publication.entry = await _at_level(publication, delays.known_level(publication.delay.level), due)
         batch.enqueue(publication.entry)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
 
-from scheduling import alarms, delays, lateness
+from scheduling import delays, lateness
 from scheduling.publish import Publication, publish
 from store import progress, topics
 from store.commit import writer
@@ -213,6 +213,3 @@ def _of_entry(entry: Row) -> Publication:
         tags_code=entry.real_tags_code,
         reconsume_times=entry.reconsume_times,
     )
-
-
-alarms.release_by(run)

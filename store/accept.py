@@ -8,7 +8,7 @@ from zlib import crc32
 
 import msgspec
 
-from store import errors, log, messages, topics
+from store import errors, log, messages, runtime, topics
 from store.commit.batch import Batch
 from store.db.connections import Row
 from store.db.uuid7 import new_id
@@ -55,7 +55,14 @@ class Accepted:
         )
 
 
-_turns = count()
+class Turns:
+    """Spreads the messages of one process that name no queue over the queues of their topics."""
+
+    def __init__(self) -> None:
+        self._turns = count()
+
+    def next(self) -> int:
+        return next(self._turns)
 
 
 async def accept(message: Message, *, traceparent: str | None = None, message_id: uuid.UUID | None = None) -> Accepted:
@@ -87,7 +94,7 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
         return message.queue_id
     if message.sharding_key is not None:
         return crc32(message.sharding_key.encode()) % topic.queues
-    return next(_turns) % topic.queues
+    return runtime.part(Turns).next() % topic.queues
 
 
 async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, Row]:

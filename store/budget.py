@@ -7,6 +7,7 @@ from typing import Self
 
 from django.conf import settings
 
+from store import runtime
 from store.errors import SystemBusy
 
 # Of a budget, this part is for small takers alone: a few large ones cannot keep them out.
@@ -67,18 +68,26 @@ class Budget:
         self._waiting.clear()
 
 
-# Bodies that were read for answers and are not sent yet.
-answers = Budget(lambda: settings.ANSWERS_IN_FLIGHT_BYTES)
+class Answers(Budget):
+    """The bodies that a process has read for answers and not sent yet."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: settings.ANSWERS_IN_FLIGHT_BYTES)
+
+
+def answers() -> Answers:
+    """The answers of this process."""
+    return runtime.part(Answers)
 
 
 def page_bytes() -> int:
     """How many bytes of bodies a read may fetch now: less the more others hold, so that the budget is never used up."""
-    return min(int(settings.MAX_RECEIVE_BYTES), max(answers.free // 2, LEAST_PAGE_BYTES))
+    return min(int(settings.MAX_RECEIVE_BYTES), max(answers().free // 2, LEAST_PAGE_BYTES))
 
 
 def is_short() -> bool:
     """Whether a read has to wait until others have sent what they hold."""
-    return answers.held > 0 and answers.free < LEAST_PAGE_BYTES
+    return answers().held > 0 and answers().free < LEAST_PAGE_BYTES
 
 
 class Hold:
@@ -104,13 +113,13 @@ class Hold:
             return
         try:
             async with asyncio.timeout(ROOM_SECONDS):
-                await answers.room(LEAST_PAGE_BYTES)
+                await answers().room(LEAST_PAGE_BYTES)
         except TimeoutError as problem:
-            raise SystemBusy(f"{answers.held} bytes of answers are in flight: try again in a second.") from problem
+            raise SystemBusy(f"{answers().held} bytes of answers are in flight: try again in a second.") from problem
 
     def set(self, size: int) -> None:
         """Counts what the answer has, instead of what was counted for it before."""
         if not self._is_released:
-            answers.hold(size)
-            answers.give_back(self.size)
+            answers().hold(size)
+            answers().give_back(self.size)
             self.size = size

@@ -19,7 +19,7 @@ CHARACTERS = re.compile(r"[%|a-zA-Z0-9_-]+")
 BELIEVED_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
+@dataclass
 class Groups(Generic[Facts]):
     """The groups of one kind. `facts` is what the message path knows of one: the columns of the statement `found`."""
 

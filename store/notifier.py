@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 import structlog
 
+from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -192,8 +193,21 @@ def _wake(waiter: asyncio.Future[None]) -> bool:
     return True
 
 
-wakeups = Wakeups()
-visible = wakeups.visible
-tell = wakeups.tell
-attending = wakeups.attending
-listen = wakeups.listen
+def visible(entries: Iterable[Entry]) -> None:
+    """Wakes waiters of this process and of the others for entries that were just committed."""
+    runtime.part(Wakeups).visible(entries)
+
+
+def tell(topics: Counter[int]) -> None:
+    """Wakes waiters of this process and of the others for so many messages per topic."""
+    runtime.part(Wakeups).tell(topics)
+
+
+def attending(topic_ids: Collection[int], reader: Any) -> contextlib.AbstractContextManager[Attention]:
+    """Attends to the topics for a request of the reader; as `Wakeups.attending`."""
+    return runtime.part(Wakeups).attending(topic_ids, reader)
+
+
+def listen() -> None:
+    """Starts to hear of what other processes make visible."""
+    runtime.part(Wakeups).listen()

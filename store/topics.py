@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
-from store import errors
+from store import errors, runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import Memory
@@ -35,10 +35,14 @@ class TopicFacts:
     permission: str
 
 
-_by_name: Memory[str, TopicFacts] = Memory(BELIEVED_SECONDS)
-# Of thousands that use a new topic at once, one makes it, and the others wait for that.
-_making: Memory[str, TopicFacts] = Memory(0)
-_names: dict[int, str] = {}
+class Topics:
+    """What one process caches of topics."""
+
+    def __init__(self) -> None:
+        self.by_name: Memory[str, TopicFacts] = Memory(BELIEVED_SECONDS)
+        # Of thousands of requests that use a new topic at once, one makes it, and the others wait for that.
+        self.making: Memory[str, TopicFacts] = Memory(0)
+        self.names: dict[int, str] = {}
 
 
 def is_system(name: str) -> bool:
@@ -119,16 +123,17 @@ async def own(name: str, queues: int) -> TopicFacts:
 
 async def names(ids: set[int]) -> dict[int, str]:
     """The names of topics by their ids; a topic never changes its name."""
-    missing = ids.difference(_names)
+    known = runtime.part(Topics).names
+    missing = ids.difference(known)
     if missing:
         for row in await connections.read(FIND_TOPICS, {"ids": list(missing)}):
-            _names[row.id] = row.name
-    return {id_: _names.get(id_, f"(deleted topic {id_})") for id_ in ids}
+            known[row.id] = row.name
+    return {id_: known.get(id_, f"(deleted topic {id_})") for id_ in ids}
 
 
 def forget(name: str) -> None:
     """Drops what this process remembers of a topic: it was just changed here."""
-    _by_name.forget(name)
+    runtime.part(Topics).by_name.forget(name)
 
 
 async def _find(name: str) -> TopicFacts | None:
@@ -136,12 +141,12 @@ async def _find(name: str) -> TopicFacts | None:
         rows = await connections.read(FIND_TOPIC, {"name": name})
         return TopicFacts(*rows[0]) if rows else None
 
-    return await _by_name.get(name, look_up)
+    return await runtime.part(Topics).by_name.get(name, look_up)
 
 
 async def _create(name: str) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
-    topic = await _making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
+    topic = await runtime.part(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
     assert topic is not None
     return topic

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 
 from django.conf import settings
 
+from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import Memory
+from store.errors import GroupNotExist
 from store.groups import BELIEVED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
 
@@ -30,19 +32,38 @@ class GroupFacts:
     checks_paused: bool
 
 
-_groups = Groups("producer", MAX_NAME, GroupFacts, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
-_undecided: Memory[tuple[int, int], int] = Memory(0.2)
-# Of those that ask for a small count at once, one reads it.
-_counting: Memory[tuple[int, int], int] = Memory(0)
+class ProducerGroups(Groups[GroupFacts]):
+    """What one process caches of producer groups."""
 
-find = _groups.find
-absent = _groups.absent
-forget = _groups.forget
+    def __init__(self) -> None:
+        super().__init__("producer", MAX_NAME, GroupFacts, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
+        self.undecided: Memory[tuple[int, int], int] = Memory(0.2)
+        # Of the requests that need a small count at once, one reads it.
+        self.counting: Memory[tuple[int, int], int] = Memory(0)
+
+
+def _groups() -> ProducerGroups:
+    return runtime.part(ProducerGroups)
+
+
+async def find(name: str) -> GroupFacts | None:
+    """The group of this name, or None."""
+    return await _groups().find(name)
+
+
+def absent(name: str) -> GroupNotExist:
+    """The refusal of a name that no group has."""
+    return _groups().absent(name)
+
+
+def forget(name: str) -> None:
+    """Drops what this process caches of a group that was just changed here."""
+    _groups().forget(name)
 
 
 def judge_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
-    _groups.judge_name(name, "producer_group")
+    _groups().judge_name(name, "producer_group")
 
 
 async def for_producing(name: str) -> GroupFacts:
@@ -51,7 +72,7 @@ async def for_producing(name: str) -> GroupFacts:
     Raises GroupNotExist or TransactionsRejected.
     """
     judge_name(name)
-    group = await _groups.at_first_use(name)
+    group = await _groups().at_first_use(name)
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
     return group
@@ -75,11 +96,12 @@ async def over_limit(group: GroupFacts) -> RateLimited | None:
         rows = await connections.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
         return int(rows[0].undecided)
 
-    counts = _counting if limit <= SMALL_COUNT else _undecided
+    groups = _groups()
+    counts = groups.counting if limit <= SMALL_COUNT else groups.undecided
     undecided = await counts.get((group.id, limit), count) or 0
     if undecided > SMALL_COUNT:
         # A large count costs the more, and changes the less in a moment.
-        _undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
+        groups.undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
     if undecided < limit:
         return None
     return RateLimited(

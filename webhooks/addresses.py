@@ -13,6 +13,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from yarl import URL
 
+from store import runtime
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
@@ -58,8 +60,12 @@ _NOT_PUBLIC_IPV6 = {
 }
 _AUTHORITY = re.compile(r"https?://([^/?#]*)", re.IGNORECASE)
 
-# A name server that hangs holds a thread for its whole time-out, so registration never waits in the caller's own.
-_registration_lookups = ThreadPoolExecutor(max_workers=4, thread_name_prefix="webhook-registration")
+
+class Lookups(ThreadPoolExecutor):
+    """The threads that look up hosts at registration: a name server that hangs holds one for its whole time-out."""
+
+    def __init__(self) -> None:
+        super().__init__(max_workers=4, thread_name_prefix="webhook-registration")
 
 
 class UrlIllegal(ValueError):
@@ -189,7 +195,7 @@ def check_url(url: str, allowed: Networks) -> None:
 
 def _known_addresses(host: str, port: int) -> list[Address]:
     try:
-        found = _registration_lookups.submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
+        found = runtime.part(Lookups).submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
     except OSError:
         return []  # The time-out of `result` is an OSError too. The name may resolve when it is called.
     return [ip_address(address) for address in found]

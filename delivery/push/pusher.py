@@ -18,7 +18,7 @@ from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
 from delivery.receive import receives
 from delivery.receive.receives import Receive
-from store import notifier
+from store import notifier, runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
@@ -224,5 +224,6 @@ class Pusher:
             self._caller = None
 
 
-pusher = Pusher()
-run = pusher.run
+async def run(late_seconds: float = 0) -> None:
+    """Begins the pushes that this process owes; as `Pusher.run`."""
+    await runtime.part(Pusher).run(late_seconds)

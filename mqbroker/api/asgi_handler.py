@@ -190,7 +190,7 @@ class LeanHandler:
         # Django keeps the scope with the request: the records of a failure name the id.
         scope = {**scope, "request_id": request_id.decode("latin-1")}
         is_form = scope["path"].startswith(CONSOLE)
-        body = Body(receive, headers, bodies.forms if is_form else bodies.control)
+        body = Body(receive, headers, bodies.budgets().forms if is_form else bodies.budgets().control)
         try:
             content = await self._content(scope, headers, body, is_form=is_form)
             await self._otherwise(scope, body.as_read(content), _bearing(request_id, send))

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 
+from store import runtime
 from store.budget import Budget
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 
@@ -22,9 +23,22 @@ PASSED_OVER_BYTES = 8 * 1024 * 1024
 PASSED_OVER_SECONDS = 1.0
 MAX_PASSING_OVER = 32
 
-requests = Budget(lambda: settings.REQUESTS_IN_FLIGHT_BYTES)
-control = Budget(lambda: CONTROL_BYTES)
-forms = Budget(lambda: FORMS_BYTES)
+
+class Budgets:
+    """The budgets of one process for the bodies of requests: data plane, control plane, forms; and, in callers instead
+    of bytes, for refused bodies that are passed over.
+    """
+
+    def __init__(self) -> None:
+        self.requests = Budget(lambda: settings.REQUESTS_IN_FLIGHT_BYTES)
+        self.control = Budget(lambda: CONTROL_BYTES)
+        self.forms = Budget(lambda: FORMS_BYTES)
+        self.passing_over = Budget(lambda: MAX_PASSING_OVER)
+
+
+def budgets() -> Budgets:
+    """The budgets of this process."""
+    return runtime.part(Budgets)
 
 
 class RequestTimeout(Refusal):
@@ -40,10 +54,10 @@ class Gone(Exception):
 class Body:
     """The body of one request. Its bytes count in the budget from their coming until `release`."""
 
-    def __init__(self, receive: Receive, headers: dict[bytes, bytes], budget: Budget = requests) -> None:
+    def __init__(self, receive: Receive, headers: dict[bytes, bytes], budget: Budget | None = None) -> None:
         self._receive = receive
         self._announced = announced(headers)
-        self._budget = budget
+        self._budget = budget or budgets().requests
         self._held = 0
         # Whether there may be bytes that nobody has read.
         self.is_unread = is_announced(headers)
@@ -129,11 +143,9 @@ def is_announced(headers: dict[bytes, bytes]) -> bool:
     return announced(headers) > 0 or b"transfer-encoding" in headers
 
 
-passing_over = Budget(lambda: MAX_PASSING_OVER)
-
-
 async def pass_over(receive: Receive) -> None:
     """Drops what a refused caller still sends, within limits: of bytes, of time, and of callers at a time."""
+    passing_over = budgets().passing_over
     if not passing_over.take(1):
         return
     left = PASSED_OVER_BYTES

@@ -14,7 +14,7 @@ import structlog
 from django.conf import settings
 from psycopg import errors as pg
 
-from store import log, notifier, queues
+from store import log, notifier, queues, runtime
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.connections import Connection
@@ -263,5 +263,8 @@ class Writers:
             await writer.close()
 
 
-writers = Writers()
-submit = writers.submit
+async def submit(
+    kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
+) -> Any:
+    """Has a request written by this process's writers; as `GroupCommit.submit`."""
+    return await runtime.part(Writers).submit(kind, request, key=key, size=size, urgent=urgent)

@@ -16,6 +16,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from store import runtime
 from store.db.statements import Statement
 from store.errors import SystemBusy
 
@@ -81,7 +82,7 @@ async def _prepare(connection: Connection) -> None:
 
 
 class Reads:
-    """The pool of this process's event loop."""
+    """The pool of a process, in its event loop."""
 
     def __init__(self) -> None:
         self._pool: AsyncConnectionPool[Connection] | None = None
@@ -112,9 +113,6 @@ class Reads:
                 self._pool = None
 
 
-reads = Reads()
-
-
 async def read(statement: Statement, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
     """The rows of one statement.
 
@@ -127,7 +125,7 @@ async def read(statement: Statement, parameters: Mapping[str, Any] | None = None
         raise away(problem) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: exchange them, and ask once more.
-        await (await reads.pool()).check()
+        await (await runtime.part(Reads).pool()).check()
     try:
         return await _read(statement, parameters)
     except psycopg.OperationalError as problem:
@@ -135,7 +133,7 @@ async def read(statement: Statement, parameters: Mapping[str, Any] | None = None
 
 
 async def _read(statement: Statement, parameters: Mapping[str, Any] | None) -> Sequence[Row]:
-    pool = await reads.pool()
+    pool = await runtime.part(Reads).pool()
     async with pool.connection() as connection:
         return await execute(connection, statement, parameters)
 
@@ -147,7 +145,7 @@ async def transaction() -> AsyncIterator[Connection]:
     Raises SystemBusy when the database is away or no connection gets free within 3 s.
     """
     try:
-        async with (await reads.pool()).connection() as connection, connection.transaction():
+        async with (await runtime.part(Reads).pool()).connection() as connection, connection.transaction():
             yield connection
     except (PoolTimeout, psycopg.OperationalError) as problem:
         raise away(problem) from problem

@@ -5,26 +5,26 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from store import runtime
+
 Result = TypeVar("Result")
 
-_starting = threading.Lock()
-_loop: asyncio.AbstractEventLoop | None = None
+
+class EventLoop:
+    """A loop in a thread of its own. All work of a process shares it, and so its connections and its group commit."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
+
+    def run(self, work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
+        """Runs a coroutine and gives its result; as `run`."""
+        return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_seconds), self._loop).result()
 
 
 def run(work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
-    """Runs a coroutine in this process's event loop and gives its result; callable from any thread.
+    """Runs a coroutine in the event loop of this process's runtime and gives its result; callable from any thread.
 
-    All work of a process shares one loop, and so its connections and its group commit. Raises TimeoutError when the
-    work takes longer than the limit; it is cancelled then.
+    Raises TimeoutError when the work takes longer than the limit; it is cancelled then.
     """
-    future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_seconds), _running_loop())
-    return future.result()
-
-
-def _running_loop() -> asyncio.AbstractEventLoop:
-    global _loop
-    with _starting:
-        if _loop is None:
-            _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, name="event loop", daemon=True).start()
-        return _loop
+    return runtime.part(EventLoop).run(work, limit_seconds)

@@ -13,11 +13,13 @@ from typing import Any, Self, TypeVar
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from store import notifier, queues, topics
+from store import queues, runtime, topics
 from store.budget import Hold
-from store.commit import writer
+from store.commit.writer import Writers
 from store.db import connections, event_loop
-from store.db.connections import Connection
+from store.db.connections import Connection, Reads
+from store.notifier import Wakeups
+from store.runtime import Runtime
 from store.segments import lifecycle, partitions, retention
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +42,7 @@ class Keeper:
         self._creates = settings.AUTO_CREATE_TOPICS
         settings.DATABASES["default"].update(parsed(self.url))
         settings.AUTO_CREATE_TOPICS = True
+        runtime.install(Runtime())
         return self
 
     def __exit__(
@@ -47,14 +50,10 @@ class Keeper:
     ) -> None:
         from django.conf import settings
 
-        self.do(self._close())
+        self.do(runtime.current().close((Writers, Wakeups, Reads)))
+        runtime.install(None)
         settings.DATABASES["default"].update(self._database)
         settings.AUTO_CREATE_TOPICS = self._creates
-
-    async def _close(self) -> None:
-        await writer.writers.close()
-        await notifier.wakeups.close()
-        await connections.reads.close()
 
     def do(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Runs a piece of the broker's code."""

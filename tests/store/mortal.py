@@ -35,9 +35,11 @@ def live(statement_number: int) -> bool:
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status) == 0
     die_at(statement_number)
+    from store import runtime
     from store.db import event_loop
     from tests.store.keeper import dropped, rolled
 
+    runtime.install(runtime.Runtime())
     event_loop.run(dropped(0), limit_seconds=60)
     event_loop.run(rolled(), limit_seconds=60)
     os._exit(0)

@@ -28,8 +28,10 @@ async def send_all(topic: str, name: str, count: int) -> list[tuple[str, int, in
 
 def main(topic: str, name: str, count: str) -> None:
     django.setup()
+    from store import runtime
     from store.db import event_loop
 
+    runtime.install(runtime.Runtime())
     print(json.dumps(event_loop.run(send_all(topic, name, int(count)), limit_seconds=60)))
 
 

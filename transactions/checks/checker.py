@@ -14,6 +14,7 @@ from typing import Any
 
 import structlog
 
+from store import runtime
 from store.db import connections
 from store.db.connections import Row
 from store.db.statements import Statement
@@ -198,5 +199,6 @@ class Checker:
         return len(halves)
 
 
-checker = Checker()
-run = checker.run
+async def run(late_seconds: float = -AHEAD_SECONDS) -> None:
+    """Starts the checks that are due; as `Checker.run`."""
+    await runtime.part(Checker).run(late_seconds)

@@ -1,0 +1,76 @@
+"""The runtime of a process: all that it keeps between two requests, made for it and closed with it.
+
+Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
+worker's start and a test install a runtime, and each part is made at its first use there.
+"""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+Part = TypeVar("Part")
+
+
+class Runtime:
+    """The parts of one process, at most one of each kind."""
+
+    def __init__(self) -> None:
+        self._parts: dict[Callable[[], Any], Any] = {}
+        self._making = threading.RLock()
+
+    def part(self, kind: Callable[[], Part]) -> Part:
+        """The part of this kind, a class or another factory; made now if it is the first use. From any thread."""
+        part: Part | None = self._parts.get(kind)
+        return self._make(kind) if part is None else part
+
+    def _make(self, kind: Callable[[], Part]) -> Part:
+        with self._making:
+            if kind not in self._parts:
+                self._parts[kind] = kind()
+            part: Part = self._parts[kind]
+        return part
+
+    async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
+        """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first."""
+        named = [kind for kind in first if kind in self._parts]
+        for kind in [*named, *(kind for kind in reversed(list(self._parts)) if kind not in named)]:
+            close = getattr(self._parts[kind], "close", None)
+            if close is not None:
+                await close()
+        self._parts.clear()
+
+
+_current: Runtime | None = None
+
+
+def install(runtime: Runtime | None) -> None:
+    """Makes this the runtime of the process, or leaves the process without one."""
+    global _current
+    _current = runtime
+
+
+def current() -> Runtime:
+    """The runtime of the process.
+
+    Raises RuntimeError where none is installed: a process that uses parts makes its runtime first.
+    """
+    if _current is None:
+        raise RuntimeError("this process has no runtime: install one before it uses connections, writers or caches")
+    return _current
+
+
+def part(kind: Callable[[], Part]) -> Part:
+    """The part of this kind of the process's runtime."""
+    return current().part(kind)
+
+
+@contextlib.contextmanager
+def installed(runtime: Runtime) -> Iterator[Runtime]:
+    """Makes this the runtime of the process meanwhile, in place of the one before."""
+    before = _current
+    install(runtime)
+    try:
+        yield runtime
+    finally:
+        install(before)
