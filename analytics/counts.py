@@ -5,6 +5,7 @@ agree: but a range that was found holds its first and its last row at least.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 from analytics.closed import ClosedRange, Connection, Span
 from analytics.errors import SegmentDropped
@@ -58,7 +59,7 @@ def undecided(quiet: Connection) -> tuple[int, int]:
     return halves, checks
 
 
-def _in_spans(broker: Connection, statement: Statement, spans: Iterable[tuple[int, Span | None]]) -> int:
+def _in_spans(broker: Connection, statement: Statement[Any], spans: Iterable[tuple[int, Span | None]]) -> int:
     return sum(
         _count(broker, statement, segment_id, {"first": span.first, "last": span.last})
         for segment_id, span in spans
@@ -66,7 +67,7 @@ def _in_spans(broker: Connection, statement: Statement, spans: Iterable[tuple[in
     )
 
 
-def _count(broker: Connection, statement: Statement, segment_id: int, bounds: dict[str, object]) -> int:
+def _count(broker: Connection, statement: Statement[Any], segment_id: int, bounds: dict[str, object]) -> int:
     [(there, counted)] = broker.execute(statement.sql(), {"segment_id": segment_id, **bounds}).fetchall()
     if not there:
         raise SegmentDropped(

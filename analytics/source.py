@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -23,14 +24,14 @@ class Source:
     spark: SparkSession
     address: Address
 
-    def whole(self, statement: Statement, schema: StructType, first: str) -> DataFrame:
+    def whole(self, statement: Statement[Any], schema: StructType, first: str) -> DataFrame:
         """All rows of a statement, read now by one session that begins with the statement `first`, and kept."""
         properties = {**self.address.properties, "fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
         frame = self.spark.read.jdbc(self.address.url, table(statement), properties=properties)
         return frame.to(schema).localCheckpoint(eager=True)
 
     def slices(
-        self, statement: Statement, schema: StructType, slices: Sequence[str], rows: int = FETCH_ROWS
+        self, statement: Statement[Any], schema: StructType, slices: Sequence[str], rows: int = FETCH_ROWS
     ) -> DataFrame:
         """The rows of the slices, one task each, fetched in steps of `rows`; an empty frame for no slice."""
         properties = {**self.address.properties, "fetchsize": str(rows)}
@@ -40,7 +41,7 @@ class Source:
             schema
         )
 
-    def weighed(self, statement: Statement, schema: StructType, slices: Sequence[str], heaviest: int) -> DataFrame:
+    def weighed(self, statement: Statement[Any], schema: StructType, slices: Sequence[str], heaviest: int) -> DataFrame:
         """The rows of the slices, where rows have a `weight` in bytes: the heavier, the fewer are fetched at once."""
         frames = [
             self.slices(statement, schema, [f"({clause}) AND {bounds}" for clause in slices], rows)
@@ -49,7 +50,7 @@ class Source:
         return reduce(DataFrame.unionAll, frames)
 
 
-def table(statement: Statement) -> str:
+def table(statement: Statement[Any]) -> str:
     """A statement as what Spark reads from; PostgreSQL sees through it to the table's partitions."""
     return f"({statement.text}) AS source"
 

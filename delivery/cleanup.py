@@ -4,12 +4,13 @@ A process may not know for seconds that a group is gone, and hand out messages t
 the group in the ledger, too, and there it is found.
 """
 
+from delivery.rows import GroupId, LeftReceipt
 from store import progress
 from store.db import connections
 from store.db.statements import Statement
 
-FIND_GROUPS = Statement(__file__, "find_groups")
-DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts")
+FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
+DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", LeftReceipt)
 
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100

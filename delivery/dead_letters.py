@@ -11,6 +11,7 @@ from django.conf import settings
 from delivery import groups
 from delivery.groups import GroupFacts
 from delivery.receive import deliveries
+from delivery.rows import DeadLetterPlace, DeadLetterRow
 from scheduling.publish import Publication, publish
 from store import messages, progress, queues, topics
 from store.commit import writer
@@ -21,10 +22,10 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
 from store.topics import TopicFacts
 
-FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters")
+FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterPlace)
 INSERT_REDRIVES = Statement(__file__, "insert_redrives")
-NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters")
-READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters")
+NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterPlace)
+READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterRow)
 
 MAX_LISTED = 200
 MAX_REDRIVEN = 1000

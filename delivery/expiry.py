@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from delivery import ordered, redelivery
+from delivery.rows import ExpiredFound, ExpiredReceipt, LockedReceipt
 from scheduling.publish import publish
 from store import runtime
 from store.commit import writer
@@ -10,9 +11,9 @@ from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 
-FIND_EXPIRED = Statement(__file__, "find_expired")
-LOCK_EXPIRED = Statement(__file__, "lock_expired")
-TAKE_EXPIRED = Statement(__file__, "take_expired")
+FIND_EXPIRED = Statement(__file__, "find_expired", ExpiredFound)
+LOCK_EXPIRED = Statement(__file__, "lock_expired", LockedReceipt)
+TAKE_EXPIRED = Statement(__file__, "take_expired", ExpiredReceipt)
 
 MAX_PER_BATCH = 1000
 # A delivery is written within this time of when its invisible time counts from: time-outs end what is slower.
@@ -62,8 +63,8 @@ class Expiries(Kind[None]):
         for row in taken:
             await publish(batch, await redelivery.again(row))
         held = await batch.read(LOCK_EXPIRED, asked)
-        for row in held:
-            await ordered.hold(batch, row)
+        for receipt in held:
+            await ordered.hold(batch, receipt)
         for one in pending:
             one.outcome = max(len(taken), len(held))
 

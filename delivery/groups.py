@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from delivery.rows import ConsumerGroupRow, RetryQueueId
 from store import progress, runtime, topics
 from store.db import connections
 from store.db.connections import Row
@@ -15,8 +16,8 @@ from store.topics import RETRY_PREFIX, TopicFacts
 
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
-FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group")
-FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue")
+FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", ConsumerGroupRow)
+FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", RetryQueueId)
 
 # %RETRY% and %DLQ% go in front of it in a topic's name.
 MAX_NAME = 120

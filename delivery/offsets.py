@@ -10,6 +10,7 @@ import msgspec
 
 from delivery import groups, pull
 from delivery.groups import GroupFacts, Position, locks_of
+from delivery.rows import OffsetAtTime
 from store import notifier, progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -20,7 +21,7 @@ from store.errors import MessageIllegal, QueueIllegal, Refusal
 from store.topics import TopicFacts
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
-OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time")
+OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)
 
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from delivery import redelivery
 from delivery.groups import MAX_LOOKED_AT, Position
 from delivery.redelivery import Failed
+from delivery.rows import HeldPlace
 from scheduling.publish import publish
 from store import progress, runtime
 from store.commit.batch import Batch
@@ -23,8 +24,8 @@ from store.db.statements import Statement
 GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")
 HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
 HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
-READ_PLACES = Statement(__file__, "read_places")
-READ_PLACES_OF_KEYS = Statement(__file__, "read_places_of_keys")
+READ_PLACES = Statement(__file__, "read_places", HeldPlace)
+READ_PLACES_OF_KEYS = Statement(__file__, "read_places_of_keys", HeldPlace)
 
 # Stands in a receipt for the sharding key of a message without one: no key is empty.
 NO_KEY = ""

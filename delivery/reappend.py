@@ -1,11 +1,12 @@
 """Renewals: the messages of deliveries in flight are appended again before their segment goes; a nack needs them."""
 
+from delivery.rows import OldReceipt
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
 from store.segments import reappend, retention
 
-LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts")
+LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts", OldReceipt)
 MOVE_RECEIPTS = Statement(__file__, "move_receipts")
 
 MAX_PER_BATCH = 500

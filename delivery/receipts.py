@@ -11,18 +11,18 @@ from django.conf import settings
 
 from delivery import groups, ordered, redelivery
 from delivery.errors import ReceiptExpired
+from delivery.rows import AckedReceipt, LockedReceipt
 from scheduling.publish import publish
 from store import notifier
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
-ACK_RECEIPTS = Statement(__file__, "ack_receipts")
-EXTEND_RECEIPTS = Statement(__file__, "extend_receipts")
-LOCK_RECEIPTS = Statement(__file__, "lock_receipts")
-TAKE_RECEIPTS = Statement(__file__, "take_receipts")
+ACK_RECEIPTS = Statement(__file__, "ack_receipts", AckedReceipt)
+EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", AckedReceipt)
+LOCK_RECEIPTS = Statement(__file__, "lock_receipts", LockedReceipt)
+TAKE_RECEIPTS = Statement(__file__, "take_receipts", LockedReceipt)
 MAX_HANDLES = 1000
 # Ids as PostgreSQL has them: a forged handle is none that it cannot look for.
 PACKED = struct.Struct(">iiiqq")
@@ -128,11 +128,13 @@ def _columns(handles: Iterable[Handle]) -> dict[str, Any]:
     return dict(zip(Handle._fields, map(list, columns), strict=True))
 
 
-def _handle_of(row: Row) -> Handle:
+def _handle_of(row: LockedReceipt) -> Handle:
     return Handle(row.group_id, row.topic_id, row.queue_id, row.queue_offset, row.nonce)
 
 
-async def _settled(batch: Batch, statement: Statement, handles: set[Handle], **wishes: object) -> set[Handle]:
+async def _settled(
+    batch: Batch, statement: Statement[AckedReceipt], handles: set[Handle], **wishes: object
+) -> set[Handle]:
     """The handles whose deliveries a statement settled.
 
     One that another process extended at this very moment may be missed by the statement's snapshot: what is missing is
@@ -146,9 +148,11 @@ async def _settled(batch: Batch, statement: Statement, handles: set[Handle], **w
     return settled
 
 
-async def _taken(batch: Batch, statement: Statement, handles: Set[Handle]) -> dict[Handle, Row]:
+async def _taken(
+    batch: Batch, statement: Statement[LockedReceipt], handles: Set[Handle]
+) -> dict[Handle, LockedReceipt]:
     """The receipts that a statement takes or locks, by their handles; what is missing is looked for once more, too."""
-    taken: dict[Handle, Row] = {}
+    taken: dict[Handle, LockedReceipt] = {}
     for _ in range(2):
         if left := handles - taken.keys():
             taken |= {_handle_of(row): row for row in await batch.read(statement, _columns(left))}

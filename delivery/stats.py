@@ -9,12 +9,13 @@ from django.db.models import Count
 from django.utils import timezone
 
 from delivery.models import ConsumerGroup, Receipt
+from delivery.rows import OldestHeld
 from store import progress
 from store.db import sync
 from store.db.connections import Row
 from store.db.statements import Statement
 
-FIND_OLDEST_HELD = Statement(__file__, "find_oldest_held")
+FIND_OLDEST_HELD = Statement(__file__, "find_oldest_held", OldestHeld)
 
 # A group takes two statements of some milliseconds.
 MAX_GROUPS = 200

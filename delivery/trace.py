@@ -11,14 +11,15 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from delivery.rows import RedriveRow, StandingRow
 from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.connections import Row
 from store.db.statements import Statement
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
-FIND_REDRIVES = Statement(__file__, "find_redrives")
-FIND_STANDINGS = Statement(__file__, "find_standings")
+FIND_REDRIVES = Statement(__file__, "find_redrives", RedriveRow)
+FIND_STANDINGS = Statement(__file__, "find_standings", StandingRow)
 
 # Groups that are told of, by name; each costs some thirty probes by index.
 MAX_GROUPS = 500

@@ -13,6 +13,7 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from mqbroker.models import ApiKey
+from mqbroker.rows import KeyRow
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import Memory
@@ -20,7 +21,7 @@ from store.errors import NoPermission, Unauthenticated
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
 KEY_BELIEVED_SECONDS = 3.0
-FIND_KEY = Statement(__file__, "find_key")
+FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
 
 @dataclass(frozen=True, slots=True)

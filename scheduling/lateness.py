@@ -4,6 +4,7 @@ import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
+from scheduling.rows import LatenessRow
 from store import runtime
 from store.db import connections, sync
 from store.db.arrays import literal
@@ -11,7 +12,7 @@ from store.db.statements import Statement
 from store.db.uuid7 import new_id
 
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
-SUM_LATENESS = Statement(__file__, "sum_lateness")
+SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)
 
 # Upper bounds in milliseconds; the last bucket holds whatever was later.
 BUCKETS_MS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 500, 1000, 3000, 10_000, 60_000)

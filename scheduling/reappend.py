@@ -4,14 +4,15 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from scheduling.rows import LockedTimer, OldTimers
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.segments import reappend, retention
 
-FIND_OLD_TIMERS = Statement(__file__, "find_old_timers")
-LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers")
+FIND_OLD_TIMERS = Statement(__file__, "find_old_timers", OldTimers)
+LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers", LockedTimer)
 MOVE_TIMERS = Statement(__file__, "move_timers")
 
 # Looking at so many takes some 15 ms, and holds nothing up.

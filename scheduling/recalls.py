@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
+from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
 from store import progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -17,10 +18,10 @@ from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
-DELETE_TIMER = Statement(__file__, "delete_timer")
-FIND_FATE = Statement(__file__, "find_fate")
-FIND_STANDINGS = Statement(__file__, "find_standings")
-INSERT_RECALL = Statement(__file__, "insert_recall")
+DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
+FIND_FATE = Statement(__file__, "find_fate", Fate)
+FIND_STANDINGS = Statement(__file__, "find_standings", Standing)
+INSERT_RECALL = Statement(__file__, "insert_recall", RecalledEntry)
 
 
 class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from itertools import takewhile
 
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish
+from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
 from store import progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -21,11 +22,11 @@ from store.db.connections import Row
 from store.db.statements import Statement
 from store.segments import reappend
 
-DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads")
-NEXT_TIMER = Statement(__file__, "next_timer")
-TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level")
-TAKE_RECALLS = Statement(__file__, "take_recalls")
-TAKE_TIMERS = Statement(__file__, "take_timers")
+DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
+NEXT_TIMER = Statement(__file__, "next_timer", NextTimer)
+TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level", DueEntry)
+TAKE_RECALLS = Statement(__file__, "take_recalls", RecalledEntry)
+TAKE_TIMERS = Statement(__file__, "take_timers", DueTimer)
 
 MAX_PER_BATCH = 1000
 # Between two looks while something is due within the tick: lateness is half of it on the average.

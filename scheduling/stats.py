@@ -9,16 +9,17 @@ from django.conf import settings
 
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS
+from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerForecast
 from store import progress, topics
 from store.db import sync
 from store.db.connections import Row
 from store.db.statements import Statement
 
-DELAY_BACKLOGS = Statement(__file__, "delay_backlogs")
-ESTIMATE_TIMERS = Statement(__file__, "estimate_timers")
-FORECAST_LEVELS = Statement(__file__, "forecast_levels")
-FORECAST_TIMERS = Statement(__file__, "forecast_timers")
-LOOK_AT_TIMERS = Statement(__file__, "look_at_timers")
+DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
+ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)
+FORECAST_LEVELS = Statement(__file__, "forecast_levels", LevelForecast)
+FORECAST_TIMERS = Statement(__file__, "forecast_timers", TimerForecast)
+LOOK_AT_TIMERS = Statement(__file__, "look_at_timers", TimerEnds)
 
 MAX_COUNTED_TIMERS_WAITING = 1_000_000
 

@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from scheduling.rows import EntryOfMessage, TimerOfMessage
 from store import progress
 from store.db import connections
 from store.db.connections import Row
 from store.db.statements import Statement
 
-FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message")
-FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message")
+FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
+FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message", TimerOfMessage)
 
 # Entries and timers of one message: a retry of each group that reads its topic makes two.
 MAX_ENTRIES = 1000

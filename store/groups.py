@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from django.conf import settings
 
 from store.db import connections
-from store.db.statements import Statement
+from store.db.statements import NoRow, Statement
 from store.db.ttl_cache import Memory
 from store.errors import GroupNotExist, MessageIllegal
 
@@ -26,8 +26,8 @@ class Groups(Generic[Facts]):
     kind: str
     max_characters: int
     facts: Callable[..., Facts]
-    found: Statement
-    created: Statement
+    found: Statement[Any]
+    created: Statement[NoRow]
     _by_name: Memory[str, Facts] = field(default_factory=lambda: Memory(BELIEVED_SECONDS))
     # Of thousands that use a new group at once, one makes it, and the others wait for that.
     _making: Memory[str, Facts] = field(default_factory=lambda: Memory(0))

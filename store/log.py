@@ -9,14 +9,15 @@ from datetime import datetime
 from store.db import connections
 from store.db.connections import Connection, Row
 from store.db.statements import Statement
+from store.rows import Appended, HeldLog, Joined, Locked, MessageRow, OpenSegment, StoredBefore
 
-APPEND_MESSAGES = Statement(__file__, "append_messages")
-FIND_MESSAGES = Statement(__file__, "find_messages")
-HOLD_LOG = Statement(__file__, "hold_log")
-JOIN_WRITERS = Statement(__file__, "join_writers")
-OPEN_SEGMENT = Statement(__file__, "open_segment")
-READ_MESSAGES = Statement(__file__, "read_messages")
-TAKE_LOCKS = Statement(__file__, "take_locks")
+APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
+FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
+HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
+JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
+OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
+READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
+TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
 
 # Writers of the log hold this advisory lock together; whoever holds it alone knows that no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700

@@ -14,13 +14,14 @@ from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, CONTROL, Time
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, WalkedKeyMatch
 from store.topics import FIND_TOPIC, TopicFacts
 
-FIND_BY_KEY = Statement(__file__, "find_by_key")
-FIND_COPIES = Statement(__file__, "find_copies")
-FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries")
-LIST_ENTRIES = Statement(__file__, "list_entries")
-WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key")
+FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
+FIND_COPIES = Statement(__file__, "find_copies", Copy)
+FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
+LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
+WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
 # A message is appended again before its segment goes: once per segment, of those that are kept.
 MAX_COPIES = 64
@@ -121,11 +122,12 @@ async def by_key(
         "below": (after or Place()).offset,
         "max_rows": count + 1,
     }
-    rows = await connections.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
+    matches = await connections.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
+    rows: Sequence[KeyMatch | WalkedKeyMatch] = matches
     go_on_below = None
-    if rows[0].looked_at > MAX_OF_KEY:
-        rows = await connections.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
-        go_on_below = rows[0].go_on_below
+    if matches[0].looked_at > MAX_OF_KEY:
+        rows = walked = await connections.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
+        go_on_below = walked[0].go_on_below
     rows = [row for row in rows if row.log_offset is not None]
     shown = _that_fit(rows, count)
     below = shown[-1].log_offset if len(shown) < len(rows) else go_on_below

@@ -20,10 +20,11 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.queues import Entry
+from store.rows import Notified
 
 logger = structlog.stdlib.get_logger(__name__)
 
-NOTIFY_VISIBLE = Statement(__file__, "notify_visible")
+NOTIFY_VISIBLE = Statement(__file__, "notify_visible", Notified)
 CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0

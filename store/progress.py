@@ -7,14 +7,15 @@ from store.commit.batch import Batch
 from store.db import connections, sync
 from store.db.connections import Row
 from store.db.statements import Statement
+from store.rows import DeletedProgress, Head, Lag, PositionRow, ReaderId, TriedLock
 
-DELETE_PROGRESS = Statement(__file__, "delete_progress")
-FIND_LAGS = Statement(__file__, "find_lags")
-FIND_POSITIONS = Statement(__file__, "find_positions")
-FIND_READERS = Statement(__file__, "find_readers")
+DELETE_PROGRESS = Statement(__file__, "delete_progress", DeletedProgress)
+FIND_LAGS = Statement(__file__, "find_lags", Lag)
+FIND_POSITIONS = Statement(__file__, "find_positions", PositionRow)
+FIND_READERS = Statement(__file__, "find_readers", ReaderId)
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
-READ_HEADS = Statement(__file__, "read_heads")
-TRY_LOCK_READERS = Statement(__file__, "try_lock_readers")
+READ_HEADS = Statement(__file__, "read_heads", Head)
+TRY_LOCK_READERS = Statement(__file__, "try_lock_readers", TriedLock)
 
 SCHEDULER = 0
 # Stands for all queues of a topic in the key of a lock: no queue has this number.

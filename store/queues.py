@@ -8,12 +8,13 @@ from store import budget
 from store.db import connections
 from store.db.connections import Connection, Row
 from store.db.statements import Statement
+from store.rows import Enqueued, EntryRow, Locked, QueueBounds
 
-ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries")
-ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries")
-LOCK_QUEUES = Statement(__file__, "lock_queues")
-QUEUE_BOUNDS = Statement(__file__, "queue_bounds")
-READ_ENTRIES = Statement(__file__, "read_entries")
+ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)
+ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries", Enqueued)
+LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
+QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
+READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
 
 
 @dataclass(slots=True)

@@ -9,11 +9,12 @@ from store import topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment
+from store.rows import EntriesSince, EverStored, LogOffsetsSince, TopicEntries
 
-LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since")
-ENTRIES_SINCE = Statement(__file__, "entries_since")
-EVER_STORED = Statement(__file__, "ever_stored")
-ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic")
+LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
+ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)
+EVER_STORED = Statement(__file__, "ever_stored", EverStored)
+ENTRIES_BY_TOPIC = Statement(__file__, "entries_by_topic", TopicEntries)
 
 # 1,000 queues that were all written to in the last hour take some 60 ms.
 MAX_QUEUES = 5000

@@ -9,9 +9,10 @@ from store import errors, runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import Memory
+from store.rows import TopicRow
 
-FIND_TOPIC = Statement(__file__, "find_topic")
-FIND_TOPICS = Statement(__file__, "find_topics")
+FIND_TOPIC = Statement(__file__, "find_topic", TopicRow)
+FIND_TOPICS = Statement(__file__, "find_topics", TopicRow)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")

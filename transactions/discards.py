@@ -19,12 +19,13 @@ from transactions import ends, history
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
+from transactions.rows import DiscardedHalf, ResumedHalf, TransactionId
 
-DISCARD_HALVES = Statement(__file__, "discard_halves")
-FIND_EXHAUSTED = Statement(__file__, "find_exhausted")
-FIND_LEFTOVERS = Statement(__file__, "find_leftovers")
-FIND_OUTDATED = Statement(__file__, "find_outdated")
-RESUME_HALVES = Statement(__file__, "resume_halves")
+DISCARD_HALVES = Statement(__file__, "discard_halves", DiscardedHalf)
+FIND_EXHAUSTED = Statement(__file__, "find_exhausted", TransactionId)
+FIND_LEFTOVERS = Statement(__file__, "find_leftovers", TransactionId)
+FIND_OUTDATED = Statement(__file__, "find_outdated", TransactionId)
+RESUME_HALVES = Statement(__file__, "resume_halves", ResumedHalf)
 
 MAX_DISCARDED_AT_ONCE = 1000
 

@@ -12,14 +12,15 @@ from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, Refusal
 from transactions.groups import GroupFacts
 from transactions.models import Endpoint, ProducerGroup
+from transactions.rows import EndpointId, EndpointRow, Probe
 from webhooks import registration, signing
 from webhooks.answers import Answer
 from webhooks.breaker import Circuit
 from webhooks.health import ROTATION_HOURS, Callee, Health
 
-CLAIM_PROBE = Statement(__file__, "claim_probe")
-FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints")
-FIND_ENDPOINT = Statement(__file__, "find_endpoint")
+CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
+FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)
+FIND_ENDPOINT = Statement(__file__, "find_endpoint", EndpointId)
 UPDATE_CIRCUIT = Statement(__file__, "update_circuit")
 
 MAX_ENDPOINTS = 1000

@@ -24,8 +24,9 @@ from transactions.errors import (
     TransactionNotFound,
 )
 from transactions.halves import FIND_TRANSACTIONS, find
+from transactions.rows import EndedHalf
 
-END_HALVES = Statement(__file__, "end_halves")
+END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 

@@ -11,11 +11,12 @@ from store.db.ttl_cache import Memory
 from store.errors import GroupNotExist
 from store.groups import BELIEVED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
+from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
 
-FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group")
+FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
 CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
-FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name")
-COUNT_UNDECIDED = Statement(__file__, "count_undecided")
+FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
+COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
 
 MAX_NAME = 127
 SMALL_COUNT = 1000

@@ -33,9 +33,10 @@ from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
 from transactions import endpoints, groups
+from transactions.rows import HeldGroup, TransactionRow
 
-FIND_TRANSACTIONS = Statement(__file__, "find_transactions")
-HOLD_GROUPS = Statement(__file__, "hold_groups")
+FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
+HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 MAX_MESSAGES = 128

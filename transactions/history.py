@@ -9,9 +9,10 @@ from store.db.connections import Row
 from store.db.statements import Statement
 from transactions import groups, halves
 from transactions.errors import TransactionNotFound
+from transactions.rows import CheckAttemptRow, OperationRow
 
-FIND_OPERATIONS = Statement(__file__, "find_operations")
-FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts")
+FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
+FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 
 # A half message is checked a limited number of times; an UNKNOWN may be said any number of times.
 MAX_EVENTS = 1000

@@ -11,10 +11,11 @@ from store.db.connections import Row
 from store.db.statements import Statement
 from store.models import Topic
 from transactions.models import ProducerGroup
+from transactions.rows import ListedDiscarded, ListedEnded, ListedHalf
 
-LIST_DISCARDED = Statement(__file__, "list_discarded")
-LIST_HALVES = Statement(__file__, "list_halves")
-LIST_ENDED = Statement(__file__, "list_ended")
+LIST_DISCARDED = Statement(__file__, "list_discarded", ListedDiscarded)
+LIST_HALVES = Statement(__file__, "list_halves", ListedHalf)
+LIST_ENDED = Statement(__file__, "list_ended", ListedEnded)
 
 UNDECIDED = ("PREPARED", "DISCARDED")
 DECISION_OF_STATE = {"COMMITTED": "COMMIT", "ROLLED_BACK": "ROLLBACK"}

@@ -10,8 +10,9 @@ from store.db.statements import Statement
 from store.errors import SystemBusy
 from transactions import groups, stats
 from transactions.models import ProducerGroup
+from transactions.rows import LimitedLockWait
 
-LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait")
+LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
 
 # Longer than any batch of the group commit takes as a rule.
 LOCK_TIMEOUT = "3s"

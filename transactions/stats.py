@@ -14,16 +14,26 @@ from store.db.uuid7 import first_id_of
 from store.errors import MessageIllegal
 from store.models import Topic
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
+from transactions.rows import (
+    BegunCount,
+    CheckCount,
+    OperationCounts,
+    OperationsSince,
+    OperationTotal,
+    OutcomeCount,
+    SecondsUndecided,
+    WaitingHalves,
+)
 
-CHECK_OUTCOMES = Statement(__file__, "check_outcomes")
-COUNT_BEGUN = Statement(__file__, "count_begun")
-COUNT_CHECKS = Statement(__file__, "count_checks")
-COUNT_OPERATIONS = Statement(__file__, "count_operations")
-COUNT_WAITING = Statement(__file__, "count_waiting")
-EVER_SAID = Statement(__file__, "ever_said")
-HALF_TO_END = Statement(__file__, "half_to_end")
-OPERATIONS_SINCE = Statement(__file__, "operations_since")
-SAMPLE_OPERATIONS = Statement(__file__, "sample_operations")
+CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
+COUNT_BEGUN = Statement(__file__, "count_begun", BegunCount)
+COUNT_CHECKS = Statement(__file__, "count_checks", CheckCount)
+COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
+COUNT_WAITING = Statement(__file__, "count_waiting", WaitingHalves)
+EVER_SAID = Statement(__file__, "ever_said", OperationTotal)
+HALF_TO_END = Statement(__file__, "half_to_end", SecondsUndecided)
+OPERATIONS_SINCE = Statement(__file__, "operations_since", OperationsSince)
+SAMPLE_OPERATIONS = Statement(__file__, "sample_operations", OperationCounts)
 
 # Longer ranges are estimated: 100,000 operations take some 40 ms to count, an hour of a busy broker holds millions.
 MAX_COUNTED_OPERATIONS = 100_000

@@ -68,8 +68,8 @@ class Health:
     returns the state that it kept.
     """
 
-    claim_probe: Statement
-    update_circuit: Statement
+    claim_probe: Statement[Any]
+    update_circuit: Statement[Any]
 
     async def may_call(self, callee: Callee) -> bool:
         """Whether to call now. A callee whose open time is over gets one probe, from one worker."""

@@ -18,6 +18,7 @@ from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
 from delivery.receive import receives
 from delivery.receive.receives import Receive
+from delivery.rows import WaitingSubscription
 from store import notifier, runtime
 from store.db import connections
 from store.db.statements import Statement
@@ -27,7 +28,7 @@ from webhooks.caller import Caller
 
 logger = structlog.stdlib.get_logger(__name__)
 
-FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions")
+FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", WaitingSubscription)
 
 # How long a subscription is believed to be as it was read: while nothing comes, and for a call. A pause does not
 # depend on it: each call asks once more as it begins.

@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 
+from delivery.rows import CircuitState, HeldSubscription, Probe, SubscriptionRow
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.answers import Answer
@@ -15,10 +16,10 @@ from webhooks.health import ROTATION_HOURS, Callee, Health
 
 logger = structlog.stdlib.get_logger(__name__)
 
-FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions")
-CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe")
-HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription")
-UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit")
+FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions", SubscriptionRow)
+CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe", Probe)
+HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", HeldSubscription)
+UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit", CircuitState)
 
 SUCCESS_NOTED_SECONDS = 10.0
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from delivery import ordered
 from delivery.groups import MAX_LOOKED_AT, Position, locks_of
 from delivery.receive.deliveries import Queue, Take, Taken
+from delivery.rows import GroupId, HandedOut
 from store import budget, log, progress
 from store.commit.batch import Batch, Kind, Pending
 from store.db.connections import Row
 from store.db.statements import Statement
 
-HAND_OUT = Statement(__file__, "hand_out")
-HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups")
+HAND_OUT = Statement(__file__, "hand_out", HandedOut)
+HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups", GroupId)
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
 

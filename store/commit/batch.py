@@ -7,8 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from store import log, queues
 from store.db import connections
-from store.db.connections import Connection, Row
-from store.db.statements import Statement
+from store.db.connections import Connection
+from store.db.statements import RowType, Statement
 
 Request = TypeVar("Request")
 
@@ -49,7 +49,7 @@ class Batch:
         self.records: list[log.Record] = []
         self.entries: list[queues.Entry] = []
         self.afterwards: list[Callable[[], None]] = []
-        self._rows: dict[Statement, list[dict[str, object]]] = {}
+        self._rows: dict[Statement[Any], list[dict[str, object]]] = {}
 
     def append(self, records: Iterable[log.Record]) -> None:
         """Has messages stored; their log offsets are known in `place`."""
@@ -59,7 +59,7 @@ class Batch:
         """Has a stored message made visible; its queue offset is known in `record`."""
         self.entries.append(entry)
 
-    def insert(self, statement: Statement, row: dict[str, object]) -> None:
+    def insert(self, statement: Statement[Any], row: dict[str, object]) -> None:
         """Has a row written by a statement that takes its columns as arrays."""
         self._rows.setdefault(statement, []).append(row)
 
@@ -67,7 +67,7 @@ class Batch:
         """Has something done in this process once the batch is durable; it may be lost, and must not fail."""
         self.afterwards.append(call)
 
-    async def read(self, statement: Statement, parameters: dict[str, Any]) -> Sequence[Row]:
+    async def read(self, statement: Statement[RowType], parameters: dict[str, Any]) -> Sequence[RowType]:
         """The rows of a statement within the batch's transaction."""
         return await connections.execute(self.connection, statement, parameters)
 

@@ -17,7 +17,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store import runtime
-from store.db.statements import Statement
+from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 
 # A row's attributes are its statement's columns, which no type can know: the `.sql` file says them.
@@ -113,7 +113,7 @@ class Reads:
                 self._pool = None
 
 
-async def read(statement: Statement, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
     """The rows of one statement.
 
     Raises SystemBusy when the database is away, no connection gets free within 3 s, or it writes and the database is
@@ -132,7 +132,7 @@ async def read(statement: Statement, parameters: Mapping[str, Any] | None = None
         raise away(problem) from problem
 
 
-async def _read(statement: Statement, parameters: Mapping[str, Any] | None) -> Sequence[Row]:
+async def _read(statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
     pool = await runtime.part(Reads).pool()
     async with pool.connection() as connection:
         return await execute(connection, statement, parameters)
@@ -152,10 +152,11 @@ async def transaction() -> AsyncIterator[Connection]:
 
 
 async def execute(
-    connection: Connection, statement: Statement, parameters: Mapping[str, Any] | None = None
-) -> Sequence[Row]:
+    connection: Connection, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
+) -> Sequence[RowType]:
     """The rows of one statement on a connection at hand; none when it returns none."""
-    cursor = await connection.execute(statement.text.encode(), parameters)
+    cursor = connection.cursor(row_factory=statement.rows)
+    await cursor.execute(statement.text.encode(), parameters)
     return await cursor.fetchall() if cursor.description else ()
 
 

@@ -1,22 +1,41 @@
-"""Reads named SQL statements: one per file, in the `sql` folder of the app that owns the table."""
+"""SQL statements by name: one per file, in the `sql` folder of the app that owns the table, typed by its row."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
 
 from psycopg.sql import SQL
 
+RowType = TypeVar("RowType")
 
-class Statement:
-    """The statement of one `.sql` file, read once; what stands above it in comments stays in the file."""
 
-    __slots__ = ("name", "text")
+class NoRow(NamedTuple):
+    """The row of a statement that returns none."""
 
-    def __init__(self, beside: str, name: str) -> None:
+
+class Statement(Generic[RowType]):
+    """The statement of one `.sql` file, read once, without the comments above it.
+
+    `row` is a NamedTuple whose fields are the statement's columns in their order; a test holds it to that.
+    """
+
+    __slots__ = ("name", "row", "text")
+
+    @overload
+    def __init__(self: "Statement[NoRow]", beside: str, name: str) -> None: ...
+    @overload
+    def __init__(self, beside: str, name: str, row: type[RowType]) -> None: ...
+    def __init__(self, beside: str, name: str, row: type[Any] = NoRow) -> None:
         app = next(folder for folder in Path(beside).parents if (folder / "sql").is_dir())
-        path = app / "sql" / f"{name}.sql"
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = (app / "sql" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
         self.name = name
+        self.row = row
         self.text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
 
     def sql(self) -> SQL:
         """The statement as psycopg's own type, for cursors that take nothing else."""
         return SQL(self.text)
+
+    def rows(self, _: Any) -> Callable[[Sequence[Any]], RowType]:
+        """The row factory of psycopg for this statement."""
+        return cast("Callable[[Sequence[Any]], RowType]", self.row._make)

@@ -15,15 +15,16 @@ from store import log
 from store.db import connections
 from store.db.connections import Connection, Row
 from store.db.statements import Statement
+from store.rows import Maintenance, OpenSegmentState
 from store.segments import partitions, retention
 
 logger = structlog.stdlib.get_logger(__name__)
 
 ADD_SEGMENT = Statement(__file__, "add_segment")
 CLOSE_SEGMENT = Statement(__file__, "close_segment")
-LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments")
+LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments", OpenSegmentState)
 START_SEGMENT = Statement(__file__, "start_segment")
-TAKE_MAINTENANCE = Statement(__file__, "take_maintenance")
+TAKE_MAINTENANCE = Statement(__file__, "take_maintenance", Maintenance)
 
 # Whoever holds this advisory lock maintains the segments; a second one has nothing to do.
 MAINTENANCE_LOCK = 0x6D71_7365_6700

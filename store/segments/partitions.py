@@ -13,10 +13,11 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.rows import PartitionRow, TableName
 
-FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log")
-FIND_PARTITIONS = Statement(__file__, "find_partitions")
-FIND_UNANALYZED = Statement(__file__, "find_unanalyzed")
+FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log", TableName)
+FIND_PARTITIONS = Statement(__file__, "find_partitions", PartitionRow)
+FIND_UNANALYZED = Statement(__file__, "find_unanalyzed", TableName)
 
 CREATE = SQL("CREATE TABLE {partition} (LIKE {table} INCLUDING ALL)")
 ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({segment_id})")

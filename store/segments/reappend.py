@@ -5,9 +5,10 @@ from typing import Protocol
 
 from store.commit.batch import Batch
 from store.db.statements import Statement
+from store.rows import Reappended
 
 APPEND_AGAIN = Statement(__file__, "append_again")
-FIND_AGAIN = Statement(__file__, "find_again")
+FIND_AGAIN = Statement(__file__, "find_again", Reappended)
 
 # One statement appends so much at most: far below what its time limit allows.
 MAX_BYTES = 16 * 1024 * 1024

@@ -13,14 +13,15 @@ from store import log
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 from store.segments import partitions
 
 logger = structlog.stdlib.get_logger(__name__)
 
 CARRY_POSITIONS = Statement(__file__, "carry_positions")
-FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments")
-FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment")
-FIND_UNRELEASED = Statement(__file__, "find_unreleased")
+FIND_EXPIRING_SEGMENTS = Statement(__file__, "find_expiring_segments", ExpiringSegment)
+FIND_LEAVING_SEGMENT = Statement(__file__, "find_leaving_segment", LeavingSegment)
+FIND_UNRELEASED = Statement(__file__, "find_unreleased", UnreleasedQueue)
 MARK_DROPPED = Statement(__file__, "mark_dropped")
 RAISE_FLOORS = Statement(__file__, "raise_floors")
 

@@ -16,17 +16,17 @@ MAX_LIVES = 100
 
 def die_at(statement_number: int) -> None:
     """Has this process killed when it is about to send its so-manieth statement."""
-    execute = psycopg.AsyncConnection.execute
+    execute = psycopg.AsyncCursor.execute
     sent = 0
 
-    async def execute_or_die(self: psycopg.AsyncConnection[Any], *given: Any, **options: Any) -> Any:
+    async def execute_or_die(self: psycopg.AsyncCursor[Any], *given: Any, **options: Any) -> Any:
         nonlocal sent
         sent += 1
         if sent == statement_number:
             os.kill(os.getpid(), signal.SIGKILL)
         return await execute(self, *given, **options)
 
-    psycopg.AsyncConnection.execute = execute_or_die  # type: ignore[method-assign]  # the death is the test
+    psycopg.AsyncCursor.execute = execute_or_die  # type: ignore[method-assign]  # the death is the test
 
 
 def live(statement_number: int) -> bool:

@@ -21,15 +21,16 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from transactions import endpoints, ends
 from transactions.checks.calls import Calls
+from transactions.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
 from webhooks.health import Callee
 from webhooks.slots import Allowance
 
 logger = structlog.stdlib.get_logger(__name__)
 
-GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves")
-CHECK_NOW = Statement(__file__, "check_now")
-CLAIM_HALVES = Statement(__file__, "claim_halves")
-SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check")
+GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves", GroupWithDueHalves)
+CHECK_NOW = Statement(__file__, "check_now", NextCheck)
+CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)
+SECONDS_TO_NEXT_CHECK = Statement(__file__, "seconds_to_next_check", SecondsToNextCheck)
 
 # Beat ticks every two seconds. What falls due before the next tick is waited for, so that a check comes at its time: by
 # the ticks alone, an interval of 2 s was one of 4 s.

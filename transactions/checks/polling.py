@@ -20,8 +20,9 @@ from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt
 from transactions.groups import GroupFacts
+from transactions.rows import TopicName
 
-LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names")
+LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 
 MAX_TOPICS = 100_000
 MAX_TRANSACTIONS = 100
