@@ -101,7 +101,7 @@ def uses(module: Source) -> Iterator[Path]:
     """The `.sql` files that a module's `Statement(__file__, "name")` calls name."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Statement":
-            beside, name = node.args
+            beside, name, *_ = node.args
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield _folder(module, beside) / "sql" / f"{name.value}.sql"
 

@@ -1,0 +1,113 @@
+"""Holds the type of every statement's row to what PostgreSQL says that the statement returns."""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any, get_args, get_type_hints
+
+import psycopg
+import pytest
+
+from store.db.statements import Statement
+from tests.broker import databases
+from tests.house.sources import modules
+from tests.store.test_plans import PARAMETER
+
+APPS = ("store", "scheduling", "transactions", "delivery", "mqbroker")
+PYTHON_TYPES = {
+    "bool": "bool",
+    "bytea": "bytes",
+    "float8": "float",
+    "int2": "int",
+    "int4": "int",
+    "int8": "int",
+    "json": "Any",
+    "jsonb": "Any",
+    "name": "str",
+    "numeric": "Decimal",
+    "text": "str",
+    "timestamptz": "datetime",
+    "uuid": "UUID",
+    "void": "NoneType",
+}
+# A plan has one column, whose name no field can have.
+EXPLAINS = "EXPLAIN"
+
+
+def statements() -> Iterator[Statement[Any]]:
+    """Every statement of the apps, each once."""
+    for module in modules(*APPS):
+        if "management" not in module.path.parts and module.path.stem not in ("asgi", "celery"):
+            found = vars(importlib.import_module(".".join(module.path.with_suffix("").parts)))
+            yield from (value for value in found.values() if isinstance(value, Statement))
+
+
+@pytest.fixture(scope="module")
+def reader(migrated: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session in a database of the broker."""
+    with databases.copied(migrated) as database_url, psycopg.connect(database_url, autocommit=True) as connection:
+        yield connection
+
+
+def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connection[Any]) -> None:
+    found = {id(statement): statement for statement in statements() if EXPLAINS not in statement.text}
+
+    wrong = [breach for statement in found.values() for breach in breaches(reader, statement.text, statement.row)]
+
+    assert len(found) > 100
+    assert wrong == []
+
+
+def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Connection[Any]) -> None:
+    from store.rows import TopicRow
+
+    good = "SELECT id, name, queues, permission FROM topic"
+    assert list(breaches(reader, good, TopicRow)) == []
+    assert list(breaches(reader, good.replace("queues", "queues AS lanes"), TopicRow)) != []
+    assert list(breaches(reader, good.replace("queues", "queues::text AS queues"), TopicRow)) != []
+    assert list(breaches(reader, good.replace(", permission", ""), TopicRow)) != []
+
+
+def breaches(reader: psycopg.Connection[Any], text: str, row: type[Any]) -> Iterator[str]:
+    """Where the columns of a statement differ from the fields of its row."""
+    fields = {name: accepted(hint) for name, hint in get_type_hints(row).items()}
+    columns = described(reader, text)
+    if [name for name, _ in columns] != list(fields):
+        yield f"{row.__name__} has {list(fields)}, its statement {[name for name, _ in columns]}"
+        return
+    for name, type_ in columns:
+        if type_ not in fields[name] and "Any" not in fields[name]:
+            yield f"{row.__name__}.{name} is {fields[name]}, its column {type_}"
+
+
+def accepted(hint: Any) -> set[str]:
+    """The names of the types that a field takes, without None beside another."""
+    names = {_named(part) for part in (get_args(hint) if _is_union(hint) else (hint,))}
+    return names - {"NoneType"} or names
+
+
+def _is_union(hint: Any) -> bool:
+    return type(hint).__name__ in ("UnionType", "_UnionGenericAlias")
+
+
+def _named(hint: Any) -> str:
+    arguments = get_args(hint)
+    return f"list[{_named(arguments[0])}]" if arguments else getattr(hint, "__name__", str(hint))
+
+
+def described(reader: psycopg.Connection[Any], text: str) -> list[tuple[str, str]]:
+    """The columns of a statement, each with the Python type of its values."""
+    names = list(dict.fromkeys(PARAMETER.findall(text)))
+    numbered = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text).replace("%%", "%")
+    prepared = reader.pgconn.prepare(b"described", numbered.encode())
+    assert prepared.status == psycopg.pq.ExecStatus.COMMAND_OK, prepared.error_message.decode()
+    found = reader.pgconn.describe_prepared(b"described")
+    columns = [(found.fname(number), found.ftype(number)) for number in range(found.nfields)]
+    reader.execute("DEALLOCATE described")
+    return [((name or b"").decode(), _python_type(reader, oid)) for name, oid in columns]
+
+
+def _python_type(reader: psycopg.Connection[Any], oid: int) -> str:
+    row = reader.execute("SELECT typname FROM pg_type WHERE oid = %s", (oid,)).fetchone()
+    assert row is not None
+    name = str(row[0])
+    return f"list[{PYTHON_TYPES[name[1:]]}]" if name.startswith("_") else PYTHON_TYPES[name]
