@@ -12,6 +12,7 @@ from tests.store.keeper import Keeper
 from transactions import halves
 from transactions.checks.checker import Checker
 from transactions.halves import BeginTransaction
+from webhooks.addresses import parse_networks
 
 GROUPS = 7
 AT_ONCE = 2
@@ -25,7 +26,7 @@ ADD_ENDPOINT = """
 def undecided() -> Iterator[ProducerEndpoint]:
     """A producer's server that never can tell: its transactions stay due."""
     networks = settings.WEBHOOK_ALLOWED_NETWORKS
-    settings.WEBHOOK_ALLOWED_NETWORKS = ("127.0.0.0/8",)
+    settings.WEBHOOK_ALLOWED_NETWORKS = parse_networks("127.0.0.0/8")
     with ProducerEndpoint() as endpoint:
         endpoint.replies(states("UNKNOWN"))
         yield endpoint

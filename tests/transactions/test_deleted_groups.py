@@ -9,6 +9,7 @@ from tests.broker.running import RunningBroker
 
 ROUNDS = 40
 AT_ONCE = 12
+APART_SECONDS = 0.004
 
 
 async def test_what_was_begun_beside_the_delete_of_its_group_can_be_ended(broker: RunningBroker, orders: str) -> None:
@@ -19,8 +20,10 @@ async def test_what_was_begun_beside_the_delete_of_its_group_can_be_ended(broker
             # Both web processes remember the group now.
             await begin_and_end(crowd, group, orders, 2)
 
+            # One after another while the delete is under way: some are early for it, and some late.
             deleted, ended = await asyncio.gather(
-                crowd.delete(f"/v1/producer-groups/{group}"), begin_and_end(crowd, group, orders, AT_ONCE)
+                crowd.delete(f"/v1/producer-groups/{group}"),
+                begin_and_end(crowd, group, orders, AT_ONCE, apart_seconds=APART_SECONDS),
             )
 
             statuses.update([deleted])
@@ -29,11 +32,14 @@ async def test_what_was_begun_beside_the_delete_of_its_group_can_be_ended(broker
     assert statuses[204], "no delete was in time to race with anything"
 
 
-async def begin_and_end(crowd: Crowd, group: str, topic: str, transactions: int) -> list[tuple[int, int]]:
-    """The statuses of a begin and its end, of several transactions at once."""
+async def begin_and_end(
+    crowd: Crowd, group: str, topic: str, transactions: int, apart_seconds: float = 0
+) -> list[tuple[int, int]]:
+    """The statuses of a begin and its end, of several transactions beside each other."""
     half = {"producer_group": group, "topic": topic, "body": "order"}
 
-    async def each(_number: int) -> tuple[int, int]:
+    async def each(number: int) -> tuple[int, int]:
+        await asyncio.sleep(number * apart_seconds)
         begun, document = await crowd.post("/v1/transactions", half)
         end = {"producer_group": group, "state": "ROLLBACK"}
         ended, _answer = await crowd.post(f"/v1/transactions/{document.get('transaction_id')}/end", end)
