@@ -38,6 +38,11 @@ class Alarms:
         if self._release is not None and seconds <= HORIZON_SECONDS:
             batch.after_commit(lambda: self._schedule(seconds))
 
+    def set_now(self, seconds: float) -> None:
+        """Sets an alarm so many seconds from now, after a commit, when that is before the horizon."""
+        if self._release is not None and seconds <= HORIZON_SECONDS:
+            self._schedule(seconds)
+
     async def close(self) -> None:
         """Sets no more alarms and ends a release under way."""
         self._release = None
@@ -74,3 +79,8 @@ class Alarms:
 def set_after(batch: Batch, seconds: float) -> None:
     """Sets an alarm of this process so many seconds after the batch's commit; as `Alarms.set`."""
     runtime.part(Alarms).set(batch, seconds)
+
+
+def set_now(seconds: float) -> None:
+    """Sets an alarm of this process so many seconds from now; as `Alarms.set_now`."""
+    runtime.part(Alarms).set_now(seconds)

@@ -1,20 +1,29 @@
 """Plain sends: store a message and publish it, in one write."""
 
+import struct
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Self
 
-from scheduling import delays, recalls
+from scheduling import alarms, delays, recalls
 from scheduling.publish import Publication, publish
-from store import accept
+from store import accept, notifier, topics
 from store.accept import Accepted
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
+from store.commit.pipelined import MAX_BATCH_BYTES, Request
+from store.db import arrays
 from store.db.connections import Row
+from store.db.pipeline import Call, Results
 from store.errors import Refusal
 from store.log import Record
 from store.messages import Message
-from store.queues import tags_code_of
+from store.queues import SEND_MESSAGES, tags_code_of
+
+# Place, log offset and queue offset of a message that SEND_MESSAGES stored.
+PLACED = struct.Struct("!iqq")
 
 
 @dataclass(slots=True)
@@ -33,10 +42,108 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
     first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now.
     """
     accepted = await accept.accept(message, traceparent=traceparent)
+    delay = delays.of_message(message)
+    if len(accepted.body) < MAX_BATCH_BYTES and (delay is None or delay.level is not None):
+        sent = await writer.write(Sending(accepted, await _level_of(delay)))
+        if sent is not None:
+            return sent
     answer: dict[str, Any] = await writer.submit(
         SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body)
     )
     return answer
+
+
+@dataclass(slots=True, frozen=True)
+class Level:
+    """Where a message waits for its delay level: a queue of the schedule topic, for so long."""
+
+    topic_id: int
+    queue_id: int
+    seconds: int
+
+
+async def _level_of(delay: delays.Delay | None) -> Level | None:
+    """None for what is visible at once."""
+    if delay is None or delay.level is None or not (seconds := delays.seconds_of_level(delay.level)):
+        return None
+    level = delays.known_level(delay.level)
+    schedule = await topics.own(topics.SCHEDULE, queues=level)
+    return Level(schedule.id, level - 1, seconds)
+
+
+class Sending(Request[dict[str, Any]]):
+    """A send in a pipelined batch."""
+
+    __slots__ = ("accepted", "level")
+    ORDER = 2
+
+    def __init__(self, accepted: Accepted, level: Level | None) -> None:
+        super().__init__(accepted.message_id.bytes, len(accepted.body))
+        self.accepted = accepted
+        self.level = level
+
+    @property
+    def queue(self) -> tuple[int, int]:
+        """The queue that the message is entered in now."""
+        return (
+            (self.level.topic_id, self.level.queue_id)
+            if self.level
+            else (self.accepted.topic.id, self.accepted.queue_id)
+        )
+
+    @property
+    def delay_seconds(self) -> int | None:
+        return None if self.level is None else self.level.seconds
+
+    @classmethod
+    def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        return [request.queue for request in requests]
+
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        yield Call(
+            SEND_MESSAGES,
+            {
+                **accept.columns([request.accepted for request in requests]),
+                "segment_id": segment_id,
+                "entry_topic_id": arrays.int4s([request.queue[0] for request in requests]),
+                "entry_queue_id": arrays.int4s([request.queue[1] for request in requests]),
+                "delay_seconds": arrays.float8s([request.delay_seconds for request in requests]),
+            },
+        )
+
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        placed = results[SEND_MESSAGES].get_value(0, 1)
+        if placed is None:
+            return
+        stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
+        visible: Counter[int] = Counter()
+        for place, log_offset, queue_offset in PLACED.iter_unpack(placed):
+            request = requests[place - 1]
+            request.answer = request.answer_at(stored_at, log_offset, queue_offset)
+            if request.level is None:
+                visible[request.accepted.topic.id] += 1
+            else:
+                alarms.set_now(request.level.seconds)
+        notifier.tell(visible)
+
+    def answer_at(self, stored_at: datetime, log_offset: int, queue_offset: int) -> dict[str, Any]:
+        """The answer to what was stored at these offsets."""
+        accepted, level = self.accepted, self.level
+        answer: dict[str, Any] = {
+            "message_id": accepted.message_id,
+            "topic": accepted.topic.name,
+            "queue_id": accepted.queue_id,
+            "queue_offset": queue_offset if level is None else None,
+            "commit_log_offset": log_offset,
+            "send_status": "SEND_OK",
+            "stored_at": stored_at,
+        }
+        if level is not None:
+            answer["deliver_at"] = stored_at + timedelta(seconds=level.seconds)
+            answer["recall_handle"] = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
+        return answer
 
 
 class Sends(Kind[Send]):

@@ -10,10 +10,12 @@ import msgspec
 
 from store import errors, log, messages, runtime, topics
 from store.commit.batch import Batch
+from store.db import arrays
 from store.db.connections import Row
 from store.db.uuid7 import new_id
 from store.log import Record
 from store.messages import Message
+from store.queues import tags_code_of
 from store.topics import TopicFacts
 
 
@@ -53,6 +55,26 @@ class Accepted:
             traceparent=self.traceparent,
             properties=self.properties,
         )
+
+
+def columns(accepted: Sequence[Accepted]) -> dict[str, bytes]:
+    """Messages as the columns, in binary form, that pipelined statements name."""
+    messages = [one.message for one in accepted]
+    return {
+        "topic_id": arrays.int4s([one.topic.id for one in accepted]),
+        "queue_id": arrays.int4s([one.queue_id for one in accepted]),
+        "message_id": arrays.uuids([one.message_id.bytes for one in accepted]),
+        "repeatable": arrays.uuids([one.message_id.bytes for one in accepted if one.may_repeat]),
+        "born_at": arrays.timestamps([message.born_at for message in messages]),
+        "tags": arrays.texts([message.tags for message in messages]),
+        "tags_code": arrays.int8s([tags_code_of(message.tags) for message in messages]),
+        "keys": arrays.texts([" ".join(message.keys) if message.keys else None for message in messages]),
+        "sharding_key": arrays.texts([message.sharding_key for message in messages]),
+        "traceparent": arrays.texts([one.traceparent for one in accepted]),
+        "properties": arrays.byteas([one.properties for one in accepted]),
+        "body": arrays.byteas([one.body for one in accepted]),
+        "body_form": arrays.texts(["text" if message.body is not None else "base64" for message in messages]),
+    }
 
 
 class Turns:

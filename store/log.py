@@ -5,13 +5,24 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from store.db import connections
 from store.db.connections import Connection, Row
 from store.db.statements import Statement
 from store.rows import Appended, HeldLog, Joined, Locked, MessageRow, OpenSegment, StoredBefore
 
+
+class NewMessages(NamedTuple):
+    """When messages were stored, and their log offsets in order as packed bigints, -1 for one that was left out."""
+
+    stored_at: datetime
+    log_offsets: bytes | None
+    appended: str
+
+
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
+APPEND_NEW = Statement(__file__, "append_new", NewMessages)
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)

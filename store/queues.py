@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 from zlib import crc32
 
 from store import budget
@@ -10,11 +12,21 @@ from store.db.connections import Connection, Row
 from store.db.statements import Statement
 from store.rows import Enqueued, EntryRow, Locked, QueueBounds
 
+
+class SentMessages(NamedTuple):
+    """When messages were stored, and of each that was: its place, log offset and queue offset, packed."""
+
+    stored_at: datetime
+    placed: bytes | None
+
+
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)
 ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries", Enqueued)
+ENTER_PLACED = Statement(__file__, "enter_placed")
 LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
+SEND_MESSAGES = Statement(__file__, "send_messages", SentMessages)
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from transactions.errors import (
     TransactionNotFound,
 )
 from transactions.halves import FIND_TRANSACTIONS, find
+from transactions.pipelined import Ending
 from transactions.rows import EndedHalf
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
@@ -103,6 +104,17 @@ def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: i
 
 async def decide(end: End) -> dict[str, Any]:
     """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
+    if end.decision in STATE_AFTER and end.discarded is False and end.attempt is None:
+        ended = await writer.write(
+            Ending(end.transaction_id, end.decision, end.decided_by, end.group_id, end.log_offset, end.remark)
+        )
+        if ended is not None:
+            messages = [message._asdict() for message in ended]
+            return {
+                "transaction_id": end.transaction_id,
+                "state": STATE_AFTER[end.decision],
+                "messages": messages,
+            }
     answer: dict[str, Any] = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True)
     return answer
 

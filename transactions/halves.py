@@ -15,6 +15,7 @@ from store import accept
 from store.accept import Accepted
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
+from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections
 from store.db.arrays import literal
 from store.db.connections import Row
@@ -33,6 +34,7 @@ from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
 from transactions import endpoints, groups
+from transactions.pipelined import Beginning
 from transactions.rows import HeldGroup, TransactionRow
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
@@ -120,8 +122,20 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
     if begun.refusal is not None and not any(one.may_repeat for one in accepted):
         raise begun.refusal
     size = sum(len(one.body) for one in accepted)
+    if begun.refusal is None and _is_plain(accepted) and size < MAX_BATCH_BYTES:
+        kept = await writer.write(
+            Beginning(accepted[0], transaction_id, group.id, endpoint_id, immunity, may_repeat=begun.may_repeat)
+        )
+        if kept is not None:
+            next_check_at = kept.stored_at + timedelta(seconds=immunity)
+            return _answer(transaction_id, [accepted[0].message_id], [kept.log_offset], "PREPARED", next_check_at)
     answer: dict[str, Any] = await writer.submit(BEGINS, begun, key=transaction_id, size=size)
     return answer
+
+
+def _is_plain(accepted: Sequence[Accepted]) -> bool:
+    """One message without a delay, as almost all are: what a pipelined batch takes."""
+    return len(accepted) == 1 and delays.of_message(accepted[0].message) is None
 
 
 def _messages_of(request: BeginTransaction) -> Sequence[Message]:

@@ -1,1 +1,1 @@
-"""Group commit: the writer of a process, and the batch that it writes as one transaction."""
+"""How a process writes: pipelined batches, one round trip each, and the stepwise writer for all that needs more."""

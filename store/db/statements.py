@@ -1,5 +1,6 @@
 """SQL statements by name: one per file, in the `sql` folder of the app that owns the table, typed by its row."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
@@ -7,6 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
 from psycopg.sql import SQL
 
 RowType = TypeVar("RowType")
+PARAMETER = re.compile(r"%\(([a-z_]+)\)[sbt]")
 
 
 class NoRow(NamedTuple):
@@ -19,7 +21,7 @@ class Statement(Generic[RowType]):
     `row` is a NamedTuple whose fields are the statement's columns in their order; a test holds it to that.
     """
 
-    __slots__ = ("name", "row", "text")
+    __slots__ = ("handle", "name", "numbered", "parameters", "row", "text")
 
     @overload
     def __init__(self: "Statement[NoRow]", beside: str, name: str) -> None: ...
@@ -31,6 +33,13 @@ class Statement(Generic[RowType]):
         self.name = name
         self.row = row
         self.text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
+        # As libpq takes it: parameters by number, in the order in which they first come.
+        self.handle = f"{app.name}.{name}".encode()
+        self.parameters = tuple(dict.fromkeys(PARAMETER.findall(self.text)))
+        self.numbered = PARAMETER.sub(self._number, self.text).replace("%%", "%").encode()
+
+    def _number(self, found: re.Match[str]) -> str:
+        return f"${self.parameters.index(found[1]) + 1}"
 
     def sql(self) -> SQL:
         """The statement as psycopg's own type, for cursors that take nothing else."""

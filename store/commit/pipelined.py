@@ -1,0 +1,145 @@
+"""A pipelined batch: the requests of one transaction that PostgreSQL is sent whole, its commit included.
+
+The statements of a batch, in their order, all of them conditional but the second:
+
+1. What must be known before the locks: the queues of the half messages that are to be committed, for the register
+   `mq.ending`.
+2. Join the writers of the log and lock the queues of all sends and ends, in one sorted statement: no two batches
+   deadlock. Every later statement has a newer snapshot than these locks.
+3. Half messages: refuse the known ones, append the others, keep them.
+4. Sends: append and enter.
+5. Ends: delete (the decision), record, enter.
+6. Commit.
+
+What a statement does not take it leaves out and says nothing of: such a request has no answer, and goes the stepwise
+way. Nothing is read back in between, so no lock outlives the round trip, however long this process is stopped.
+"""
+
+import asyncio
+import struct
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+from store.db import arrays
+from store.db.pipeline import Call, Results
+from store.db.statements import Statement
+from store.log import APPENDERS_LOCK
+
+Answer = TypeVar("Answer")
+
+
+class LockedQueues(NamedTuple):
+    """The open segment, and the queues that are locked now."""
+
+    segment_id: int | None
+    locked_queues: str
+    joined: int
+
+
+JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
+
+# Bodies of a batch. The sockets on the way hold more than that, so that a batch leaves this process at once: one whose
+# sending is interrupted holds its locks until the server ends it.
+MAX_BATCH_BYTES = 1024 * 1024
+_LOG_LOCK = struct.pack("!q", APPENDERS_LOCK)
+_FLAG = {False: b"\x00", True: b"\x01"}
+
+
+class Request(Generic[Answer]):
+    """One request on its way through a pipelined batch, which has no other request of the same key.
+
+    `answer` stays None when the statements leave the request out. The class methods are those of a kind of request:
+    they see all of a batch at once.
+    """
+
+    __slots__ = ("answer", "future", "key", "size")
+
+    # Where the statements of this kind stand in a batch.
+    ORDER: ClassVar[int] = 0
+    # Goes before those that are not, so that under load the backlog drains.
+    URGENT: ClassVar[bool] = False
+
+    def __init__(self, key: bytes, size: int = 0) -> None:
+        self.key = key
+        self.size = size
+        self.answer: Answer | None = None
+        self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+
+    @classmethod
+    def before_locks(cls, requests: Sequence[Self]) -> Iterable[Call]:
+        """Statements that name queues for the lock, in the register `mq.ending`."""
+        return ()
+
+    @classmethod
+    def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        """The queues, as topic and number, that the requests extend, as far as this process can tell."""
+        return ()
+
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        """The statements that write the requests, under the locks."""
+        raise NotImplementedError
+
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        """After the commit: sets the answers, and does what is to follow in this process."""
+        raise NotImplementedError
+
+    def resolve(self, problem: Exception | None = None) -> None:
+        """Answers the waiter, unless it has gone away."""
+        if self.future.done():
+            return
+        if problem is None:
+            self.future.set_result(self.answer)
+        else:
+            self.future.set_exception(problem)
+
+
+class PipelinedBatch:
+    """The requests of one transaction, by their kind."""
+
+    def __init__(self, requests: Sequence[Request[Any]], attempts: int = 0, *, only_free: bool = False) -> None:
+        self.requests = requests
+        self.attempts = attempts
+        # Passes over the queues that another session has locked.
+        self.only_free = only_free
+        self.segment_id = 0
+        by_kind: dict[type[Request[Any]], list[Request[Any]]] = {}
+        for request in requests:
+            by_kind.setdefault(type(request), []).append(request)
+        self._kinds = sorted(by_kind.items(), key=lambda item: item[0].ORDER)
+
+    def __len__(self) -> int:
+        return len(self.requests)
+
+    def calls(self, segment_id: int) -> list[Call]:
+        """The statements of the batch for the segment that is believed to be the open one."""
+        self.segment_id = segment_id
+        packed = arrays.int4(segment_id)
+        calls = [call for kind, requests in self._kinds for call in kind.before_locks(requests)]
+        queues = {queue for kind, requests in self._kinds for queue in kind.queues(requests)}
+        calls.append(
+            Call(
+                JOIN_AND_LOCK,
+                {
+                    "log_lock": _LOG_LOCK,
+                    "locked_topic_id": arrays.int4s([topic for topic, _ in queues]),
+                    "locked_queue_id": arrays.int4s([queue for _, queue in queues]),
+                    "only_free": _FLAG[self.only_free],
+                },
+            )
+        )
+        for kind, requests in self._kinds:
+            calls.extend(kind.calls(requests, packed))
+        return calls
+
+    def settle(self, results: Results) -> int | None:
+        """Sets the answers of what was written; gives the segment that was open as the batch began."""
+        for kind, requests in self._kinds:
+            kind.settle(requests, results)
+        seen = results[JOIN_AND_LOCK].get_value(0, 0)
+        return None if seen is None else int.from_bytes(seen)
+
+    def left_out(self) -> list[Request[Any]]:
+        """The requests that nothing was written for."""
+        return [request for request in self.requests if request.answer is None]

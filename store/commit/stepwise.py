@@ -1,0 +1,243 @@
+"""The stepwise writer: a batch is one transaction of several round trips, for requests that need to see what they find.
+
+It writes the kinds that have no pipelined form, and what a pipelined batch left out: repeats, refusals, the first entry
+of a queue in a segment, rows that another session has locked. Nothing waits for company: a lone request goes at once,
+and while it is written the next batch gathers.
+"""
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Hashable
+from typing import Any, TypeVar
+
+import psycopg
+import structlog
+from django.conf import settings
+from psycopg import errors as pg
+
+from store import log, notifier, queues
+from store.commit.batch import Batch, Kind, Pending
+from store.db import connections
+from store.db.connections import Connection
+from store.errors import OutcomeUnknown, Refusal, SystemBusy
+
+logger = structlog.stdlib.get_logger(__name__)
+
+Request = TypeVar("Request")
+
+# Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
+DONE_OVER = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+MAX_ATTEMPTS = 4
+# A database that is there but does not answer is given up after this; its own statement time-out is shorter.
+WRITE_SECONDS = 20.0
+MAX_BATCH_BYTES = 16 * 1024 * 1024
+
+
+class GroupCommit:
+    """A writer: a bounded queue, and one connection that empties it batch by batch."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Pending[Any]] = deque()
+        self._ordinary: deque[Pending[Any]] = deque()
+        self._ordinary_keys: Counter[Hashable] = Counter()
+        self._bytes = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._closing = False
+
+    async def submit(
+        self, kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
+    ) -> Any:
+        """Has a request written and gives its answer, after the commit.
+
+        Two requests of one key are never in one batch, and keep their order. `urgent` ones go before the others.
+        Raises the Refusal that the kind decided on; SystemBusy when too much waits or the database is away (nothing was
+        stored); OutcomeUnknown when the connection broke during the commit.
+        """
+        self._admit(size)
+        pending = Pending(kind, request, key, size, urgent)
+        # An end must not overtake the half it ends while that is still waiting here.
+        if urgent and not self._ordinary_keys[key]:
+            self._urgent.append(pending)
+        else:
+            self._ordinary.append(pending)
+            if key is not None:
+                self._ordinary_keys[key] += 1
+        self._bytes += size
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._write_forever(), name="group commit")
+        return await pending.future
+
+    async def close(self) -> None:
+        """Writes what is waiting, then lets go of the connection."""
+        self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await self._task
+        await self._disconnect()
+
+    def waiting(self) -> int:
+        """Requests that wait to be written."""
+        return len(self._urgent) + len(self._ordinary)
+
+    def _admit(self, size: int) -> None:
+        if self.waiting() >= settings.GROUP_COMMIT_MAX_WAITING:
+            raise SystemBusy(
+                f"{self.waiting()} requests wait to be written: nothing was stored, try again in a second."
+            )
+        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+
+    async def _write_forever(self) -> None:
+        while not self._closing or self.waiting():
+            await self._wake.wait()
+            self._wake.clear()
+            while batch := self._take():
+                await self._write(batch)
+                for pending in batch:
+                    pending.resolve()
+        self._closing = False
+
+    def _take(self) -> list[Pending[Any]]:
+        taken: list[Pending[Any]] = []
+        keys: set[Hashable] = set()
+        self._take_from(self._urgent, taken, keys)
+        self._take_from(self._ordinary, taken, keys)
+        self._bytes -= sum(pending.size for pending in taken)
+        return taken
+
+    def _take_from(self, waiting: deque[Pending[Any]], taken: list[Pending[Any]], keys: set[Hashable]) -> None:
+        size = sum(pending.size for pending in taken)
+        left: list[Pending[Any]] = []
+        while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
+            pending = waiting.popleft()
+            if pending.key is not None and pending.key in keys:
+                left.append(pending)
+                continue
+            keys.add(pending.key)
+            size += pending.size
+            taken.append(pending)
+            if waiting is self._ordinary and pending.key is not None:
+                self._ordinary_keys[pending.key] -= 1
+                if not self._ordinary_keys[pending.key]:
+                    del self._ordinary_keys[pending.key]
+        waiting.extendleft(reversed(left))
+
+    async def _write(self, pending: list[Pending[Any]]) -> None:
+        """Writes a batch; where one request spoils it, writes it in halves until only that one is left out."""
+        problem: Exception | None = None
+        for attempt in range(MAX_ATTEMPTS):
+            try:
+                await self._attempt(pending, again=attempt > 0)
+                return
+            except DONE_OVER as conflict:
+                problem = conflict
+            except (SystemBusy, OutcomeUnknown) as refusal:
+                settle(pending, refusal)
+                return
+            except Exception as spoiled:  # noqa: BLE001  # whatever it is: its waiters are answered, and only they
+                problem = spoiled
+                break
+        assert problem is not None
+        await self._isolate(pending, problem)
+
+    async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
+        if len(pending) > 1:
+            middle = len(pending) // 2
+            await self._write(pending[:middle])
+            await self._write(pending[middle:])
+        elif isinstance(problem, DONE_OVER):
+            settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
+        else:
+            if not isinstance(problem, Refusal):
+                logger.error("a request could not be written", kind=pending[0].kind, exc_info=problem)
+            settle(pending, problem)
+
+    async def _attempt(self, pending: list[Pending[Any]], *, again: bool) -> None:
+        """Writes a batch in one transaction.
+
+        Raises SystemBusy when nothing was stored because the database is away or too slow, OutcomeUnknown when that
+        happened during the commit, DONE_OVER's errors, or whatever a step raised.
+        """
+        by_kind: dict[Kind[Any], list[Pending[Any]]] = {}
+        for one in pending:
+            one.outcome = None
+            by_kind.setdefault(one.kind, []).append(one)
+        # Every batch takes its locks in the same order of kinds.
+        kinds = sorted(by_kind, key=lambda kind: type(kind).__name__)
+        batch = await self._before_commit([(kind, by_kind[kind]) for kind in kinds], again=again)
+        await self._commit(batch.connection)
+        notifier.visible(batch.entries)
+        for call in batch.afterwards:
+            call()
+
+    async def _before_commit(self, work: list[tuple[Kind[Any], list[Pending[Any]]]], *, again: bool) -> Batch:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                connection = await self._connected()
+                locks = {key for kind, pending in work for key in kind.locks(pending)}
+                batch = Batch(connection, *await log.join(connection, locks), again=again)
+                await self._steps(batch, work)
+                return batch
+        except DONE_OVER:
+            await self._abandon()
+            raise
+        except (psycopg.OperationalError, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
+            # Away, too slow, or no longer the primary: the next attempt connects anew.
+            await self._disconnect()
+            raise connections.away(problem) from problem
+        except BaseException:
+            await self._abandon()
+            raise
+
+    async def _steps(self, batch: Batch, work: list[tuple[Kind[Any], list[Pending[Any]]]]) -> None:
+        for kind, pending in work:
+            await kind.decide(batch, pending)
+        if batch.records:
+            await log.append(batch.connection, batch.segment_id, batch.records)
+        for kind, pending in work:
+            await kind.place(batch, [one for one in pending if one.outcome is None])
+        await batch.write_rows()
+        if batch.entries:
+            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
+        for kind, pending in work:
+            await kind.record(batch, [one for one in pending if one.outcome is None])
+        await batch.write_rows()
+
+    async def _commit(self, connection: Connection) -> None:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await connection.commit()
+        except (psycopg.OperationalError, TimeoutError) as problem:
+            await self._disconnect()
+            raise OutcomeUnknown(
+                "The database connection broke during the commit: stored or not is unknown. "
+                "Repeating the request with the same ids is safe."
+            ) from problem
+
+    async def _abandon(self) -> None:
+        """Leaves a transaction that is not to be committed; a connection that cannot do that is given up."""
+        try:
+            if self._connection is not None:
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await self._connection.rollback()
+        except (psycopg.Error, TimeoutError):
+            await self._disconnect()
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.closed:
+            self._connection = await connections.connect("mqbroker-writer")
+        return self._connection
+
+    async def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+
+def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
+    """Gives every request of a batch that was not written the same outcome."""
+    for one in pending:
+        one.outcome = refusal

@@ -1,0 +1,232 @@
+"""A connection that takes each transaction as one libpq pipeline: all its statements and its commit in one message.
+
+1. `run` sends the statements of a transaction and one sync. PostgreSQL runs them in their order, each with a snapshot
+   of its own, commits at the sync and answers: no lock is held while this process does anything else.
+2. Several transactions may be under way; PostgreSQL runs them one after the other.
+3. What the socket does not take at once stays in libpq's buffer and follows when the socket is ready.
+4. The first statement that fails rolls its own transaction back, and `Failed` names the reason. The next transaction is
+   not touched.
+5. When the connection breaks, a transaction whose sync had not left is `NotSent`; of every other one it is `Lost`
+   whether it was committed.
+
+Parameters leave before any answer is back: what a later statement needs of an earlier one stays in the server, in
+registers (`set_config(…, true)`, which end with the transaction) that only hold numbers.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+import structlog
+from psycopg import pq
+from psycopg.pq.abc import PGconn, PGresult
+
+from store.db import connections
+from store.db.connections import Connection
+from store.db.statements import Statement
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# A lock that is held longer than a batch takes is held by something that is stuck: its requests take another way.
+LOCK_TIMEOUT = "100ms"
+# Ends a transaction whose client stopped in the middle of sending it. From PostgreSQL 17 on.
+TRANSACTION_TIMEOUT = "5s"
+TRANSACTION_TIMEOUT_SINCE = 170000
+
+# The class of errors by which the server ends a session.
+SESSION_ENDED = "57P"
+
+BINARY = pq.Format.BINARY
+Results = Mapping[Statement[Any], PGresult]
+
+
+class Failed(Exception):
+    """The transaction was rolled back; `code` is PostgreSQL's SQLSTATE."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class NotSent(Exception):
+    """The connection broke before the transaction's commit had left: nothing was stored."""
+
+
+class Lost(Exception):
+    """The connection broke before the answer: whether the transaction was committed is unknown."""
+
+
+class Call(NamedTuple):
+    """A statement with its parameters in binary form; parameters that it does not name are passed over."""
+
+    statement: Statement[Any]
+    parameters: Mapping[str, bytes]
+
+
+class Exchange:
+    """One transaction under way: which answers are to come, and what came."""
+
+    __slots__ = ("failure", "future", "prepares", "results", "statements")
+
+    def __init__(self, statements: Iterable[Statement[Any]], *, prepares: bool = False) -> None:
+        self.prepares = prepares
+        self.statements = deque(statements)
+        self.results: dict[Statement[Any], PGresult] = {}
+        self.failure: Failed | None = None
+        self.future: asyncio.Future[Results] = asyncio.get_running_loop().create_future()
+
+    def fail(self, problem: Exception) -> None:
+        """Ends it; what had failed before the connection broke is known to be rolled back."""
+        if not self.future.done():
+            self.future.set_exception(self.failure or problem)
+            # It may be that nothing waits for it any more.
+            self.future.exception()
+
+
+class Pipeline:
+    """One connection in pipeline mode, in the event loop that opened it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._pgconn: PGconn = connection.pgconn
+        # By number: of a broken connection libpq names no socket any more.
+        self._socket = self._pgconn.socket
+        self._loop = asyncio.get_running_loop()
+        self._under_way: deque[Exchange] = deque()
+        self._prepared: set[Statement[Any]] = set()
+        self._unsent = False
+        self.is_open = True
+        self._pgconn.notice_handler = _log_notice
+        self._pgconn.nonblocking = 1
+        self._pgconn.enter_pipeline_mode()
+        self._loop.add_reader(self._socket, self._readable)
+
+    @property
+    def pid(self) -> int:
+        """The process of the server behind the connection."""
+        return self._pgconn.backend_pid
+
+    def run(self, calls: Sequence[Call]) -> asyncio.Future[Results]:
+        """Sends the calls as one transaction; the result has each statement's answer after the commit.
+
+        The result raises Failed, NotSent or Lost. A statement comes once in a transaction.
+        """
+        exchange = Exchange(call.statement for call in calls)
+        if not self.is_open:
+            exchange.fail(NotSent("the connection is closed"))
+            return exchange.future
+        try:
+            self._prepare([call.statement for call in calls if call.statement not in self._prepared])
+            for statement, parameters in calls:
+                values = [parameters[name] for name in statement.parameters]
+                self._pgconn.send_query_prepared(statement.handle, values, [BINARY] * len(values), BINARY)
+            self._pgconn.pipeline_sync()
+            self._under_way.append(exchange)
+        except psycopg.Error as problem:
+            self._under_way.append(exchange)
+            self._unsent = True
+            self._break(problem)
+            return exchange.future
+        self._flush()
+        return exchange.future
+
+    def close(self, problem: Exception | None = None) -> None:
+        """Closes the connection; what is under way fails."""
+        self._break(problem or psycopg.OperationalError("the connection was closed"))
+
+    def _prepare(self, statements: Sequence[Statement[Any]]) -> None:
+        """In a transaction of its own: a failed one would leave the statements behind its failure unprepared."""
+        if not statements:
+            return
+        exchange = Exchange(statements, prepares=True)
+        for statement in statements:
+            self._pgconn.send_prepare(statement.handle, statement.numbered)
+        self._pgconn.pipeline_sync()
+        self._under_way.append(exchange)
+        self._prepared.update(statements)
+
+    def _flush(self) -> None:
+        try:
+            unsent = bool(self._pgconn.flush())
+        except psycopg.Error as problem:
+            self._unsent = True
+            self._break(problem)
+            return
+        if unsent and not self._unsent:
+            self._loop.add_writer(self._socket, self._flush)
+        elif self._unsent and not unsent:
+            self._loop.remove_writer(self._socket)
+        self._unsent = unsent
+
+    def _readable(self) -> None:
+        try:
+            self._pgconn.consume_input()
+            if self._unsent:
+                self._flush()
+            while self.is_open and not self._pgconn.is_busy() and self._under_way:
+                result = self._pgconn.get_result()
+                if result is not None:
+                    self._take(result)
+        except psycopg.Error as problem:
+            self._break(problem)
+
+    def _take(self, result: PGresult) -> None:
+        exchange = self._under_way[0]
+        status = result.status
+        if status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+            exchange.results[exchange.statements.popleft()] = result
+        elif status == pq.ExecStatus.PIPELINE_SYNC:
+            self._under_way.popleft()
+            if exchange.failure is not None:
+                exchange.fail(exchange.failure)
+                if exchange.prepares:
+                    logger.error("a statement could not be prepared", problem=str(exchange.failure))
+                    self.close()
+            elif not exchange.future.done():
+                exchange.future.set_result(exchange.results)
+        elif status == pq.ExecStatus.FATAL_ERROR and exchange.failure is None:
+            exchange.failure = _failure(result, at_commit=not exchange.statements)
+        # What is left are PIPELINE_ABORTED: the statements behind a failed one.
+
+    def _break(self, problem: Exception) -> None:
+        if not self.is_open:
+            return
+        self.is_open = False
+        self._loop.remove_reader(self._socket)
+        self._loop.remove_writer(self._socket)
+        self._pgconn.finish()
+        under_way, self._under_way = self._under_way, deque()
+        if self._unsent and under_way:
+            # Its sync is the last thing in the buffer, so it has not left.
+            under_way.pop().fail(NotSent(type(problem).__name__))
+        for exchange in under_way:
+            exchange.fail(Lost(type(problem).__name__))
+
+
+def _failure(result: PGresult, *, at_commit: bool) -> Failed | None:
+    """The error of a transaction. None when the server ended the session after the last statement: it may have
+    committed before."""
+    code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    if at_commit and code.startswith(SESSION_ENDED):
+        return None
+    message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+    return Failed(code, message.decode("utf-8", "replace"))
+
+
+async def open_pipeline(application: str) -> Pipeline:
+    """A connection for pipelines, with short waits for locks; raises psycopg's OperationalError."""
+    connection = await connections.connect(application)
+    try:
+        await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'".encode())
+        if connection.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE:
+            await connection.execute(f"SET transaction_timeout = '{TRANSACTION_TIMEOUT}'".encode())
+        return Pipeline(connection)
+    except BaseException:
+        await connection.close()
+        raise
+
+
+def _log_notice(notice: PGresult) -> None:
+    logger.info("the database says", notice=notice.error_message.decode("utf-8", "replace").strip())

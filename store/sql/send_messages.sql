@@ -1,0 +1,92 @@
+-- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset.
+-- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, those
+-- of the `repeatable` ids that are stored, and all when the segment is no longer the open one. Safe because this snapshot is
+-- newer than the locks: no other transaction reads the same highest offset. An id that another process stored meanwhile
+-- fails the statement, and the batch is sent again.
+-- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
+WITH open AS MATERIALIZED (SELECT s.id FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s),
+
+tail AS MATERIALIZED (
+    SELECT q.topic_id, q.queue_id, newest.queue_offset
+    FROM (
+        SELECT split_part(l.named, ':', 1)::integer AS topic_id, split_part(l.named, ':', 2)::integer AS queue_id
+        FROM string_to_table(nullif(current_setting('mq.queues', true), ''), ',') AS l (named)
+    ) AS q
+    CROSS JOIN LATERAL (
+        SELECT c.queue_offset
+        FROM consume_queue AS c
+        WHERE c.segment_id = %(segment_id)s AND c.topic_id = q.topic_id AND c.queue_id = q.queue_id
+        ORDER BY c.queue_offset DESC
+        LIMIT 1
+    ) AS newest
+),
+
+new AS MATERIALIZED (
+    SELECT
+        g.place, nextval('commit_log_offset') AS log_offset, g.topic_id, g.queue_id, g.tags_code, g.delay_seconds,
+        g.entry_topic_id, g.entry_queue_id
+    FROM unnest(
+        %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(tags_code)b::bigint [],
+        %(entry_topic_id)b::integer [], %(entry_queue_id)b::integer [], %(delay_seconds)b::double precision []
+    ) WITH ORDINALITY AS g (
+        topic_id, queue_id, message_id, tags_code, entry_topic_id, entry_queue_id, delay_seconds, place
+    )
+    WHERE
+        EXISTS (SELECT FROM open)
+        AND ((g.entry_topic_id, g.entry_queue_id) IN (SELECT t.topic_id, t.queue_id FROM tail AS t)) IS TRUE
+        AND g.message_id <> ALL(array(
+            SELECT l.message_id FROM commit_log AS l WHERE l.message_id = any(%(repeatable)b::uuid [])
+        ))
+),
+
+stored AS (
+    INSERT INTO commit_log (
+        segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, tags, keys, sharding_key,
+        traceparent, properties, body, body_form
+    )
+    SELECT
+        %(segment_id)s, n.log_offset, now(), m.born_at, n.topic_id, n.queue_id, m.message_id, m.tags,
+        string_to_array(m.keys, ' '), m.sharding_key, m.traceparent, m.properties, m.body, m.body_form
+    FROM new AS n
+    INNER JOIN
+        unnest(
+            %(message_id)b::uuid [], %(born_at)b::timestamptz [], %(tags)b::text [], %(keys)b::text [],
+            %(sharding_key)b::text [], %(traceparent)b::text [], %(properties)b::bytea [], %(body)b::bytea [],
+            %(body_form)b::text []
+        ) WITH ORDINALITY AS m (
+            message_id, born_at, tags, keys, sharding_key, traceparent, properties, body, body_form, place
+        )
+        USING (place)
+),
+
+placed AS MATERIALIZED (
+    SELECT
+        n.*,
+        t.queue_offset + row_number() OVER (PARTITION BY n.entry_topic_id, n.entry_queue_id ORDER BY n.place)
+            AS queue_offset
+    FROM new AS n
+    INNER JOIN tail AS t ON n.entry_topic_id = t.topic_id AND n.entry_queue_id = t.queue_id
+),
+
+entered AS (
+    INSERT INTO consume_queue (
+        segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
+        real_topic_id, real_queue_id, real_tags_code
+    )
+    SELECT
+        %(segment_id)s, p.entry_topic_id, p.entry_queue_id, p.queue_offset, %(segment_id)s, p.log_offset,
+        CASE
+            WHEN p.delay_seconds IS NULL THEN p.tags_code
+            ELSE ceil(extract(EPOCH FROM now() + make_interval(secs => p.delay_seconds)) * 1000)::bigint
+        END,
+        0, clock_timestamp(),
+        CASE WHEN p.delay_seconds IS NOT NULL THEN p.topic_id END,
+        CASE WHEN p.delay_seconds IS NOT NULL THEN p.queue_id END,
+        CASE WHEN p.delay_seconds IS NOT NULL THEN p.tags_code END
+    FROM placed AS p
+)
+
+SELECT
+    now() AS stored_at,
+    string_agg(int4send(p.place::integer) || int8send(p.log_offset) || int8send(p.queue_offset), ''::bytea) AS placed
+FROM placed AS p

@@ -1,0 +1,159 @@
+"""The writers: what a pipelined batch leaves out is written all the same, and no request waits for a foreign lock."""
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from scheduling import sends
+from store.errors import Refusal
+from store.messages import Message
+from tests.broker import databases
+from tests.store.keeper import Keeper
+from transactions import ends, halves
+from transactions.ends import EndTransaction
+from transactions.errors import TransactionEnded
+from transactions.halves import BeginTransaction
+
+GROUP = "order-service"
+TOPIC = "orders"
+
+
+@pytest.fixture(scope="module")
+def keeper(migrated: str) -> Iterator[Keeper]:
+    """This process's broker code, on a database of its own."""
+    with databases.copied(migrated) as database_url, Keeper(database_url) as keeper:
+        yield keeper
+
+
+async def send(body: str, **fields: Any) -> dict[str, Any]:
+    """Sends one message."""
+    return await sends.send(Message(topic=TOPIC, body=body, **fields))
+
+
+async def begin(body: str, **fields: Any) -> dict[str, Any]:
+    """Begins a transaction of one message."""
+    return await halves.begin(BeginTransaction(topic=TOPIC, body=body, producer_group=GROUP, **fields))
+
+
+async def end(transaction_id: uuid.UUID, state: Any = "COMMIT") -> dict[str, Any]:
+    """Ends a transaction."""
+    return await ends.end(transaction_id, EndTransaction(producer_group=GROUP, state=state))
+
+
+async def outcome(work: Coroutine[Any, Any, Any]) -> Any:
+    """What a request is answered, a refusal among it."""
+    try:
+        return await work
+    except Refusal as refusal:
+        return refusal
+
+
+async def transact(number: int) -> dict[str, Any]:
+    """A transaction, every third of them rolled back."""
+    begun = await begin(f"half {number}", transaction_id=uuid.uuid4() if number % 2 else None)
+    return await end(begun["transaction_id"], "COMMIT" if number % 3 else "ROLLBACK")
+
+
+def test_offsets_are_dense_over_sends_and_transactions(keeper: Keeper) -> None:
+    async def run() -> None:
+        for _ in range(4):
+            await asyncio.gather(*(send("send") for _ in range(100)), *(transact(number) for number in range(100)))
+
+    keeper.do(run())
+
+    queues = keeper.sql(
+        "SELECT queue_id, count(*) AS entries, min(queue_offset) AS first, max(queue_offset) + 1 AS next "
+        "FROM consume_queue "
+        "WHERE topic_id = (SELECT id FROM topic WHERE name = %s) GROUP BY queue_id",
+        TOPIC,
+    )
+    assert sum(queue.entries for queue in queues) == 4 * (100 + 66)
+    assert all(queue.first == 0 and queue.entries == queue.next for queue in queues)
+    assert keeper.sql("SELECT count(*) AS pending FROM half_message")[0].pending == 0
+
+
+def test_a_repeat_is_answered_with_the_first_answer(keeper: Keeper) -> None:
+    async def run() -> tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]:
+        sent, begun = uuid.uuid4(), uuid.uuid4()
+        several = await asyncio.gather(*(send("the same", message_id=sent) for _ in range(5)))
+        halves_ = await asyncio.gather(*(begin("the same", transaction_id=begun) for _ in range(5)))
+        ended = await asyncio.gather(*(end(begun) for _ in range(5)))
+        return several, halves_, ended
+
+    several, begun, ended = keeper.do(run())
+
+    assert len({(each["queue_id"], each["queue_offset"], each["commit_log_offset"]) for each in several}) == 1
+    assert Counter("duplicate" in each for each in several) == {True: 4, False: 1}
+    assert Counter("duplicate" in each for each in begun) == {True: 4, False: 1}
+    assert all(each == ended[0] for each in ended)
+    assert ended[0]["messages"][0]["queue_offset"] is not None
+
+
+def test_opposite_ends_have_one_winner(keeper: Keeper) -> None:
+    async def run() -> list[list[Any]]:
+        begun = await asyncio.gather(*(begin(f"race {number}") for number in range(50)))
+        ids = [each["transaction_id"] for each in begun]
+        races = [(outcome(end(id_, "COMMIT")), outcome(end(id_, "ROLLBACK"))) for id_ in ids]
+        return [list(await asyncio.gather(*race)) for race in races]
+
+    for pair in keeper.do(run()):
+        assert Counter(isinstance(each, TransactionEnded) for each in pair) == {True: 1, False: 1}
+
+
+def test_a_half_message_whose_row_is_locked_stops_no_other_request(keeper: Keeper) -> None:
+    async def run() -> tuple[list[float], Any]:
+        locked, *others = [each["transaction_id"] for each in await asyncio.gather(*(begin("half") for _ in range(5)))]
+        with keeper.session() as session:
+            session.execute("SELECT FROM half_message WHERE transaction_id = %s FOR UPDATE", (locked,))
+            stuck = asyncio.create_task(outcome(end(locked)))
+            seconds = []
+            for other in others:
+                began = time.monotonic()
+                await asyncio.gather(end(other), send("meanwhile"), begin("meanwhile"))
+                seconds.append(time.monotonic() - began)
+            session.rollback()
+        return seconds, await stuck
+
+    seconds, stuck = keeper.do(run())
+
+    assert max(seconds) < 1
+    assert stuck["state"] == "COMMITTED"
+
+
+def test_a_queue_that_is_locked_elsewhere_delays_the_others_by_a_moment_only(keeper: Keeper) -> None:
+    async def run() -> tuple[float, dict[str, Any]]:
+        await asyncio.gather(*(send("first", queue_id=number) for number in range(4)))
+        [topic] = await asyncio.to_thread(keeper.sql, "SELECT id FROM topic WHERE name = %s", TOPIC)
+        with keeper.session() as session:
+            session.execute("SELECT pg_advisory_xact_lock(%s, 2)", (topic.id,))
+            stuck = asyncio.create_task(send("stuck", queue_id=2))
+            began = time.monotonic()
+            for _ in range(5):
+                await asyncio.gather(*(send("meanwhile", queue_id=number) for number in (0, 1, 3)))
+            seconds = time.monotonic() - began
+            session.rollback()
+        return seconds, await stuck
+
+    seconds, stuck = keeper.do(run())
+
+    assert seconds < 2
+    assert stuck["queue_id"] == 2
+
+
+def test_a_batch_that_is_sent_for_a_segment_that_was_rolled_is_sent_again(keeper: Keeper) -> None:
+    async def both() -> tuple[dict[str, Any], dict[str, Any]]:
+        sent, ended = await asyncio.gather(send("after", queue_id=0), transact(1))
+        return sent, ended
+
+    before = keeper.do(send("before", queue_id=0))
+    keeper.roll()
+    first, _ = keeper.do(both())
+    second, ended = keeper.do(both())
+
+    assert [first["queue_offset"], second["queue_offset"]] == [before["queue_offset"] + 1, before["queue_offset"] + 2]
+    assert ended["state"] == "COMMITTED"

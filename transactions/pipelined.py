@@ -1,0 +1,168 @@
+"""Half messages and ends in pipelined batches: their statements, and what these answer.
+
+One half message of one message without a delay, and the end of a pending transaction: what almost all requests are.
+"""
+
+import struct
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import NamedTuple, Self
+
+from store import accept, notifier
+from store.accept import Accepted
+from store.commit.pipelined import Request
+from store.db import arrays
+from store.db.pipeline import Call, Results
+from store.db.statements import Statement
+from store.log import APPEND_NEW
+from store.queues import ENTER_PLACED
+
+
+class RefusedPlaces(NamedTuple):
+    """The places of the half messages that are not to be stored."""
+
+    refused: str
+
+
+class EndedMessages(NamedTuple):
+    """Of each message that was ended: its request's place, id, topic, queue and queue offset, packed."""
+
+    ended: bytes | None
+    entries: str
+
+
+class NamedQueues(NamedTuple):
+    """The queues of the half messages that are to be committed."""
+
+    ending: str
+
+
+END_FREE_HALVES = Statement(__file__, "end_free_halves", EndedMessages)
+KEEP_APPENDED = Statement(__file__, "keep_appended")
+NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
+REFUSE_BEGUN = Statement(__file__, "refuse_begun", RefusedPlaces)
+
+# One of the log offsets that APPEND_NEW answers; -1 where nothing was stored.
+LOG_OFFSET = struct.Struct("!q")
+# A message that END_FREE_HALVES ended; the queue offset of one that was rolled back is -1.
+ENDED = struct.Struct("!i16siiq")
+
+
+class Kept(NamedTuple):
+    """Where and when a half message was stored."""
+
+    stored_at: datetime
+    log_offset: int
+
+
+class Beginning(Request[Kept]):
+    """A transaction of one message that is to be begun."""
+
+    __slots__ = ("accepted", "endpoint_id", "group_id", "immunity_seconds", "may_repeat")
+    ORDER = 1
+
+    def __init__(
+        self,
+        accepted: Accepted,
+        transaction_id: uuid.UUID,
+        group_id: int,
+        endpoint_id: int | None,
+        immunity_seconds: float,
+        *,
+        may_repeat: bool,
+    ) -> None:
+        super().__init__(transaction_id.bytes, len(accepted.body))
+        self.accepted = accepted
+        self.group_id = group_id
+        self.endpoint_id = endpoint_id
+        self.immunity_seconds = immunity_seconds
+        # The client chose the transaction's id.
+        self.may_repeat = may_repeat
+
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        columns = {
+            **accept.columns([request.accepted for request in requests]),
+            "segment_id": segment_id,
+            "transaction_id": arrays.uuids([request.key for request in requests]),
+            "producer_group_id": arrays.int4s([request.group_id for request in requests]),
+            "group_ids": arrays.int4s(sorted({request.group_id for request in requests})),
+            "repeatable_transactions": arrays.uuids([request.key for request in requests if request.may_repeat]),
+            "endpoint_id": arrays.int4s([request.endpoint_id for request in requests]),
+            "immunity_seconds": arrays.float8s([request.immunity_seconds for request in requests]),
+        }
+        return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
+
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        stored_at = arrays.moment(results[APPEND_NEW].get_value(0, 0) or b"")
+        offsets = LOG_OFFSET.iter_unpack(results[APPEND_NEW].get_value(0, 1) or b"")
+        for request, (log_offset,) in zip(requests, offsets, strict=True):
+            if log_offset >= 0:
+                request.answer = Kept(stored_at, log_offset)
+
+
+class EndedMessage(NamedTuple):
+    """A message of a transaction that was ended; without an offset it was rolled back."""
+
+    message_id: uuid.UUID
+    queue_id: int
+    queue_offset: int | None
+
+
+class Ending(Request[list[EndedMessage]]):
+    """The end of a pending transaction. Without a group it is the broker's own."""
+
+    __slots__ = ("decided_by", "decision", "group_id", "log_offset", "remark")
+    ORDER = 3
+    URGENT = True
+
+    def __init__(
+        self,
+        transaction_id: uuid.UUID,
+        decision: str,
+        decided_by: str,
+        group_id: int | None,
+        log_offset: int | None,
+        remark: str | None,
+    ) -> None:
+        super().__init__(transaction_id.bytes)
+        self.decision = decision
+        self.decided_by = decided_by
+        self.group_id = group_id
+        self.log_offset = log_offset
+        self.remark = remark
+
+    @classmethod
+    def before_locks(cls, requests: Sequence[Self]) -> Iterable[Call]:
+        committed = [request.key for request in requests if request.decision == "COMMIT"]
+        return [Call(NAME_QUEUES, {"committed": arrays.uuids(committed)})] if committed else ()
+
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        columns = {
+            "segment_id": segment_id,
+            "transaction_id": arrays.uuids([request.key for request in requests]),
+            "group_id": arrays.int4s([request.group_id for request in requests]),
+            "log_offset": arrays.int8s([request.log_offset for request in requests]),
+            "decision": arrays.texts([request.decision for request in requests]),
+            "decided_by": arrays.texts([request.decided_by for request in requests]),
+            "remark": arrays.texts([request.remark for request in requests]),
+        }
+        return [Call(statement, columns) for statement in (END_FREE_HALVES, ENTER_PLACED)]
+
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        ended = ENDED.iter_unpack(results[END_FREE_HALVES].get_value(0, 0) or b"")
+        visible: Counter[int] = Counter()
+        for place, message_id, topic_id, queue_id, queue_offset in ended:
+            request = requests[place - 1]
+            if request.answer is None:
+                request.answer = []
+            offset = None if queue_offset < 0 else queue_offset
+            request.answer.append(EndedMessage(uuid.UUID(bytes=message_id), queue_id, offset))
+            if offset is not None:
+                visible[topic_id] += 1
+        notifier.tell(visible)

@@ -1,0 +1,7 @@
+-- Name the queues of half messages that are to be committed, for the lock: in the register `mq.ending`, `topic:queue,…`.
+-- Read without a lock of the rows, because the queues of a half message never change.
+SELECT
+    set_config('mq.ending', coalesce(string_agg(DISTINCT m.topic_id || ':' || m.queue_id, ','), ''), true) AS ending
+FROM half_message AS h
+CROSS JOIN LATERAL unnest(h.topic_ids, h.queue_ids) AS m (topic_id, queue_id)
+WHERE h.transaction_id = any(%(committed)b::uuid [])
