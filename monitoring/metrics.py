@@ -67,10 +67,10 @@ class Reading(Collector):
         return levels | {TIMER: scheduling_stats.timer_ends()}
 
     @cached_property
-    def late(self) -> dict[str, dict[str, float | int | None]]:
+    def late(self) -> dict[str, lateness.Summary]:
         """How late the releases of the last hour were, per delay level and of timers."""
         found = lateness.of_last_hour()
-        return {TIMER if queue == lateness.TIMERS else str(queue + 1): summary for queue, summary in found.items()}
+        return {TIMER if level is None else str(level): summary for level, summary in found.items()}
 
     @cached_property
     def lags(self) -> Sequence[delivery_stats.TopicLag]:
@@ -90,7 +90,7 @@ def _last_minute(_: Reading) -> Iterator[Sample]:
 def _lateness(reading: Reading) -> Iterator[Sample]:
     for level, summary in reading.late.items():
         for quantile, name in QUANTILES.items():
-            late_ms = summary[name]
+            late_ms = getattr(summary, name)
             if late_ms is not None:
                 yield (level, quantile), late_ms / 1000
 
@@ -108,7 +108,7 @@ def _next_due(reading: Reading) -> Iterator[Sample]:
 
 
 def _forecast(_: Reading) -> Iterator[Sample]:
-    coming = {str(queue + 1): minutes for queue, minutes in scheduling_stats.level_forecast().items()}
+    coming = {str(level): minutes for level, minutes in scheduling_stats.level_forecast().items()}
     for level, minutes in (coming | {TIMER: scheduling_stats.timer_forecast()[0]}).items():
         yield (level, "minute"), minutes[0]
         yield (level, "hour"), sum(minutes)
@@ -227,7 +227,7 @@ METRICS = (
     Metric(
         "mqbroker_delay_released_last_hour",
         "Releases of the last hour, at a delay level or as timers.",
-        lambda reading: [((level,), summary["released"] or 0) for level, summary in reading.late.items()],
+        lambda reading: [((level,), summary.released) for level, summary in reading.late.items()],
         labels=("level",),
     ),
     Metric(

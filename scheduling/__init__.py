@@ -1,1 +1,1 @@
-"""When a message becomes visible: now, at a delay level or at a time; and the release of what is due."""
+"""When a message becomes visible: at once, after a delay, or never, when it is recalled."""

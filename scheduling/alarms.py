@@ -1,7 +1,7 @@
-"""Alarms: a delay that ends before the next tick of beat is released by the process that stored it, to the millisecond.
+"""Alarms: the process that stores a short delay releases it itself, to the millisecond.
 
-The tick under way may have read before the message was stored. Nothing depends on an alarm: what it misses, a tick
-releases.
+Beat's tick may have read the due messages before this one was stored. No release depends on an alarm: the next tick
+releases what an alarm missed.
 """
 
 import asyncio
@@ -15,26 +15,27 @@ from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
 
+# A later release comes with one of beat's ticks, which are 2 s apart.
 HORIZON_SECONDS = 3.5
-# Alarms that are nearer to each other are one.
+# Alarms nearer to each other than this are one.
 BUCKET_SECONDS = 0.005
 
 
 class Alarms:
-    """The alarms of one process, and the release that they start. Without a release none is set."""
+    """The alarms of one process, and the release that they start. No alarm is set before `start`."""
 
     def __init__(self) -> None:
         self._release: Callable[[], Awaitable[object]] | None = None
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
-        self._asked_again = False
+        self._again = False
 
     def start(self, release: Callable[[], Awaitable[object]]) -> None:
-        """Sets alarms from now on; each runs `release`, which releases everything that is due."""
+        """Lets alarms be set; each runs `release`, which releases everything that is due."""
         self._release = release
 
     def set(self, batch: Batch, seconds: float) -> None:
-        """Sets an alarm so many seconds after the batch's commit, when that is before the horizon."""
+        """Sets an alarm `seconds` after the batch's commit, unless that is past HORIZON_SECONDS."""
         if self._release is not None and seconds <= HORIZON_SECONDS:
             batch.after_commit(lambda: self._schedule(seconds))
 
@@ -44,7 +45,7 @@ class Alarms:
             self._schedule(seconds)
 
     async def close(self) -> None:
-        """Sets no more alarms and ends a release under way."""
+        """Lets no more alarms be set, and cancels a release under way."""
         self._release = None
         if self._task is not None:
             self._task.cancel()
@@ -58,26 +59,26 @@ class Alarms:
             loop.call_at(bucket * BUCKET_SECONDS, self._ring, bucket)
 
     def _ring(self, bucket: int) -> None:
-        """Releases now. One release runs at a time: an alarm meanwhile makes it run once more."""
+        """Starts the release. One runs at a time: an alarm during a release makes it run once more."""
         self._buckets.discard(bucket)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run(), name="alarm")
         else:
-            self._asked_again = True
+            self._again = True
 
     async def _run(self) -> None:
         try:
             while self._release is not None:
-                self._asked_again = False
+                self._again = False
                 await self._release()
-                if not self._asked_again:
+                if not self._again:
                     return
         except Refusal as refusal:
             logger.info("a release is left to the next tick", reason=refusal.detail)
 
 
 def set_after(batch: Batch, seconds: float) -> None:
-    """Sets an alarm of this process so many seconds after the batch's commit; as `Alarms.set`."""
+    """`Alarms.set` of this process."""
     runtime.part(Alarms).set(batch, seconds)
 
 

@@ -1,9 +1,9 @@
-"""Names the app: When a message becomes visible."""
+"""The app, for Django."""
 
 from django.apps import AppConfig
 
 
 class SchedulingConfig(AppConfig):
-    """Delay levels, timers and the one door to visibility."""
+    """Plain sends, delays, releases and recalls."""
 
     name = "scheduling"

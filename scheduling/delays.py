@@ -1,6 +1,6 @@
 """Delays: how long a message waits before it becomes visible."""
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 from django.conf import settings
@@ -8,7 +8,7 @@ from django.conf import settings
 from store.errors import DelayIllegal
 from store.messages import Message
 
-# A clock that is set by less than this is being kept right: nothing is two hours early because of it.
+# Tolerance for NTP steps: a smaller correction must not release early.
 CLOCK_STEP_SECONDS = 1
 
 
@@ -21,7 +21,7 @@ class Delay(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def of_message(message: Message) -> Delay | None:
-    """The delay that a message was sent with; a level above the highest is the highest, as in RocketMQ."""
+    """The delay that a message was sent with; a level above the highest counts as the highest, as in RocketMQ."""
     if message.delay_level:
         return Delay(level=known_level(message.delay_level))
     if message.delay_seconds:
@@ -32,7 +32,7 @@ def of_message(message: Message) -> Delay | None:
 
 
 def judge(delay: Delay | None, now: datetime) -> None:
-    """Judges a message's delay when the message is accepted, and never again: the maximum may be lowered meanwhile.
+    """Checks a delay when its message is accepted, and never again: the maximum may be lowered while it waits.
 
     Raises DelayIllegal when it is due later than MAX_TIMER_DELAY_SECONDS from `now`.
     """
@@ -46,7 +46,7 @@ def judge(delay: Delay | None, now: datetime) -> None:
 
 
 def due_at(delay: Delay | None, now: datetime) -> datetime:
-    """When a message is due whose delay counts from `now`, the database's time."""
+    """The due time of a delay that counts from `now`, the database's time."""
     if delay is None:
         return now
     if delay.level is not None:
@@ -55,21 +55,44 @@ def due_at(delay: Delay | None, now: datetime) -> datetime:
 
 
 def known_level(level: int) -> int:
-    """The level itself, or the highest one for any above it."""
+    """The level itself, or the highest level for any above it."""
     return min(level, len(settings.DELAY_LEVELS))
 
 
 def seconds_of_level(level: int) -> int:
-    """The delay of a level, the last one for any level above."""
+    """The delay of a level, that of the highest level for any above it."""
     return settings.DELAY_LEVELS[known_level(level) - 1]
 
 
-def corrected(due: datetime, level: int, now: datetime) -> datetime:
-    """When an entry of a level's queue is due: now, if its time is further off than the level's delay.
+def queue_of(level: int) -> int:
+    """The queue of the schedule topic in which a level's messages wait, as in RocketMQ."""
+    return level - 1
 
-    The level was shortened then, or a clock set back (RocketMQ's `correctDeliverTimestamp`). A level that was removed
-    from the list has no delay to be held to: its messages keep their time. `now` must have been read after the entry:
-    what was stored since would seem too far off.
+
+def level_of(queue_id: int) -> int:
+    """The level of a queue of the schedule topic."""
+    return queue_id + 1
+
+
+def milliseconds_of(due: datetime) -> int:
+    """The tags code of an entry in a level's queue: its due time in milliseconds, as in RocketMQ.
+
+    Rounded up: a message may be late by a part of a millisecond, never early.
+    """
+    return -int(-due.timestamp() * 1000 // 1)
+
+
+def time_of(due_ms: int) -> datetime:
+    """The due time of an entry in a level's queue, from its tags code."""
+    return datetime.fromtimestamp(due_ms / 1000, UTC)
+
+
+def corrected(due: datetime, level: int, now: datetime) -> datetime:
+    """The due time of an entry of a level's queue: now, if its time is further off than the level's delay.
+
+    The level was shortened then, or a clock was set back (RocketMQ's `correctDeliverTimestamp`). The messages of a
+    level that was removed from the settings keep their time. `now` must have been read after the entry: the time of an
+    entry stored later would seem too far off.
     """
     if level > len(settings.DELAY_LEVELS):
         return due

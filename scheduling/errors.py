@@ -1,4 +1,4 @@
-"""What scheduling refuses."""
+"""The refusals of scheduling."""
 
 from store.errors import Refusal
 

@@ -1,9 +1,11 @@
-"""Lateness: how long after its due time a delayed message became visible, kept in buckets every few seconds."""
+"""Lateness: the time between due and visible of each release, counted in buckets and written every 10 s."""
 
 import asyncio
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
+from scheduling import delays
 from scheduling.rows import LatenessRow
 from store import runtime
 from store.db import connections, sync
@@ -14,15 +16,15 @@ from store.db.uuid7 import new_id
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
 SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)
 
-# Upper bounds in milliseconds; the last bucket holds whatever was later.
+# Upper bounds in milliseconds; one bucket more holds all later releases.
 BUCKETS_MS = (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 500, 1000, 3000, 10_000, 60_000)
 KEEP_SECONDS = 10.0
-# Timers have no queue of the schedule topic.
+# Stands for the timers in the column of the level's queue.
 TIMERS = -1
 
 
 class Counts:
-    """What this process has released since it last kept its counts. Figures only: a crash may lose the last ones."""
+    """The releases of this process since it last wrote its counts. A crash may lose them."""
 
     def __init__(self) -> None:
         self._by_queue: dict[int, list[int]] = {}
@@ -35,7 +37,7 @@ class Counts:
             counts[bisect_left(BUCKETS_MS, late)] += 1
 
     async def keep(self) -> None:
-        """Writes the counts down, when they have gathered for long enough."""
+        """Writes the counts, unless it did so less than KEEP_SECONDS ago."""
         now = asyncio.get_running_loop().time()
         if not self._by_queue or now - self._kept_at < KEEP_SECONDS:
             return
@@ -50,39 +52,45 @@ class Counts:
 
 
 def note(queue_id: int, late_ms: Iterable[float]) -> None:
-    """Counts releases of this process; as `Counts.note`."""
+    """`Counts.note` of this process."""
     runtime.part(Counts).note(queue_id, late_ms)
 
 
 async def keep() -> None:
-    """Writes this process's counts down; as `Counts.keep`."""
+    """`Counts.keep` of this process."""
     await runtime.part(Counts).keep()
 
 
-def of_last_hour() -> dict[int, dict[str, float | int | None]]:
-    """Per queue of the schedule topic, and for TIMERS: released, p50_ms and p99_ms of the last hour."""
-    return {row.queue_id: summary(row.counts) for row in sync.read(SUM_LATENESS)}
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """The number of releases, and percentiles of their lateness; None without a release."""
+
+    released: int = 0
+    p50_ms: float | None = None
+    p99_ms: float | None = None
 
 
-def summary(bucket_counts: Sequence[int]) -> dict[str, float | int | None]:
-    """The number and percentiles of counted releases."""
-    return {
-        "released": sum(bucket_counts),
-        "p50_ms": percentile(bucket_counts, 0.50),
-        "p99_ms": percentile(bucket_counts, 0.99),
-    }
+def of_last_hour() -> dict[int | None, Summary]:
+    """The lateness of the last hour, per delay level that released anything, and under None of the timers."""
+    rows = sync.read(SUM_LATENESS)
+    return {None if row.queue_id == TIMERS else delays.level_of(row.queue_id): summary(row.counts) for row in rows}
+
+
+def summary(bucket_counts: Sequence[int]) -> Summary:
+    """The summary of counted releases."""
+    return Summary(sum(bucket_counts), percentile(bucket_counts, 0.50), percentile(bucket_counts, 0.99))
 
 
 def percentile(bucket_counts: Sequence[int], share: float) -> float | None:
-    """The lateness in ms that this share of the releases did not exceed, interpolated in its bucket; None of none."""
+    """The lateness in ms that this share of the releases did not exceed, interpolated in its bucket."""
     wanted = share * sum(bucket_counts)
     if not wanted:
         return None
     below = 0
-    for place, count in enumerate(bucket_counts):
+    for bucket, count in enumerate(bucket_counts):
         if below + count >= wanted and count:
-            low = BUCKETS_MS[place - 1] if place else 0
-            high = BUCKETS_MS[min(place, len(BUCKETS_MS) - 1)]
+            low = BUCKETS_MS[bucket - 1] if bucket else 0
+            high = BUCKETS_MS[min(bucket, len(BUCKETS_MS) - 1)]
             return round(low + (high - low) * (wanted - below) / count, 3)
         below += count
     return float(BUCKETS_MS[-1])

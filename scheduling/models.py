@@ -1,17 +1,19 @@
-"""The tables of scheduling: what waits for its time."""
+"""The tables of scheduling: timers, recalls, and the lateness of releases."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 
 class Timer(models.Model):
-    """A message that becomes visible at any given time. Small and hot: its release or its recall deletes the row,
-    and that delete decides which of the two happened.
+    """A message that becomes visible at a time of its own.
+
+    waiting ──its time──▶ an entry in its topic's queue      the row is deleted: that delete is the release
+       └─────recall─────▶ never visible                      the row is deleted: that delete is the recall
     """
 
     id = models.UUIDField(primary_key=True)
     due_at = models.DateTimeField()
-    # Null for a retry: only what its producer sent can be recalled.
+    # Null for a retry: only a message that its producer delayed can be recalled.
     message_id = models.UUIDField(null=True)
     log_segment = models.IntegerField()
     log_offset = models.BigIntegerField()
@@ -23,15 +25,15 @@ class Timer(models.Model):
     class Meta:
         db_table = "timer"
         indexes = (
-            # The release takes what is due, the longest due first.
+            # The release takes due timers in this order.
             models.Index(fields=("due_at", "id"), name="timer_due"),
-            # From a message to what it waits for: its trace.
+            # From a message to its timers: its trace.
             models.Index(fields=("log_offset",), name="timer_message"),
         )
 
 
 class Recall(models.Model):
-    """A note that an entry of a level's queue was recalled; the release passes over the entry and deletes the note."""
+    """A recalled entry of a delay level's queue; the release passes over the entry and deletes the row."""
 
     pk = models.CompositePrimaryKey("queue_id", "queue_offset")
     queue_id = models.IntegerField()
@@ -42,7 +44,7 @@ class Recall(models.Model):
 
 
 class Lateness(models.Model):
-    """How late one process released in some seconds, counted in buckets. Append-only; partitioned by segment."""
+    """The releases of one process in some 10 s, counted in buckets of lateness. Append-only; partitioned by segment."""
 
     pk = models.CompositePrimaryKey("noted_at", "id", "segment_id")
     segment_id = models.IntegerField()

@@ -18,7 +18,7 @@ INSERT_TIMERS = Statement(__file__, "insert_timers")
 
 @dataclass(slots=True)
 class Publication:
-    """A stored message on its way to be seen. `publish` sets what became of it."""
+    """A stored message to be published. `publish` sets the fields from `deliver_at` on."""
 
     message_id: uuid.UUID | None
     topic_id: int
@@ -34,15 +34,16 @@ class Publication:
 
     @property
     def queue_offset(self) -> int | None:
-        """Its offset in its queue, once recorded; None while it is delayed."""
+        """Its queue offset, known in the batch's step `record`; None while it is delayed."""
         return self.entry.queue_offset if self.entry is not None and self.deliver_at is None else None
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """Makes a stored message visible now, at its delay level or at its time, counted from the batch's time.
+    """Makes a stored message visible now, or lets it wait at its delay level or in a timer; delays count from the
+    batch's time.
 
-    A body that lies further back than the segment before the open one is appended again; whoever publishes many late
-    ones has that done for all of them first, by `copies.keep_near`.
+    Reappends a body that lies further back than the segment before the open one. A caller with many such messages
+    calls `reappend.keep_near` for all of them first, which takes one statement.
     """
     due = delays.due_at(publication.delay, batch.now)
     await reappend.keep_near(batch, (publication,))
@@ -72,15 +73,14 @@ def _visible_now(publication: Publication) -> Entry:
 
 
 async def _at_level(publication: Publication, level: int, due: datetime) -> Entry:
-    """As in RocketMQ, level n waits in queue n-1 of the schedule topic, its tags code is the time of delivery in ms."""
+    """The entry in the level's queue, which keeps the real topic, queue and tags code for the release."""
     schedule = await topics.own(topics.SCHEDULE, queues=level)
     return Entry(
         topic_id=schedule.id,
-        queue_id=level - 1,
+        queue_id=delays.queue_of(level),
         log_segment=publication.log_segment,
         log_offset=publication.log_offset,
-        # Rounded up: a message may be late by a part of a millisecond, never early.
-        tags_code=-int(-due.timestamp() * 1000 // 1),
+        tags_code=delays.milliseconds_of(due),
         reconsume_times=publication.reconsume_times,
         real_topic_id=publication.topic_id,
         real_queue_id=publication.queue_id,

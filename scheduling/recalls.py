@@ -1,9 +1,9 @@
-"""Recall: takes a delayed message back, exactly: it is either recalled or delivered, and the caller is told which."""
+"""Recall: takes a delayed message back before its release. The answer is exact: either recalled, or delivered."""
 
 import base64
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -14,7 +14,6 @@ from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
 from store import progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
@@ -33,14 +32,21 @@ class Handle(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     level_offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
 
     @property
-    def names_one_place(self) -> bool:
-        """Whether it is a timer's or a level's; a handle that was given out is."""
+    def names_one_wait(self) -> bool:
+        """Whether it names either a timer or an offset of a level's queue, as each handle of the broker does."""
         at_level = (self.level_queue is not None, self.level_offset is not None)
         return at_level == ((False, False) if self.timer_id is not None else (True, True))
 
 
+class Recalled(msgspec.Struct):
+    """A delayed message that will not become visible any more."""
+
+    message_id: uuid.UUID
+    state: Literal["RECALLED"]
+
+
 def handle_of(publication: Publication) -> str:
-    """The handle of a delayed message; opaque to clients."""
+    """The handle of a delayed message that was just published; opaque to clients."""
     entry = publication.entry
     assert publication.message_id is not None
     return handle(
@@ -57,66 +63,66 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
 
 
-async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, Any]]:
-    """How messages that were delayed stand now, as fields of a repeated answer.
+async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, object]]:
+    """Where delayed messages stand now, as fields of the answer to a repeated send.
 
-    Visible: `queue_id` and `queue_offset`. Waiting: `deliver_at` and `recall_handle`. Taken back: `recalled`.
+    Visible: `queue_id` and `queue_offset`. Waiting: `deliver_at` and `recall_handle`. Recalled: `recalled`.
     """
-    asked = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}
-    rows = await batch.read(FIND_STANDINGS, asked) if message_ids else ()
+    if not message_ids:
+        return {}
+    parameters = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}
+    rows = await batch.read(FIND_STANDINGS, parameters)
     return {row.message_id: _standing(row) for row in rows}
 
 
-def _standing(row: Row) -> dict[str, Any]:
+def _standing(row: Standing) -> dict[str, object]:
     if row.visible:
         return {"queue_id": row.queue_id, "queue_offset": row.queue_offset}
     if row.due_at is not None:
-        given = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
-        return {"deliver_at": row.due_at, "recall_handle": given}
-    return {"recalled": True} if row.told else {}
+        recall_handle = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
+        return {"deliver_at": row.due_at, "recall_handle": recall_handle}
+    return {"recalled": True} if row.kept else {}
 
 
-def message_of(given: str) -> uuid.UUID:
-    """The message that a handle is of.
+def message_of(recall_handle: str) -> uuid.UUID:
+    """The message of a recall handle. Raises MessageIllegal when it is not one."""
+    return _read(recall_handle).message_id
 
-    Raises MessageIllegal for what is no handle.
+
+async def recall(recall_handle: str) -> Recalled:
+    """Takes a delayed message back before it becomes visible; a repeated recall has the same answer.
+
+    Raises AlreadyDelivered when it became visible before, MessageIllegal when `recall_handle` is not one.
     """
-    return _read(given).message_id
-
-
-async def recall(given: str) -> dict[str, Any]:
-    """Takes a delayed message back before it becomes visible; the same again is answered the same.
-
-    Raises AlreadyDelivered when it became visible before, MessageIllegal for what is no handle.
-    """
-    handle = _read(given)
-    answer: dict[str, Any] = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True)
+    handle = _read(recall_handle)
+    answer: Recalled = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True)
     return answer
 
 
-def _read(given: str) -> Handle:
+def _read(recall_handle: str) -> Handle:
     try:
-        packed = base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
+        packed = base64.urlsafe_b64decode(recall_handle + "=" * (-len(recall_handle) % 4))
         handle = msgspec.json.decode(packed, type=Handle)
-        if handle.names_one_place:
+        if handle.names_one_wait:
             return handle
     except (ValueError, msgspec.DecodeError):
         pass
     raise MessageIllegal(
-        f"recall_handle {given[:60]!r} is none: give the one that the send of the delayed message answered."
+        f"recall_handle {recall_handle[:60]!r} is none: give the one that the send of the delayed message answered."
     )
 
 
 class Recalls(Kind[Handle]):
-    """A timer is recalled by its delete, a level's entry by a note that the release looks for under the same lock."""
+    """A timer is recalled by its delete, a level's entry by a row that the release reads under the same lock."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Handle]]) -> None:
         await _lock_levels(batch, [one.request for one in pending])
         for one in pending:
             handle = one.request
-            taken = await _take_timer(batch, handle) if handle.timer_id is not None else await _note(batch, handle)
-            refusal = None if taken else await _fate(batch, handle.message_id)
-            one.outcome = refusal or {"message_id": handle.message_id, "state": "RECALLED"}
+            in_timer = handle.timer_id is not None
+            recalled = await (_recall_timer(batch, handle) if in_timer else _recall_entry(batch, handle))
+            refusal = None if recalled else await _refusal(batch, handle.message_id)
+            one.outcome = refusal or Recalled(handle.message_id, "RECALLED")
 
 
 RECALLS = Recalls()
@@ -129,29 +135,29 @@ async def _lock_levels(batch: Batch, handles: list[Handle]) -> None:
         await progress.lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
 
 
-async def _take_timer(batch: Batch, handle: Handle) -> bool:
+async def _recall_timer(batch: Batch, handle: Handle) -> bool:
     rows = await batch.read(DELETE_TIMER, {"id": handle.timer_id, "message_id": handle.message_id})
     return bool(rows)
 
 
-async def _note(batch: Batch, handle: Handle) -> bool:
-    """Whether the entry still waits, and was only now noted as recalled."""
+async def _recall_entry(batch: Batch, handle: Handle) -> bool:
+    """Whether the entry still waited, and was not recalled before."""
     schedule = await topics.own(topics.SCHEDULE, queues=1)
     assert handle.level_queue is not None
     assert handle.level_offset is not None
-    position = (await progress.positions(batch, progress.SCHEDULER, [(schedule.id, handle.level_queue)]))[0]
+    [position] = await progress.positions(batch, progress.SCHEDULER, [(schedule.id, handle.level_queue)])
     if not max(position.next_offset or 0, position.min_offset) <= handle.level_offset < position.max_offset:
         return False
-    place = {"topic_id": schedule.id, "queue_id": handle.level_queue, "queue_offset": handle.level_offset}
-    return bool(await batch.read(INSERT_RECALL, {**place, "message_id": handle.message_id}))
+    entry = {"topic_id": schedule.id, "queue_id": handle.level_queue, "queue_offset": handle.level_offset}
+    return bool(await batch.read(INSERT_RECALL, {**entry, "message_id": handle.message_id}))
 
 
-async def _fate(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
-    """Why a message that does not wait cannot be recalled: it was delivered. None: it was recalled before."""
+async def _refusal(batch: Batch, message_id: uuid.UUID) -> Refusal | None:
+    """The refusal of a message that does not wait, because it was delivered. None: it was recalled before."""
     rows = await batch.read(FIND_FATE, {"message_id": message_id})
     if rows and rows[0].visible:
         return AlreadyDelivered(f"Message {message_id} was delivered before it was recalled: its consumers have it.")
-    if not rows or not rows[0].told:
+    if not rows or not rows[0].kept:
         return AlreadyDelivered(
             f"Message {message_id} waits no more, and it is too long ago to tell whether it was delivered or recalled."
         )

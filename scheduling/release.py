@@ -1,8 +1,8 @@
-"""Release: moves what is due from the levels' queues and the timers to its real topic and queue.
+"""Release: makes due messages of the delay levels and the timers visible in their real topic and queue.
 
-The scheduler's position and the deliveries commit together, so that a restart repeats nothing and a failed delivery is
-tried again. Every due time is judged by the database's clock. Safe with any number of processes at once: a position is
-moved under its lock, a timer is released by its delete.
+The scheduler's progress and the new entries commit together: a restart repeats no release, and a failed one is tried
+again. Due times are compared with the database's clock. Any number of processes may release at once: progress moves
+under its lock, and a timer is released by its delete.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from store import progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
+from store.rows import PositionRow
 from store.segments import reappend
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
@@ -29,15 +29,15 @@ TAKE_RECALLS = Statement(__file__, "take_recalls", RecalledEntry)
 TAKE_TIMERS = Statement(__file__, "take_timers", DueTimer)
 
 MAX_PER_BATCH = 1000
-# Between two looks while something is due within the tick: lateness is half of it on the average.
-LOOK_SECONDS = 0.010
-# What somebody else holds is left to him after this; a tick comes within two seconds.
-HELD_SECONDS = 0.1
+# The shortest pause between two reads of what is due: half of it is the average lateness.
+PAUSE_SECONDS = 0.010
+# For so long a run tries what another process has locked; then that process, or the next tick, releases it.
+LOCKED_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What a look ahead found: the level queues and whether timers have something due, and when the next thing is."""
+    """The level queues with due entries, whether timers are due, and the due time of the next message of all."""
 
     now: datetime
     level_queues: tuple[int, ...]
@@ -46,52 +46,56 @@ class Due:
 
     @property
     def is_now(self) -> bool:
-        """Whether anything is due."""
         return self.timers or bool(self.level_queues)
 
     def seconds_to_next(self, otherwise: float) -> float:
-        """Until the next thing is due; nothing waits: `otherwise`."""
+        """The time until the next message is due; `otherwise` when none waits."""
         return otherwise if self.next_at is None else (self.next_at - self.now).total_seconds()
 
 
 async def run(ahead_seconds: float = 0) -> int:
-    """Releases what is due by now and what becomes due within `ahead_seconds`; gives the number released.
+    """Releases everything that is due or becomes due within `ahead_seconds`; gives the number released.
 
-    Beat ticks are two seconds apart: looking ahead makes lateness milliseconds all the same.
+    1. Read what is due, and the time of the next message.
+    2. While something is due, release a batch of it and read again. A batch that released nothing met another process
+       that holds the locks to release or to recall.
+    3. Sleep until the next message is due, or for PAUSE_SECONDS, and go on with 1.
+    4. After `ahead_seconds`, or when nothing becomes due before, write the counts of lateness and end. Beat's ticks are
+       two seconds apart, so a run that looks ahead to the next tick releases within milliseconds.
     """
     clock = asyncio.get_running_loop().time
     began = clock()
-    due = await look()
+    due = await find_due()
     released = 0
     while True:
         while due.is_now and (moved := await writer.submit(RELEASES, due)):
             released += moved
-            due = await look()
-        # What is due and did not move is held by another process, which releases it, or recalls some: for a moment.
-        left = began + max(ahead_seconds, HELD_SECONDS if due.is_now else 0) - clock()
+            due = await find_due()
+        left = began + max(ahead_seconds, LOCKED_SECONDS if due.is_now else 0) - clock()
         wait = due.seconds_to_next(left)
         if left <= 0 or wait >= left:
             await lateness.keep()
             return released
-        await asyncio.sleep(max(wait, LOOK_SECONDS))
-        due = await look()
+        await asyncio.sleep(max(wait, PAUSE_SECONDS))
+        due = await find_due()
 
 
 async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool, datetime | None]:
-    """Whether nobody releases: the oldest thing is due for `late_seconds`, and was the oldest at the last look.
+    """Whether no process releases: the next message is overdue by `late_seconds` and was the next one before, too.
 
-    Gives the oldest thing's due time too, for the next look. While others work off a backlog, it moves.
+    Gives that message's due time, to be passed as `last_seen` the next time: while another process works off a
+    backlog, it moves.
     """
-    due = await look()
+    due = await find_due()
     late = due.next_at is not None and due.next_at < due.now - timedelta(seconds=late_seconds)
     return late and due.next_at == last_seen, due.next_at
 
 
-async def look() -> Due:
-    """What is due now, and what is next. The database's clock is read after the heads."""
+async def find_due() -> Due:
+    """What is due. The database's clock is read after the heads, as `delays.corrected` requires."""
     heads = await connections.read(DELAY_LEVEL_HEADS)
-    timer = (await connections.read(NEXT_TIMER))[0]
-    times = {head.queue_id: _due_of(head.due_ms, head.queue_id + 1, timer.now) for head in heads}
+    [timer] = await connections.read(NEXT_TIMER)
+    times = {head.queue_id: _due_at(head.due_ms, head.queue_id, timer.now) for head in heads}
     waiting = [*times.values(), *([timer.due_at] if timer.due_at is not None else [])]
     return Due(
         now=timer.now,
@@ -101,16 +105,12 @@ async def look() -> Due:
     )
 
 
-def _due_of(due_ms: int, level: int, now: datetime) -> datetime:
-    return delays.corrected(_time_of(due_ms, now), level, now)
+def _due_at(due_ms: int, queue_id: int, now: datetime) -> datetime:
+    return delays.corrected(delays.time_of(due_ms), delays.level_of(queue_id), now)
 
 
-def _time_of(due_ms: int, now: datetime) -> datetime:
-    return datetime.fromtimestamp(due_ms / 1000, now.tzinfo)
-
-
-def _note(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
-    """Counts how late these are visible, once they are: the write takes its time, too."""
+def _count(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
+    """Counts these releases after the commit: the lateness includes the time of the write."""
     loop = asyncio.get_running_loop()
     taken_at = loop.time()
 
@@ -122,7 +122,7 @@ def _note(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
 
 
 class Releases(Kind[Due]):
-    """Releases are written in a batch: what is due in every level and timer, and the scheduler's new positions."""
+    """Requests to release share one release per batch: due timers, due entries, and the scheduler's progress."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Due]]) -> None:
         level_queues = sorted({queue for one in pending for queue in one.request.level_queues})
@@ -136,12 +136,12 @@ class Releases(Kind[Due]):
 
     async def _timers(self, batch: Batch) -> int:
         timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
-        _note(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
+        _count(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
         await _publish(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
         return len(timers)
 
     async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
-        """Releases at the levels at which nobody else does: one that stopped in the middle holds up its level alone."""
+        """Releases at the levels that no other process has locked, so that a stalled one holds up its level alone."""
         schedule = await topics.own(topics.SCHEDULE, queues=1)
         queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
         released = 0
@@ -149,7 +149,7 @@ class Releases(Kind[Due]):
             released += await self._level(batch, position)
         return released
 
-    async def _level(self, batch: Batch, position: Row) -> int:
+    async def _level(self, batch: Batch, position: PositionRow) -> int:
         start = max(position.next_offset or 0, position.min_offset)
         entries = await batch.read(
             TAKE_DUE_OF_LEVEL,
@@ -160,29 +160,29 @@ class Releases(Kind[Due]):
                 "max_entries": MAX_PER_BATCH,
             },
         )
-        due = _due_in_order(entries, position.queue_id + 1)
+        due = _due_in_order(entries, position.queue_id)
         recalled = await self._recalled(batch, position.queue_id, due)
         await _publish(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
         if due:
             queue = (position.topic_id, position.queue_id)
-            _note(batch, position.queue_id, [entry.now - _time_of(entry.due_ms, entry.now) for entry in due])
+            _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in due])
             progress.move(batch, progress.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
         return len(due)
 
-    async def _recalled(self, batch: Batch, queue_id: int, due: list[Row]) -> set[int]:
-        """The offsets among those due that were recalled; their notes go."""
+    async def _recalled(self, batch: Batch, queue_id: int, due: list[DueEntry]) -> set[int]:
+        """The offsets of the due entries that were recalled; deletes their rows of `recall`."""
         if not due:
             return set()
-        asked = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
-        return {row.queue_offset for row in await batch.read(TAKE_RECALLS, asked)}
+        parameters = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
+        return {row.queue_offset for row in await batch.read(TAKE_RECALLS, parameters)}
 
 
 RELEASES = Releases()
 
 
-def _due_in_order(entries: Sequence[Row], level: int) -> list[Row]:
-    """The entries up to the first that is not due: a level is first in, first out."""
-    return list(takewhile(lambda entry: _due_of(entry.due_ms, level, entry.now) <= entry.now, entries))
+def _due_in_order(entries: Sequence[DueEntry], queue_id: int) -> list[DueEntry]:
+    """The entries before the first that is not due: a level is first in, first out."""
+    return list(takewhile(lambda entry: _due_at(entry.due_ms, queue_id, entry.now) <= entry.now, entries))
 
 
 async def _publish(batch: Batch, publications: list[Publication]) -> None:
@@ -191,7 +191,7 @@ async def _publish(batch: Batch, publications: list[Publication]) -> None:
         await publish(batch, publication)
 
 
-def _of_timer(timer: Row) -> Publication:
+def _of_timer(timer: DueTimer) -> Publication:
     return Publication(
         message_id=timer.message_id,
         topic_id=timer.topic_id,
@@ -203,8 +203,8 @@ def _of_timer(timer: Row) -> Publication:
     )
 
 
-def _of_entry(entry: Row) -> Publication:
-    """The entry back at its real topic and queue, with its tag code, without its delay."""
+def _of_entry(entry: DueEntry) -> Publication:
+    """The entry in its real topic and queue, with its real tags code."""
     return Publication(
         message_id=None,
         topic_id=entry.real_topic_id,

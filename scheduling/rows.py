@@ -10,27 +10,27 @@ from uuid import UUID
 
 
 class DeletedTimer(NamedTuple):
-    """A row of delete_timer."""
+    """A timer that was recalled."""
 
     id: UUID
 
 
 class DueEntry(NamedTuple):
-    """A row of take_due_of_level."""
+    """The next entry of a level's queue, with its real topic and queue, and the database's time after it was stored."""
 
     queue_offset: int
     due_ms: int
     log_segment: int
     log_offset: int
     reconsume_times: int
-    real_topic_id: int | None
-    real_queue_id: int | None
-    real_tags_code: int | None
+    real_topic_id: int
+    real_queue_id: int
+    real_tags_code: int
     now: datetime
 
 
 class DueTimer(NamedTuple):
-    """A row of take_timers."""
+    """A timer that was deleted because it is due, and the database's time then."""
 
     id: UUID
     due_at: datetime
@@ -45,7 +45,7 @@ class DueTimer(NamedTuple):
 
 
 class EntryOfMessage(NamedTuple):
-    """A row of find_entries_of_message."""
+    """An entry of a message. One of a delay level's queue has a real topic and queue, and waits until its release."""
 
     topic_id: int
     queue_id: int
@@ -60,22 +60,22 @@ class EntryOfMessage(NamedTuple):
 
 
 class Fate(NamedTuple):
-    """A row of find_fate."""
+    """Whether a message is visible, and whether its segment is kept, so that an entry of it would be."""
 
     message_id: UUID
     visible: bool
-    told: bool
+    kept: bool
 
 
 class LatenessRow(NamedTuple):
-    """A row of sum_lateness."""
+    """The releases of the last hour of one level's queue, or of timers, per bucket of lateness."""
 
     queue_id: int
     counts: list[int]
 
 
 class LevelBacklog(NamedTuple):
-    """A row of delay_backlogs."""
+    """A level's queue: the next offset of the release, `low`, and the offset after the last entry, `high`."""
 
     level: int
     topic_id: int
@@ -86,7 +86,7 @@ class LevelBacklog(NamedTuple):
 
 
 class LevelForecast(NamedTuple):
-    """A row of forecast_levels."""
+    """The entries of a level's queue that become due in one of the coming minutes."""
 
     queue_id: int
     minute: int
@@ -94,7 +94,7 @@ class LevelForecast(NamedTuple):
 
 
 class LevelHead(NamedTuple):
-    """A row of delay_level_heads."""
+    """The entry of a level's queue that is released next, and the database's time."""
 
     queue_id: int
     queue_offset: int
@@ -104,7 +104,7 @@ class LevelHead(NamedTuple):
 
 
 class LockedTimer(NamedTuple):
-    """A row of lock_old_timers."""
+    """A timer whose message lies in the leaving segment, locked."""
 
     id: UUID
     log_segment: int
@@ -112,53 +112,53 @@ class LockedTimer(NamedTuple):
 
 
 class NextTimer(NamedTuple):
-    """A row of next_timer."""
+    """The due time of the next timer, None without timers, and the database's time."""
 
-    due_at: datetime
+    due_at: datetime | None
     now: datetime
 
 
-class OldTimers(NamedTuple):
-    """A row of find_old_timers."""
+class ScanStep(NamedTuple):
+    """A step of the scan for timers in the leaving segment: the last id read, None after the end, and those found."""
 
-    last_id: UUID
+    last_id: UUID | None
     old: list[UUID]
 
 
 class Plan(NamedTuple):
-    """A row of estimate_timers."""
+    """PostgreSQL's plan of a query, as JSON."""
 
     plan: Any
 
 
 class RecalledEntry(NamedTuple):
-    """A row of insert_recall, take_recalls."""
+    """A recalled entry of a level's queue."""
 
     queue_offset: int
 
 
 class Standing(NamedTuple):
-    """A row of find_standings."""
+    """A message that was delayed: visible in a queue, waiting in a timer or a level's queue, or neither (all None)."""
 
     message_id: UUID
-    told: bool
-    visible: bool
-    timer_id: UUID
-    due_at: datetime
-    queue_id: int
-    queue_offset: int
+    kept: bool
+    visible: bool | None
+    timer_id: UUID | None
+    due_at: datetime | None
+    queue_id: int | None
+    queue_offset: int | None
 
 
 class TimerEnds(NamedTuple):
-    """A row of look_at_timers."""
+    """The due time of the next timer, the store time of the oldest, each None without timers; the database's time."""
 
-    next_due_at: datetime
-    oldest_at: datetime
+    next_due_at: datetime | None
+    oldest_at: datetime | None
     now: datetime
 
 
 class TimerForecast(NamedTuple):
-    """A row of forecast_timers."""
+    """The timers that become due in one of the coming minutes, and the timers counted in all minutes together."""
 
     minute: int
     deliveries: int
@@ -166,7 +166,7 @@ class TimerForecast(NamedTuple):
 
 
 class TimerOfMessage(NamedTuple):
-    """A row of find_timers_of_message."""
+    """A timer that a message, or a retry of it, waits in."""
 
     due_at: datetime
     topic_id: int

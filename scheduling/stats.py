@@ -3,36 +3,35 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from django.conf import settings
 
+from scheduling import delays
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS
 from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerForecast
 from store import progress, topics
 from store.db import sync
-from store.db.connections import Row
 from store.db.statements import Statement
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)
+FIND_TIMER_ENDS = Statement(__file__, "find_timer_ends", TimerEnds)
 FORECAST_LEVELS = Statement(__file__, "forecast_levels", LevelForecast)
 FORECAST_TIMERS = Statement(__file__, "forecast_timers", TimerForecast)
-LOOK_AT_TIMERS = Statement(__file__, "look_at_timers", TimerEnds)
 
-MAX_COUNTED_TIMERS_WAITING = 1_000_000
-
+# Timers that are counted at most: a metric reads the count every few seconds.
+MAX_TIMERS = 1_000_000
+# Of the forecast.
 MINUTES = 60
-# Timers that are counted; what is due behind them is estimated. Reading 10,000 by their index takes some 5 ms.
-MAX_COUNTED_TIMERS = 10_000
+# Timers of the forecast that are counted; those due later are estimated. 10,000 by their index take some 5 ms.
+MAX_FORECAST_TIMERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Of what waits at a level or in the timers: since when the oldest does, and when the next is due, and the
-    database's time now. None: nothing waits.
-    """
+    """The oldest and the next message of a level or of the timers, and the database's time. None: nothing waits."""
 
     oldest_at: datetime | None
     next_due_at: datetime | None
@@ -40,18 +39,18 @@ class Ends:
 
     @property
     def oldest_seconds(self) -> float | None:
-        """How long the oldest has waited."""
+        """The time for which the oldest has waited."""
         return None if self.oldest_at is None else (self.now - self.oldest_at).total_seconds()
 
     @property
     def next_due_seconds(self) -> float | None:
-        """How long it is until the next is due; negative when that is over."""
+        """The time until the next is due; negative when it is overdue."""
         return None if self.next_due_at is None else (self.next_due_at - self.now).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """A delay level. One that the settings name no longer may still have a backlog; its `delay_seconds` is None."""
+    """A delay level. `delay_seconds` is None for one that was removed from the settings and still has a backlog."""
 
     level: int
     delay_seconds: int | None
@@ -60,26 +59,13 @@ class Level:
     next_due_at: datetime | None
 
 
-def backlogs() -> Sequence[Row]:
-    """Per delay level that the schedule topic has a queue for: level, backlog, and its place, from `low` to `high`."""
-    return sync.read(DELAY_BACKLOGS, {"scheduler": progress.SCHEDULER, "schedule_topic": topics.SCHEDULE})
-
-
-def level_ends() -> dict[int, Ends]:
-    """The ends of every delay level at which something waits."""
-    return {
-        row.queue_id + 1: Ends(row.entered_at, datetime.fromtimestamp(row.due_ms / 1000, UTC), row.now)
-        for row in sync.read(DELAY_LEVEL_HEADS)
-    }
-
-
 def levels() -> list[Level]:
-    """Every delay level of the settings, and any that was removed from them but still has messages."""
+    """Every delay level of the settings, and any that was removed from them but still has a backlog."""
     waiting = {row.level: row.backlog for row in backlogs()}
     ends = level_ends()
-    delays = dict(enumerate(settings.DELAY_LEVELS, start=1))
-    known = sorted(delays.keys() | {level for level, backlog in waiting.items() if backlog})
-    return [_level(level, delays.get(level), waiting.get(level, 0), ends.get(level)) for level in known]
+    configured = dict(enumerate(settings.DELAY_LEVELS, start=1))
+    known = sorted(configured.keys() | {level for level, backlog in waiting.items() if backlog})
+    return [_level(level, configured.get(level), waiting.get(level, 0), ends.get(level)) for level in known]
 
 
 def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | None) -> Level:
@@ -88,41 +74,54 @@ def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | Non
     return Level(level, delay_seconds, backlog, ends.oldest_at, ends.next_due_at)
 
 
-def timers() -> int:
-    """The timers that wait, counted to MAX_COUNTED."""
-    return Timer.objects.order_by()[:MAX_COUNTED_TIMERS_WAITING].count()
+def backlogs() -> Sequence[LevelBacklog]:
+    """The backlog of every delay level that the schedule topic has a queue for."""
+    return sync.read(DELAY_BACKLOGS, {"scheduler": progress.SCHEDULER, "schedule_topic": topics.SCHEDULE})
 
 
-def timer_ends() -> Ends:
-    """The ends of what waits in the timers."""
-    [row] = sync.read(LOOK_AT_TIMERS)
-    return Ends(row.oldest_at, row.next_due_at, row.now)
+def level_ends() -> dict[int, Ends]:
+    """The ends of every delay level at which something waits."""
+    return {
+        delays.level_of(row.queue_id): Ends(row.entered_at, delays.time_of(row.due_ms), row.now)
+        for row in sync.read(DELAY_LEVEL_HEADS)
+    }
 
 
 def level_forecast() -> dict[int, list[int]]:
-    """Per queue of the schedule topic that has a backlog: deliveries in each of the next MINUTES minutes, exactly."""
+    """Per delay level with a backlog: deliveries in each of the next MINUTES minutes, exactly."""
     found: dict[int, list[int]] = defaultdict(lambda: [0] * MINUTES)
-    levels = [row for row in backlogs() if row.backlog]
-    waiting = {name: [getattr(row, name) for row in levels] for name in ("queue_id", "topic_id", "low", "high")}
+    rows = [row for row in backlogs() if row.backlog]
+    waiting = {name: [getattr(row, name) for row in rows] for name in ("queue_id", "topic_id", "low", "high")}
     for row in sync.read(FORECAST_LEVELS, {**waiting, "minutes": MINUTES}):
-        found[row.queue_id][row.minute - 1] = row.deliveries
+        found[delays.level_of(row.queue_id)][row.minute - 1] = row.deliveries
     return dict(found)
 
 
+def timers() -> int:
+    """The timers that wait, counted to MAX_TIMERS."""
+    return Timer.objects.order_by()[:MAX_TIMERS].count()
+
+
+def timer_ends() -> Ends:
+    """The ends of what waits in timers."""
+    [row] = sync.read(FIND_TIMER_ENDS)
+    return Ends(row.oldest_at, row.next_due_at, row.now)
+
+
 def timer_forecast() -> tuple[list[int], bool]:
-    """Timers due in each of the next MINUTES minutes, and whether the later ones of them are estimated."""
-    rows = sync.read(FORECAST_TIMERS, {"minutes": MINUTES, "max_counted": MAX_COUNTED_TIMERS})
+    """Timers due in each of the next MINUTES minutes, and whether the later minutes are estimates."""
+    rows = sync.read(FORECAST_TIMERS, {"minutes": MINUTES, "max_counted": MAX_FORECAST_TIMERS})
     deliveries = [0] * MINUTES
     for row in rows:
         deliveries[row.minute - 1] = row.deliveries
-    estimated = bool(rows) and rows[0].counted >= MAX_COUNTED_TIMERS
+    estimated = bool(rows) and rows[0].counted >= MAX_FORECAST_TIMERS
     if estimated:
-        # The last minute that was counted was not counted to its end.
+        # The limit was reached within the last minute of the rows, so its count is a lower bound.
         for minute in range(rows[-1].minute, MINUTES + 1):
             deliveries[minute - 1] = max(_estimate(minute), deliveries[minute - 1])
     return deliveries, estimated
 
 
 def _estimate(minute: int) -> int:
-    [plan] = sync.read(ESTIMATE_TIMERS, {"minute": minute})
-    return int(plan[0][0]["Plan"]["Plan Rows"])
+    [row] = sync.read(ESTIMATE_TIMERS, {"minute": minute})
+    return int(row.plan[0]["Plan"]["Plan Rows"])

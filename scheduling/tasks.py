@@ -1,4 +1,4 @@
-"""What beat starts for scheduling."""
+"""The periodic work of scheduling."""
 
 from celery import shared_task
 
@@ -9,11 +9,10 @@ from store.db import event_loop
 
 @shared_task(name="scheduling.release")
 def release() -> None:
-    """Releases what is due, and what becomes due before the next tick."""
     event_loop.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
 
 
 @shared_task(name="scheduling.renew")
 def renew() -> None:
-    """Appends the messages of timers again whose segment goes."""
+    """Reappends the messages of timers."""
     event_loop.run(reappend.run(), limit_seconds=600)

@@ -1,13 +1,13 @@
-"""Waits: what a message went through on its way to be seen, and what it still waits for."""
+"""A message's entries and delays: scheduling's part of its trace."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
+from scheduling import delays
 from scheduling.rows import EntryOfMessage, TimerOfMessage
 from store import progress
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
 
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
@@ -19,7 +19,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a message. One in a delay level has the level, its time, and where it goes then."""
+    """An entry of a message. In a delay level's queue it has the level, its due time, and the topic it goes to then."""
 
     topic_id: int
     queue_id: int
@@ -34,7 +34,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A delay that is not over: at a level, or at any time (a timer)."""
+    """A delay that is not over: at a level, or in a timer (`level` is None)."""
 
     topic_id: int
     level: int | None
@@ -44,19 +44,19 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The entries of a message in the order of time, the last MAX_ENTRIES of them, and what it waits for now."""
+    """The last MAX_ENTRIES entries of a message in the order of time, and its delays that are not over, by due time."""
 
     entries: list[Entry]
     waits: list[Wait]
 
 
 async def of(log_offsets: Sequence[int]) -> Way:
-    """The way of a message that lies at these log offsets."""
-    asked = {"log_offsets": list(log_offsets)}
-    # Timers first: one that is released in between is then told by its entry, not by neither.
-    timers = await connections.read(FIND_TIMERS_OF_MESSAGE, {**asked, "max_timers": MAX_ENTRIES})
+    """The entries and delays of the message at these log offsets."""
+    message = {"log_offsets": list(log_offsets)}
+    # Timers first: a timer that is released between the two reads is then among the rows of both, not of neither.
+    timers = await connections.read(FIND_TIMERS_OF_MESSAGE, {**message, "max_timers": MAX_ENTRIES})
     limits = {"scheduler": progress.SCHEDULER, "max_entries": MAX_ENTRIES}
-    rows = await connections.read(FIND_ENTRIES_OF_MESSAGE, {**asked, **limits})
+    rows = await connections.read(FIND_ENTRIES_OF_MESSAGE, {**message, **limits})
     entries = [_entry(row) for row in reversed(rows)]
     waits = [Wait(row.topic_id, None, row.due_at, row.reconsume_times) for row in timers]
     waits += [
@@ -67,14 +67,14 @@ async def of(log_offsets: Sequence[int]) -> Way:
     return Way(entries, sorted(waits, key=lambda wait: wait.deliver_at))
 
 
-def _entry(row: Row) -> Entry:
-    place = (row.topic_id, row.queue_id, row.queue_offset, row.reconsume_times, row.entered_at)
+def _entry(row: EntryOfMessage) -> Entry:
+    fields = (row.topic_id, row.queue_id, row.queue_offset, row.reconsume_times, row.entered_at)
     if row.real_topic_id is None:
-        return Entry(*place)
+        return Entry(*fields)
     return Entry(
-        *place,
-        level=row.queue_id + 1,
-        deliver_at=datetime.fromtimestamp(row.due_ms / 1000, UTC),
+        *fields,
+        level=delays.level_of(row.queue_id),
+        deliver_at=delays.time_of(row.due_ms),
         goes_to=row.real_topic_id,
         waits=row.waits and not row.recalled,
     )

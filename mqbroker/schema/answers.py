@@ -43,13 +43,6 @@ class SentBatch(msgspec.Struct):
     results: list[Sent]
 
 
-class Recalled(msgspec.Struct):
-    """A delayed message that will not become visible any more."""
-
-    message_id: uuid.UUID
-    state: Literal["RECALLED"]
-
-
 class Begun(msgspec.Struct):
     """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands."""
 

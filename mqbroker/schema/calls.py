@@ -13,6 +13,7 @@ from mqbroker.api.control import lists
 from mqbroker.schema import answers, lookups
 from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
+from scheduling.recalls import Recalled
 from store.messages import Message
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
@@ -55,7 +56,7 @@ CALLS: dict[View, Call] = {
     producers.recall: Call(
         "Recall a delayed message",
         given=producers.RecallMessage,
-        answers={200: answers.Recalled},
+        answers={200: Recalled},
         problems=(404, 409),
         description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`.",
     ),

@@ -1,4 +1,5 @@
--- Look at the head of every level's queue: the first entry after the scheduler's position, by two index probes a level.
+-- Find the head of every level's queue: the first entry at or after the scheduler's next offset, by two index probes a
+-- level.
 SELECT q.queue_id, head.queue_offset, head.tags_code AS due_ms, head.entered_at, clock_timestamp() AS now
 FROM topic AS t
 CROSS JOIN LATERAL generate_series(0, t.queues - 1) AS q (queue_id)

@@ -1,4 +1,4 @@
--- Let PostgreSQL estimate from its statistics how many timers are due in one of the coming minutes; none is read.
+-- Estimate from PostgreSQL's statistics the timers that are due in one of the coming minutes; no row is read.
 EXPLAIN (FORMAT JSON)
 SELECT 1
 FROM timer

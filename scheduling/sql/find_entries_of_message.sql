@@ -1,6 +1,6 @@
--- Find every entry of a message, wherever it lies in the log, the newest first: also those in the queues of delay levels,
--- with whether they still wait there and whether they were recalled. One statement, one snapshot: what is no longer waiting
--- and was not recalled has its next entry here too.
+-- Find every entry of a message at any of its log offsets, the newest first. An entry of a delay level's queue comes
+-- with whether it still waits there and whether it was recalled. One statement, one snapshot: an entry that neither
+-- waits nor was recalled has its next entry among the rows.
 SELECT
     c.topic_id, c.queue_id, c.queue_offset, c.reconsume_times, c.entered_at, c.real_topic_id, c.real_queue_id,
     c.tags_code AS due_ms,

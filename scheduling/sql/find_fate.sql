@@ -1,9 +1,9 @@
--- Find what became of a message that does not wait: whether it is visible, wherever in the log the copies lie that it was
--- delivered from, and whether an entry of the last copy would still be kept. No row: the message is kept no more.
+-- Find what became of a message that does not wait: whether it is visible at any of its log offsets, and whether its
+-- newest segment is kept, so that an entry would be found. No row: the message itself is dropped.
 SELECT
     m.message_id,
     bool_or(e.visible) IS TRUE AS visible,
-    to_regclass('consume_queue_' || max(m.segment_id)) IS NOT NULL AS told
+    to_regclass('consume_queue_' || max(m.segment_id)) IS NOT NULL AS kept
 FROM commit_log AS m
 LEFT JOIN LATERAL (
     SELECT true AS visible

@@ -1,5 +1,5 @@
--- Find the timers whose messages lie in a segment that goes, among so many after a given one in the order of their ids, and
--- the last id looked at; null when there is none. A million timers are walked through in steps that nobody notices.
+-- Find the timers whose messages lie in the leaving segment or before, among `max_timers` timers after an id, and the
+-- last id of these; null when there is none. A million timers are scanned in short steps.
 SELECT
     (array_agg(w.id ORDER BY w.id DESC))[1] AS last_id,
     coalesce(array_agg(w.id ORDER BY w.id) FILTER (WHERE w.log_segment <= %(leaving_id)s), '{}') AS old

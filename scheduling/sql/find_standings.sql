@@ -1,7 +1,7 @@
--- Tell how delayed messages stand, wherever in the log their copies lie: visible at an offset, or where and until when each
--- waits. One statement, one snapshot: the release makes an entry visible in the transaction that takes its wait. Neither of
--- the two, while entries of its last copy would still be kept (told): it was recalled.
-WITH place AS MATERIALIZED (
+-- Find where delayed messages stand, at any of their log offsets: visible at a queue offset, or waiting, with the
+-- place and the due time. One statement, one snapshot: the release makes an entry visible in the transaction that ends
+-- its wait. A message that does neither, while its newest segment is kept, was recalled.
+WITH appended AS MATERIALIZED (
     SELECT m.message_id, m.segment_id, m.log_offset, m.topic_id
     FROM commit_log AS m
     WHERE m.message_id = any(%(message_ids)s::uuid [])
@@ -10,12 +10,12 @@ WITH place AS MATERIALIZED (
 stored AS (
     SELECT
         p.message_id, min(p.topic_id) AS topic_id, array_agg(p.log_offset) AS log_offsets,
-        to_regclass('consume_queue_' || max(p.segment_id)) IS NOT NULL AS told
-    FROM place AS p
+        to_regclass('consume_queue_' || max(p.segment_id)) IS NOT NULL AS kept
+    FROM appended AS p
     GROUP BY p.message_id
 )
 
-SELECT s.message_id, s.told, w.visible, w.timer_id, w.due_at, w.queue_id, w.queue_offset
+SELECT s.message_id, s.kept, w.visible, w.timer_id, w.due_at, w.queue_id, w.queue_offset
 FROM stored AS s
 LEFT JOIN LATERAL (
     SELECT true AS visible, NULL::uuid AS timer_id, NULL::timestamptz AS due_at, c.queue_id, c.queue_offset

@@ -1,5 +1,5 @@
--- Find the timers that a message waits for, wherever it lies in the log, the first due first. Found by index, before they are put in
--- order.
+-- Find the timers that a message waits in, at any of its log offsets, the first due first. Materialized: the rows are
+-- found by index before they are sorted.
 WITH found AS MATERIALIZED (
     SELECT t.due_at, t.topic_id, t.queue_id, t.reconsume_times
     FROM timer AS t

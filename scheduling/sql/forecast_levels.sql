@@ -1,5 +1,5 @@
--- Forecast what the levels deliver in each of the coming minutes: a binary search for each minute's end in the waiting
--- part of each queue, whose entries are in the order of their due times. No row is counted.
+-- Forecast the deliveries of the levels in each of the coming minutes. The entries of a level's queue are in the order
+-- of their due times, so a binary search finds each minute's end in the waiting part; no row is counted.
 WITH RECURSIVE search AS (
     SELECT
         w.queue_id, w.topic_id, m.minute, w.low AS first, w.low, w.high,

@@ -1,5 +1,5 @@
--- Forecast what timers deliver in each of the coming minutes, from the timers that are due next, to a limit: where that is
--- reached, the caller estimates the minutes behind it.
+-- Forecast the deliveries of timers in each of the coming minutes by counting the timers that are due next, up to a
+-- limit. Where the limit is reached, the caller estimates the minutes after it.
 SELECT
     greatest(ceil(extract(EPOCH FROM due.due_at - now()) / 60), 1)::integer AS minute,
     count(*) AS deliveries,

@@ -1,6 +1,6 @@
--- Note that an entry of a level's queue is recalled, if it is the message's own: nobody takes another's message back. The
--- caller holds the lock of the scheduler's position, so the release either has passed the entry already or will find this
--- note. No row: it is noted already, or the entry is another message's.
+-- Recall an entry of a level's queue, if it is this message's: a forged handle recalls no other message. The caller
+-- holds the lock of the scheduler's progress, so the release either has passed the entry or will find this row. No row
+-- returned: recalled before, or the entry is another message's.
 INSERT INTO recall (queue_id, queue_offset)
 SELECT c.queue_id, c.queue_offset
 FROM consume_queue AS c

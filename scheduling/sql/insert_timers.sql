@@ -1,4 +1,4 @@
--- Keep messages until their time. Written in the transaction that stores or decides them: none is kept twice.
+-- Add timers, in the transaction that stores or commits their messages: each message gets one.
 INSERT INTO timer (
     id, due_at, message_id, log_segment, log_offset, topic_id, queue_id, tags_code, reconsume_times
 )

@@ -1,3 +1,3 @@
--- Find when the next timer is due, with the database's time beside it.
+-- Find when the next timer is due, and the database's time.
 SELECT min(due_at) AS due_at, clock_timestamp() AS now
 FROM timer

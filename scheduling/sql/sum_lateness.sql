@@ -1,4 +1,4 @@
--- Sum the counts of the last hour per queue, bucket by bucket. A row is some seconds of one process.
+-- Sum the counts of the last hour per queue, bucket by bucket. A row holds some seconds of one process.
 SELECT summed.queue_id, array_agg(summed.count ORDER BY summed.bucket)::integer [] AS counts
 FROM (
     SELECT l.queue_id, c.bucket, sum(c.count) AS count

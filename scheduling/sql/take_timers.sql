@@ -1,6 +1,6 @@
--- Take timers that are due: this delete releases each of them, once. Rows that another process is taking or that are just
--- recalled are skipped. The database's time comes as a parameter: a function that may change would be no bound of the
--- index, and every pending timer were read. An array, not a join: no plan can then go through all of them either.
+-- Delete timers that are due: the delete releases each of them, once. Timers that another process is releasing or
+-- recalling are skipped. The database's time is a parameter, because a volatile function cannot bound the index scan:
+-- every timer would be read. An array instead of a join: no plan can then scan all timers either.
 DELETE FROM timer AS t
 WHERE t.id = any(array(
     SELECT due.id

@@ -1,7 +1,5 @@
 """Delays: what waits at each level and in the timers, how late releases were, and what comes."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -10,6 +8,8 @@ from rest_framework.response import Response
 from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
 from scheduling import lateness, stats
+
+NO_RELEASES = lateness.Summary()
 
 
 class Lateness(Shape):
@@ -62,8 +62,8 @@ class DelayLevelList(Resource):
                 "backlog": level.backlog,
                 "oldest_at": level.oldest_at,
                 "next_due_at": level.next_due_at,
-                "lateness": _lateness(late, level.level - 1),
-                "forecast": coming.get(level.level - 1, [0] * stats.MINUTES),
+                "lateness": late.get(level.level, NO_RELEASES),
+                "forecast": coming.get(level.level, [0] * stats.MINUTES),
             }
             for level in stats.levels()
         ]
@@ -80,13 +80,8 @@ class TimersDetail(Resource):
             "backlog": stats.timers(),
             "oldest_at": ends.oldest_at,
             "next_due_at": ends.next_due_at,
-            "lateness": _lateness(lateness.of_last_hour(), lateness.TIMERS),
+            "lateness": lateness.of_last_hour().get(None, NO_RELEASES),
             "forecast": coming,
             "estimated": estimated,
         }
         return Response(Timers(fields).data)
-
-
-def _lateness(late: dict[int, Any], queue_id: int) -> dict[str, Any]:
-    found: dict[str, Any] = late.get(queue_id, {"released": 0, "p50_ms": None, "p99_ms": None})
-    return found

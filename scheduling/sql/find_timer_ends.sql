@@ -1,5 +1,5 @@
--- Look at the timers by their ends, an index probe each: the one that is due next, and the one that waits longest, which
--- has the lowest id. No row is counted.
+-- Find the due time of the next timer and the store time of the oldest, which has the lowest id, by an index probe
+-- each. No row is counted.
 SELECT
     (
         SELECT t.due_at
