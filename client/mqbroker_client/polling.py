@@ -83,7 +83,11 @@ class CheckPoller:
         except errors.Conflict as error:
             log.info("transaction %s was decided before the check was answered: %s", half.transaction_id, error)
         except errors.BrokerError as error:
-            log.warning("transaction %s: the answer was not told, it is asked again: %s", half.transaction_id, error)
+            log.warning(
+                "transaction %s: the answer did not reach the broker, which checks again: %s",
+                half.transaction_id,
+                error,
+            )
 
     def _run(self) -> None:
         # One try: the pauses between tries are here, where `stop` ends them.

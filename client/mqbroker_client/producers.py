@@ -1,4 +1,4 @@
-"""The producer's side: send, and transactions whose message nobody sees until they are committed."""
+"""The producer's side: send, and transactions, whose messages are invisible until the commit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

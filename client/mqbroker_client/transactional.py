@@ -77,7 +77,7 @@ class TransactionProducer:
             self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark)
         except BrokerError as error:
             log.warning(
-                "transaction %s: %s was not told, a check decides: %s", half.transaction_id, outcome.state, error
+                "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error
             )
             return False
         return True

@@ -1,1 +1,1 @@
-"""An order service and a coupon service that agree, although commits get lost and processes die between two steps."""
+"""An order service and a coupon service whose books agree, although commits get lost and processes are killed."""

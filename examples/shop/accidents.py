@@ -1,4 +1,4 @@
-"""What goes wrong with an order; its number decides, so that every run meets the same accidents."""
+"""The accidents of orders, chosen by an order's number, so that each run has the same ones."""
 
 import enum
 

@@ -27,7 +27,10 @@ class CouponService:
     topic: str
 
     def work(self, wait_seconds: float) -> int:
-        """Receive, issue, ack; how many orders came. A crash before the ack brings them again: the book knows them."""
+        """Receive, issue, ack; the number of messages.
+
+        A crash before the ack has them received again: the book issues no second coupon.
+        """
         deliveries = self.consumer.receive(self.topic, wait_seconds=wait_seconds)
         if deliveries:
             self.book.issue(order_id for delivery in deliveries if (order_id := _order_of(delivery.body)) is not None)
@@ -36,7 +39,7 @@ class CouponService:
 
 
 def _order_of(body: bytes) -> str | None:
-    """The order that a message tells of; None for what somebody else sent to the topic: it gets no coupon."""
+    """The id of the message's order; None for a message that is not an order, which gets no coupon."""
     try:
         order = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Customers: they send orders over HTTP, and remember only what they were told."""
+"""Customers: they send orders over HTTP, and keep only the answers."""
 
 import json
 import threading
@@ -19,7 +19,7 @@ PAID = "paid"
 DECLINED = "declined"
 NO_ANSWER = "without an answer"
 NOT_TAKEN = "not taken"
-_TOLD = {201: PAID, 402: DECLINED}
+_ANSWERS = {201: PAID, 402: DECLINED}
 
 
 @dataclass
@@ -29,12 +29,12 @@ class Customers:
     _http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(maxsize=64))
 
     def order_all(self, orders: Iterable[tuple[int, UUID]], concurrency: int) -> Counter[str]:
-        """Send (number, order id) pairs, `concurrency` at a time; how many heard what."""
+        """Send (number, order id) pairs, `concurrency` at a time; the number of each answer."""
         with ThreadPoolExecutor(concurrency) as customers:
             return Counter(customers.map(lambda order: self.order(*order), orders))
 
     def order(self, number: int, order_id: UUID) -> str:
-        """Ask again while the shop says that nothing happened, never after silence: that order may have been paid."""
+        """Try again after 503, which says that nothing happened; never after a lost answer: the order may be paid."""
         for _ in range(TRIES):
             if self.stop.is_set():
                 break
@@ -45,7 +45,7 @@ class Customers:
             except urllib3.exceptions.HTTPError:
                 return NO_ANSWER
             if status != 503:
-                return _TOLD.get(status, NOT_TAKEN)
+                return _ANSWERS.get(status, NOT_TAKEN)
             self.stop.wait(PAUSE_SECONDS)
         return NOT_TAKEN
 

@@ -1,4 +1,4 @@
-"""Asks the broker what it decided about each order, and who did: the order service, or a check."""
+"""Reads from the broker how each order's transaction was ended: by the order service, or by a check."""
 
 import threading
 import time
@@ -10,12 +10,14 @@ from mqbroker_client.errors import TransactionNotFound
 
 POLL_SECONDS = 0.5
 CHECK = "check"
+# No end: the transaction never reached the broker.
+NONE = "none"
 
 
 def wait_for_all(
     producer: Producer, order_ids: Iterable[UUID], give_up_at: float, stop: threading.Event
 ) -> dict[UUID, str]:
-    """Who decided each order; those that nobody has decided at `give_up_at` (of `time.monotonic`) are missing."""
+    """What ended each order's transaction. Orders still undecided at `give_up_at` (of `time.monotonic`) are missing."""
     decided: dict[UUID, str] = {}
     waiting = list(order_ids)
     while waiting:
@@ -32,9 +34,9 @@ def _decider(producer: Producer, order_id: UUID) -> str | None:
     try:
         transaction = producer.transaction(order_id)
     except TransactionNotFound:
-        # The half never reached the broker: the customer was told so, and nothing was paid.
-        return "nobody"
+        # No half message was stored: the customer was answered 503, and nothing was paid.
+        return NONE
     if transaction["state"] == "PREPARED":
         return None
     deciders = [event["by"] for event in transaction["history"] if event.get("state") in ("COMMIT", "ROLLBACK")]
-    return deciders[0] if deciders else "nobody"
+    return deciders[0] if deciders else NONE

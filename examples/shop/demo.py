@@ -57,8 +57,8 @@ def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
     began = time.monotonic()
     order_ids = [uuid7() for _ in range(options.orders)]
     print(f"{options.orders} orders go to {shop.url}, their messages to the topic {shop.names.topic}", flush=True)
-    told = Customers(shop.url, stop).order_all(enumerate(order_ids), options.concurrency)
-    words = ", ".join(f"{count} {word}" for word, count in told.most_common())
+    answers = Customers(shop.url, stop).order_all(enumerate(order_ids), options.concurrency)
+    words = ", ".join(f"{count} {word}" for word, count in answers.most_common())
     print(f"customers, after {time.monotonic() - began:.1f} s: {words}", flush=True)
 
     decided = _settle(shop, order_ids, began + options.seconds, stop)
@@ -75,18 +75,18 @@ def _run(shop: Shop, options: argparse.Namespace, stop: threading.Event) -> int:
 
 
 def _settle(shop: Shop, order_ids: Sequence[UUID], give_up_at: float, stop: threading.Event) -> dict[UUID, str]:
-    """Wait until every order is decided and every paid one has its coupon, or until it is late; who decided."""
+    """Wait until every order is decided and every paid one has its coupon, or until `give_up_at`; what ended each."""
     producer = Producer(shop.broker, shop.names.producer_group)
     decided = decisions.wait_for_all(producer, order_ids, give_up_at, stop)
     while shop.paid() - shop.deliveries().keys() and time.monotonic() < give_up_at and not stop.wait(POLL_SECONDS):
         shop.require_services()
-    # It ends when a receive comes back empty: whatever is twice, or should not be there, has arrived by then.
+    # The service ends after an empty receive: a message that is twice, or should not be there, has arrived by then.
     shop.coupons.stop()
     return decided
 
 
 def _trade(shop: Shop, stop: threading.Event) -> int:
-    """An order now and then, until it is told to stop or whoever started it is gone."""
+    """An order now and then, until `stop` is set or the process that started this one is gone."""
     starter = os.getppid()
     customers = Customers(shop.url, stop)
     print(f"shop: an order now and then goes to the topic {shop.names.topic}", flush=True)
@@ -143,7 +143,7 @@ def _options() -> argparse.Namespace:
     if options.workers is None:
         options.workers = 2 if options.forever else 8
     if options.data_dir is None and options.forever and "MQBROKER_DATA_DIR" in os.environ:
-        # Halves that an earlier trade left undecided are asked about at the next start: its books must still be there.
+        # Half messages of an earlier trade are checked at the next start: its books must still be there.
         options.data_dir = Path(os.environ["MQBROKER_DATA_DIR"]) / "shop"
     if options.run is None:
         options.run = "" if options.forever else secrets.token_hex(3)

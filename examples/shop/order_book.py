@@ -23,7 +23,7 @@ class CardDeclined(Exception):
 
 
 class OrderAbandoned(Exception):
-    """The broker asked about this order before it was paid and was told ROLLBACK, so it must not be paid any more."""
+    """A check came before the payment and was answered ROLLBACK, so the order must not be paid any more."""
 
 
 class OrderBook:
@@ -49,8 +49,8 @@ class OrderBook:
     def is_paid_for_good(self, order_id: UUID) -> bool:
         """Whether the order is paid; if it isn't, it never will be.
 
-        The check may come while `pay` still waits in another process: a plain "not found" would roll back the message
-        of an order that is paid a moment later. So a missing order is written down as abandoned, which `pay` respects.
+        The check may come while `pay` still waits in another process: a mere "not found" would roll back the message
+        of an order that is paid a moment later. So a missing order is inserted as abandoned, and `pay` refuses it.
         """
         with databases.transaction(self._connection):
             self._connection.execute(
@@ -63,7 +63,7 @@ class OrderBook:
         return {order_id for (order_id,) in rows}
 
     def endpoints(self) -> list[str]:
-        """The check endpoints that this service registered and has not taken away: those of a killed predecessor."""
+        """The check endpoints that this service registered and has not deleted: those of a killed predecessor."""
         return [endpoint_id for (endpoint_id,) in self._connection.execute("SELECT endpoint_id FROM endpoint")]
 
     def remember_endpoint(self, endpoint_id: str) -> None:

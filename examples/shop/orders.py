@@ -1,4 +1,4 @@
-"""The order service: takes an order, pays it in its own database, and tells the broker, or is asked by it."""
+"""The order service: takes an order, pays it in its own database, and ends its transaction or answers a check."""
 
 import argparse
 import json
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("shop.orders")
 
-# Asked soon, where the broker's own immunity allows: a payment here takes milliseconds.
+# Short, because a payment here takes milliseconds; the broker has a lower bound of its own.
 CHECK_IMMUNITY_SECONDS = 2
 MAX_ORDER_BYTES = 10_000
 CHECKS_PATH = "/checks"
@@ -58,7 +58,7 @@ class OrderService:
     check_url: str
 
     def take(self, order: Order) -> None:
-        """Half message, local transaction, end. Where the end is lost, the broker asks `check`."""
+        """Half message, local transaction, end. When the end is lost, the broker calls `check`."""
         accident = accidents.of_order(order.number)
         transaction = self.producer.begin(
             self.topic,
@@ -89,7 +89,7 @@ class OrderService:
         try:
             self.producer.end(transaction.transaction_id, state)
         except BrokerError as error:
-            log.warning("order %s: %s was not told, a check decides: %s", transaction.transaction_id, state, error)
+            log.warning("order %s: %s was not sent, a check ends it: %s", transaction.transaction_id, state, error)
 
 
 class Application:
@@ -148,22 +148,22 @@ def main() -> None:
 
     print(f"ready {url}", flush=True)
     workers.serve(listening, application, options.workers, sys.stdin.fileno())
-    _take_away(options, api_key, [endpoint_id], Retry(tries=1, seconds=2))
+    _delete(options, api_key, [endpoint_id], Retry(tries=1, seconds=2))
 
 
 def _register(options: argparse.Namespace, api_key: str, check_url: str) -> tuple[str, str]:
-    """Register where to ask, in place of the endpoints of a predecessor that was killed."""
+    """Register the check endpoint, in place of those of a predecessor that was killed."""
     book = OrderBook(options.database)
     predecessors = book.endpoints()
     with Broker(options.broker, api_key) as broker:
         endpoint = Admin(broker).register_endpoint(options.group, check_url)
     book.remember_endpoint(endpoint.id)
     book.close()
-    _take_away(options, api_key, predecessors, Retry(tries=1))
+    _delete(options, api_key, predecessors, Retry(tries=1))
     return endpoint.id, endpoint.secret
 
 
-def _take_away(options: argparse.Namespace, api_key: str, endpoint_ids: Iterable[str], retry: Retry) -> None:
+def _delete(options: argparse.Namespace, api_key: str, endpoint_ids: Iterable[str], retry: Retry) -> None:
     book = OrderBook(options.database)
     with Broker(options.broker, api_key, retry=retry) as broker:
         for endpoint_id in endpoint_ids:
@@ -172,8 +172,8 @@ def _take_away(options: argparse.Namespace, api_key: str, endpoint_ids: Iterable
             except NotFound:
                 pass
             except BrokerError as error:
-                # It stays in the book, and the next start takes it away.
-                log.warning("endpoint %s was not taken away: %s", endpoint_id, error)
+                # It stays in the book, and the next start deletes it.
+                log.warning("endpoint %s was not deleted: %s", endpoint_id, error)
                 continue
             book.forget_endpoint(endpoint_id)
     book.close()

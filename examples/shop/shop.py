@@ -1,10 +1,10 @@
-"""The two services as processes of their own, and what a look into their books and at the broker tells."""
+"""The shop: its two services as processes of their own, and their books."""
 
 import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -25,7 +25,7 @@ class ShopFailed(Exception):
 
 @dataclass(frozen=True)
 class Names:
-    """What this shop's topic and groups are called; shops with different runs do not meet."""
+    """The names of this shop's topic and groups; each run has its own."""
 
     run: str
 
@@ -48,11 +48,14 @@ class Names:
 
 @dataclass
 class Service:
-    """A process that says "ready" when it is, and stops when its standard input ends, however that comes about."""
+    """A process that prints "ready" once it serves, and stops at the end of its standard input.
+
+    Use as a context, which stops it.
+    """
 
     name: str
     process: subprocess.Popen[str]
-    #: What it said after "ready".
+    #: The rest of the line "ready".
     ready: str = ""
 
     @classmethod
@@ -62,13 +65,21 @@ class Service:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            # The key is not among the arguments, which everybody on the machine can read. Modules are found where this
-            # process finds them.
+            # The key is not among the arguments, which any process on the machine can read. Modules are found where
+            # this process finds them.
             env={**os.environ, "SHOP_API_KEY": api_key, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             # A Ctrl-C at the terminal reaches only the shop, which stops its services in order.
             start_new_session=True,
         )
         return cls(name, process)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
 
     def wait_until_ready(self) -> None:
         assert self.process.stdout
@@ -122,7 +133,7 @@ class Shop:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Both at once: neither has to wait for what the other still does.
+        # Both at once: they end their last work in parallel.
         self.orders.ask_to_stop()
         self.coupons.ask_to_stop()
         self._ending.close()
@@ -147,7 +158,7 @@ class Shop:
         self.coupons = Service.start(
             "coupons", self.api_key, *common, "--group", self.names.consumer_group, "--database", coupons
         )
-        ending.callback(self.coupons.stop)
+        ending.enter_context(self.coupons)
         self.orders = Service.start(
             "orders",
             self.api_key,
@@ -161,10 +172,8 @@ class Shop:
             "--workers",
             self.workers,
         )
-        ending.callback(self.orders.stop)
+        ending.enter_context(self.orders)
         self.coupons.wait_until_ready()
         self.orders.wait_until_ready()
-        self._orders_book = OrderBook(orders)
-        ending.callback(self._orders_book.close)
-        self._coupons_book = CouponBook(coupons)
-        ending.callback(self._coupons_book.close)
+        self._orders_book = ending.enter_context(closing(OrderBook(orders)))
+        self._coupons_book = ending.enter_context(closing(CouponBook(coupons)))

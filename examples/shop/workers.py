@@ -1,4 +1,4 @@
-"""Worker processes on one listening socket: a killed one takes only its own request with it, and is replaced."""
+"""Worker processes on one listening socket: a killed one loses only its own request, and is replaced."""
 
 import multiprocessing
 import os
@@ -12,7 +12,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 Application = Callable[..., Iterable[bytes]]
 
-# Fork: a worker is there in milliseconds, because everything is imported already.
+# Fork: a worker starts in milliseconds, because all modules are imported already.
 _processes = multiprocessing.get_context("fork")
 BACKLOG = 128
 # A killed worker is replaced at once; one that failed by itself would fail again at once.
@@ -28,7 +28,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(listening: socket.socket, make_application: Callable[[], Application], count: int, lifeline: int) -> None:
-    """Keep `count` workers until `lifeline`, a file descriptor, is at its end; then let them finish what they do.
+    """Keep `count` workers until `lifeline`, a file descriptor, is at its end; then let them finish their requests.
 
     Each worker makes its own application after the fork: connections of any kind must not be shared.
     """
@@ -53,7 +53,7 @@ def serve(listening: socket.socket, make_application: Callable[[], Application],
 def _work(
     listening: socket.socket, make_application: Callable[[], Application], lifeline: int, keep_alive: int
 ) -> None:
-    # Only the parent holds the other end, so its death, however it dies, ends this process too.
+    # Only the parent holds the other end, so the end of the parent, also by a kill, ends this process too.
     os.close(keep_alive)
     server = _Server(listening, make_application())
     while True:

@@ -127,7 +127,7 @@ def test_during_a_rotation_both_secrets_are_good(call: Call) -> None:
         lambda headers, body: (signed(body, at=datetime.now(UTC) + timedelta(minutes=6)), body),
     ],
 )
-def test_an_unsigned_altered_or_old_check_reaches_nobody(call: Call, spoil: Any) -> None:
+def test_an_unsigned_altered_or_old_check_reaches_no_listener(call: Call, spoil: Any) -> None:
     orders = Orders()
     body = json.dumps(EVENT).encode()
 

@@ -1,4 +1,4 @@
-"""The shop asks the broker who decided, and waits for those that nobody has decided yet."""
+"""The shop reads from the broker how each transaction was ended, and waits for the undecided ones."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def transaction(state: str, *history: dict[str, str]) -> Answer:
     return Answer(200, {"state": state, "history": [PREPARED, *history]})
 
 
-def test_the_decider_is_who_ended_it_and_not_who_was_asked() -> None:
+def test_an_order_counts_for_the_side_that_ended_it_and_not_for_the_one_that_was_checked() -> None:
     order_ids = [uuid7() for _ in range(4)]
     with scripted(
         transaction("ROLLED_BACK", ASKED, BY_PRODUCER),
@@ -34,7 +34,7 @@ def test_the_decider_is_who_ended_it_and_not_who_was_asked() -> None:
             Producer(Broker(server.url, "key"), "shop"), order_ids, time.monotonic() + 20, threading.Event()
         )
 
-    assert [decided[order_id] for order_id in order_ids] == ["producer", "check", "check", "nobody"]
+    assert [decided[order_id] for order_id in order_ids] == ["producer", "check", "check", "none"]
 
 
 def test_what_stays_undecided_is_missing() -> None:

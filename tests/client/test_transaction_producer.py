@@ -115,7 +115,7 @@ def test_a_lost_end_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:
         sent = producer_of(server, Orders()).send_message_in_transaction(Message("orders", b"order 1"))
 
     assert (sent.state, sent.ended) == (COMMIT, False)
-    assert f"transaction {sent.transaction_id}: COMMIT was not told, a check decides" in caplog.text
+    assert f"transaction {sent.transaction_id}: COMMIT was not sent, a check ends it" in caplog.text
 
 
 def test_a_transaction_that_was_decided_before_does_not_run_again() -> None:
