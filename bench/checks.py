@@ -1,4 +1,4 @@
-"""Check-back: halves due all at once, asked by a real worker over HTTP, beside the same writes without asking."""
+"""Checks: half messages due all at once, checked by a real worker over HTTP, beside the same writes without HTTP."""
 
 import subprocess
 import time
@@ -19,7 +19,7 @@ GIVE_UP_SECONDS = 180
 
 
 def store_halves(running: Broker, group: str, halves: int) -> None:
-    """Stores half messages of a group that has no endpoint yet: they become due, and nobody is asked."""
+    """Stores half messages of a group that has no endpoint yet: they become due, and no check is sent."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
         operations = [
@@ -40,8 +40,8 @@ def store_halves(running: Broker, group: str, halves: int) -> None:
         raise RuntimeError(f"{measured.refused} bulk requests were refused")
 
 
-def decided(running: Broker, group: str) -> int:
-    """Transactions of the group that were committed."""
+def ended(running: Broker, group: str) -> int:
+    """The number of the group's transactions that were committed."""
     with psycopg.connect(running.database_url) as connection:
         row = connection.execute(
             "SELECT count(*) FROM operation o JOIN producer_group g ON g.id = o.producer_group_id"
@@ -52,8 +52,8 @@ def decided(running: Broker, group: str) -> int:
     return int(row[0])
 
 
-def seconds_to_decide(running: Broker, group: str, halves: int, max_batch: int, endpoint_port: int) -> float:
-    """From the registration of the endpoint until every transaction is decided."""
+def seconds_to_end(running: Broker, group: str, halves: int, max_batch: int, endpoint_port: int) -> float:
+    """The time from the registration of the endpoint until every transaction is ended."""
 
     async def register() -> None:
         connection = await Connection.open(running.port)
@@ -64,15 +64,15 @@ def seconds_to_decide(running: Broker, group: str, halves: int, max_batch: int, 
 
     load.run(register())
     began = time.monotonic()
-    while decided(running, group) < halves:
+    while ended(running, group) < halves:
         if time.monotonic() - began > GIVE_UP_SECONDS:
-            raise RuntimeError(f"only {decided(running, group)} of {halves} are decided")
+            raise RuntimeError(f"only {ended(running, group)} of {halves} are ended")
         time.sleep(0.1)
     return time.monotonic() - began
 
 
-def without_asking(running: Broker, group: str) -> float:
-    """Decisions per second when every claimed half is answered in the process itself."""
+def without_http(running: Broker, group: str) -> float:
+    """Ends per second when each claimed half message is answered in the process itself."""
     done = subprocess.run(
         commands.python("-m", "bench.unasked", group),
         env=running.environment,
@@ -89,12 +89,12 @@ def main(report: Report) -> None:
         port = broker.free_port()
         running.start("endpoint", commands.python("-m", "bench.answering", str(port)))
         store_halves(running, "alone", HALVES[1])
-        alone = without_asking(running, "alone")
+        alone = without_http(running, "alone")
         for max_batch, halves in HALVES.items():
             group = f"batch{max_batch}"
             store_halves(running, group, halves)
             before = running.cpu_seconds()
-            seconds = seconds_to_decide(running, group, halves, max_batch, port)
+            seconds = seconds_to_end(running, group, halves, max_batch, port)
             used = running.cpu_seconds()
             report.line(
                 f"{halves} halves due at once, max_batch {max_batch}",

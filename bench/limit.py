@@ -1,8 +1,8 @@
 """The yardstick: what PostgreSQL itself can do here, by raw SQL on one connection, without any code of the broker.
 
 It keeps what a broker cannot do without: a log, entries at dense offsets, half messages, operations, and the indexes
-that find them. 200 requests are one durable transaction, and one pipeline of libpq, so that nobody waits for an answer
-between two statements. Its figures move with the machine: what is printed of the broker is the ratio to them.
+that find them. 200 requests are one durable transaction, and one pipeline of libpq, so that no statement waits for the
+answer of the one before. Its figures move with the machine: what is printed of the broker is the ratio to them.
 """
 
 import contextlib

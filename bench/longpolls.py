@@ -52,7 +52,7 @@ async def waiting(port: int, groups: int) -> AsyncIterator[None]:
 
 
 async def sends(port: int) -> Measured:
-    """Sends to a topic that nobody waits for."""
+    """Sends to a topic without a waiting consumer."""
 
     async def send(connection: Connection, number: int) -> bool:
         status, _ = await connection.post("/v1/messages", {"topic": "ordinary", "body": "x" * 1000})

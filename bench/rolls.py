@@ -86,7 +86,7 @@ async def main() -> None:
     """Prints the figures as JSON."""
     connection = await lifecycle.maintain()
     if connection is None:
-        raise RuntimeError("somebody else maintains the segments of this database")
+        raise RuntimeError("another process maintains the segments of this database")
     async with connection:
         found = await milliseconds(connection)
         opened = 1 + REPEATS

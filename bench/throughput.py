@@ -162,7 +162,7 @@ def _rounds(
     for number in range(report.options.rounds):
         report.progress(f"{case.name}, round {number + 1} of {report.options.rounds}")
         best = _limit(report, case, yardstick)
-        # Whoever goes first differs from round to round: the machine's speed drifts.
+        # The side that is measured first differs from round to round, because the machine's speed drifts.
         order = list(brokers) if number % 2 else list(reversed(brokers))
         found = {side: measure(case, brokers[side], database, report.options.seconds) for side in order}
         for figures in found.values():

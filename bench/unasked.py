@@ -1,4 +1,4 @@
-"""Check-back without HTTP: claims a group's halves and writes a COMMIT for each, as if it had been answered."""
+"""Checks without HTTP: claims a group's half messages and writes a COMMIT for each, as if it had been answered."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ PER_CLAIM = 1000
 
 
 async def main(name: str) -> None:
-    """Prints decisions per second as JSON."""
+    """Prints ends per second as JSON."""
     group = await groups.find(name)
     assert group is not None
     claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM, "topic_ids": None}
