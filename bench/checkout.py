@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 OURS = Path(__file__).resolve().parents[1]
-# Its own command lines: other versions may keep them in another package and start other programs.
+# The checkout prints its own command lines: other versions may start other programs.
 ASK = """
 import importlib, json, pathlib, sys
-package = "embedded" if pathlib.Path("embedded").is_dir() else "embedded"
+package = "embedded" if pathlib.Path("embedded").is_dir() else "mqbroker.embedded"
 commands = importlib.import_module(package + ".commands")
 key, port, processes, schedule = sys.argv[1:]
 print(json.dumps({

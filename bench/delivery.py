@@ -1,4 +1,4 @@
-"""Consumers: how soon a waiting one has a message, and how fast one process drains a backlog."""
+"""Consumers: the latency to a waiting consumer, and the rate at which one process drains a backlog."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ PER_SECOND = 500
 SECONDS = 15
 BACKLOG = 200_000
 PER_BULK = 500
-LANES = 8
+CONNECTIONS = 8
 
 
 async def end_to_end(port: int, seconds: float) -> list[float]:
@@ -32,7 +32,7 @@ async def end_to_end(port: int, seconds: float) -> list[float]:
             messages = answer["messages"]
             assert isinstance(messages, list)
             bodies = [entry["message"]["body"] for entry in messages]
-            # What an earlier run left unacked comes again.
+            # Messages that an earlier run left unacked come again.
             latencies.extend(arrived - sent[body] for body in bodies if body in sent)
             if messages:
                 handles = [entry["receipt_handle"] for entry in messages]
@@ -40,8 +40,8 @@ async def end_to_end(port: int, seconds: float) -> list[float]:
 
     async def producer(number: int, connection: Connection) -> None:
         began = time.monotonic() + number / PER_SECOND
-        for round_ in range(int(PER_SECOND * seconds) // LANES):
-            await asyncio.sleep(max(0.0, began + round_ * LANES / PER_SECOND - time.monotonic()))
+        for round_ in range(int(PER_SECOND * seconds) // CONNECTIONS):
+            await asyncio.sleep(max(0.0, began + round_ * CONNECTIONS / PER_SECOND - time.monotonic()))
             body = f"{run}:{number}:{round_}"
             sent[body] = time.perf_counter()
             await connection.post("/v1/messages", {"topic": "soon", "body": body})
@@ -50,7 +50,7 @@ async def end_to_end(port: int, seconds: float) -> list[float]:
     await setup.ask("PUT", "/v1/topics/soon", b"{}")
     consumers = asyncio.gather(*(consumer() for _ in range(4)))
     await asyncio.sleep(1)
-    connections = [await Connection.open(port) for _ in range(LANES)]
+    connections = [await Connection.open(port) for _ in range(CONNECTIONS)]
     await asyncio.gather(*(producer(number, connection) for number, connection in enumerate(connections)))
     await asyncio.sleep(1)
     stop.set()
@@ -62,7 +62,7 @@ async def drain(port: int) -> float:
     """Seconds until one process has received and acked the whole backlog, 32 at a time over several connections."""
     acked = 0
 
-    async def lane() -> None:
+    async def client() -> None:
         nonlocal acked
         connection = await Connection.open(port)
         while acked < BACKLOG:
@@ -75,7 +75,7 @@ async def drain(port: int) -> float:
                 acked += len(handles)
 
     began = time.perf_counter()
-    await asyncio.gather(*(lane() for _ in range(LANES)))
+    await asyncio.gather(*(client() for _ in range(CONNECTIONS)))
     return time.perf_counter() - began
 
 

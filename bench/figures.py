@@ -6,7 +6,7 @@ from statistics import median
 
 @dataclass
 class Figures:
-    """What one round of a case gave; CPU in microseconds and WAL in bytes, both per operation. None: not measured."""
+    """The figures of one round; CPU in microseconds and WAL in bytes, both per operation. None: not measured."""
 
     per_second: float | None = None
     p50_ms: float | None = None
@@ -19,7 +19,7 @@ class Figures:
     # Beside the yardstick, and beside the other checkout, each in the same round.
     of_limit: float | None = None
     of_other: float | None = None
-    # The CPU per operation, web and PostgreSQL, of the other over ours: what still holds on a machine under other load.
+    # The CPU per operation, web and PostgreSQL, of the other over ours: it hardly depends on other load of the machine.
     cpu_of_other: float | None = None
 
     def known(self) -> dict[str, float]:

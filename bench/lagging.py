@@ -18,10 +18,10 @@ QUEUES = 4
 PER_BULK = 500
 PAGE = 500
 PAGES = 100
-# Messages that a group receives and acks to show its rate, and the connections it does so over.
+# Messages that a group receives and acks in one measurement, and the connections it uses.
 STRETCH = 10_000
 STRETCHES_PINNED = 5
-LANES = 4
+CONNECTIONS = 4
 
 
 def fill(running: Broker, topic: str, messages: int) -> float:
@@ -41,7 +41,7 @@ def fill(running: Broker, topic: str, messages: int) -> float:
 
 
 async def pulled_per_second(port: int, topic: str, offset: int) -> float:
-    """Messages per second of a reader that goes on from an offset, page by page."""
+    """Messages per second of a pull from an offset on, page by page."""
     connection = await Connection.open(port)
     began = time.perf_counter()
     for page in range(PAGES):
@@ -61,8 +61,8 @@ async def make_group(port: int, group: str, **settings: object) -> None:
 async def move(port: int, group: str, topic: str, offset: int) -> None:
     """Moves a group to an offset of each queue."""
     connection = await Connection.open(port)
-    place = msgspec.json.encode({"topic": topic, "to": offset})
-    status, answer = await connection.ask("PUT", f"/v1/consumer-groups/{group}/offsets", place)
+    reset = msgspec.json.encode({"topic": topic, "to": offset})
+    status, answer = await connection.ask("PUT", f"/v1/consumer-groups/{group}/offsets", reset)
     if status != 200:
         raise RuntimeError(f"{group} was not moved: {answer!r}")
 
@@ -71,12 +71,12 @@ async def consumed_per_second(port: int, group: str, topic: str, messages: int =
     """Messages per second that a group receives and acks, 32 at a time."""
     acked = 0
 
-    async def lane() -> None:
+    async def client() -> None:
         nonlocal acked
         connection = await Connection.open(port)
         while acked < messages:
-            asked = {"topic": topic, "wait_seconds": 1}
-            _, answer = await connection.post(f"/v1/consumer-groups/{group}/receive", asked)
+            request = {"topic": topic, "wait_seconds": 1}
+            _, answer = await connection.post(f"/v1/consumer-groups/{group}/receive", request)
             entries = answer["messages"]
             assert isinstance(entries, list)
             if entries:
@@ -85,13 +85,13 @@ async def consumed_per_second(port: int, group: str, topic: str, messages: int =
                 acked += len(handles)
 
     began = time.perf_counter()
-    await asyncio.gather(*(lane() for _ in range(LANES)))
+    await asyncio.gather(*(client() for _ in range(CONNECTIONS)))
     return acked / (time.perf_counter() - began)
 
 
 @contextlib.contextmanager
 def pinned_snapshot(running: Broker) -> Iterator[None]:
-    """A transaction that sees the database as it is now: nothing that ends meanwhile can be cleaned away."""
+    """A transaction with the snapshot of now: VACUUM removes no row that is deleted meanwhile."""
     with psycopg.connect(running.database_url) as connection:
         connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         connection.execute("SELECT count(*) FROM topic")
@@ -99,7 +99,7 @@ def pinned_snapshot(running: Broker) -> Iterator[None]:
 
 
 def compared(behind: Sequence[float], head: Sequence[float]) -> dict[str, float]:
-    """The best of the rounds of each: others use the machine, too."""
+    """The best of the rounds of each: other processes use the machine, too."""
     return {
         "behind_per_second": max(behind),
         "at_the_head_per_second": max(head),
@@ -108,7 +108,7 @@ def compared(behind: Sequence[float], head: Sequence[float]) -> dict[str, float]
 
 
 def pulls(running: Broker, report: Report) -> None:
-    """Pages from the beginning of the queue, and its last ones."""
+    """The first pages of a queue, and its last ones."""
     head = LAG // QUEUES - PAGE * PAGES
     behind, at_head = [], []
     for _ in range(3):
@@ -118,7 +118,7 @@ def pulls(running: Broker, report: Report) -> None:
 
 
 def groups(running: Broker, report: Report) -> None:
-    """A group with all before it, and one that has read nearly all."""
+    """A group at the first offset, and one near the last."""
     per_queue = LAG // QUEUES
     behind, at_head = [], []
     load.run(make_group(running.port, "behind"))
@@ -132,7 +132,7 @@ def groups(running: Broker, report: Report) -> None:
 
 
 def pinned(running: Broker, report: Report) -> None:
-    """Groups that go on and on while nothing they leave behind can be cleaned away."""
+    """Groups that receive while VACUUM removes none of their dead rows."""
     for kind, settings in (("group", {}), ("ordered group", {"ordered": True})):
         group = kind.replace(" ", "-")
         load.run(make_group(running.port, group, **settings))

@@ -14,7 +14,7 @@ from bench.report import Report
 PER_SECOND = 1000
 SECONDS = 20
 PER_BULK = 20
-# Of each message's due time the broker's own clock decides; this reads both from its tables.
+# Due and visible times are the database's, so both are read from the tables.
 LATENESS = """
 SELECT
     count(*),
@@ -53,36 +53,36 @@ def delayed(generator: random.Random) -> dict[str, object]:
 
 
 async def steady(port: int) -> int:
-    """Sends delayed messages at a steady rate, whatever the answers take; gives how many were taken."""
+    """Sends delayed messages at a steady rate, however long the answers take; gives how many were stored."""
     generator = random.Random(7)
     connections = [await Connection.open(port) for _ in range(8)]
-    taken = 0
+    stored = 0
 
-    async def lane(number: int, connection: Connection) -> None:
-        nonlocal taken
+    async def client(number: int, connection: Connection) -> None:
+        nonlocal stored
         began = time.monotonic() + number * PER_BULK / PER_SECOND
         for round_ in range(PER_SECOND * SECONDS // PER_BULK // len(connections)):
             due = began + round_ * PER_BULK * len(connections) / PER_SECOND
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             operations = [delayed(generator) for _ in range(PER_BULK)]
             status, _ = await connection.post("/v1/bulk", {"operations": operations})
-            taken += PER_BULK * (status == 200)
+            stored += PER_BULK * (status == 200)
 
-    await asyncio.gather(*(lane(number, connection) for number, connection in enumerate(connections)))
-    return taken
+    await asyncio.gather(*(client(number, connection) for number, connection in enumerate(connections)))
+    return stored
 
 
 def main(report: Report) -> None:
     """Prints the lateness of a steady stream, and how long 100,000 messages due at once take."""
     with broker.running() as running:
-        taken = load.run(steady(running.port))
+        stored = load.run(steady(running.port))
         time.sleep(8)
         with psycopg.connect(running.database_url) as connection:
             row = connection.execute(LATENESS).fetchone()
         assert row is not None
         names = ("delivered", "mean_ms", "p50_ms", "p99_ms", "earliest_ms", "latest_ms")
         figures = {name: float(figure) for name, figure in zip(names, row, strict=True)}
-        report.line("steady", {"taken": taken, "per_second": taken / SECONDS, **figures})
+        report.line("steady", {"stored": stored, "per_second": stored / SECONDS, **figures})
         all_at_once(running, report)
 
 
@@ -105,16 +105,16 @@ def all_at_once(running: Broker, report: Report) -> None:
     baseline = load.run(load.closed_loop(running.port, 4, 1000, send))
     time.sleep(max(0.0, due - 0.5 - time.time()))
     beside = load.run(load.closed_loop(running.port, 4, 2000, send))
-    seen = _crowd(running, deliver_at)
-    while seen[0] < 100_000 and time.time() < due + 120:
+    visible = _crowd(running, deliver_at)
+    while visible[0] < 100_000 and time.time() < due + 120:
         time.sleep(0.5)
-        seen = _crowd(running, deliver_at)
+        visible = _crowd(running, deliver_at)
     report.line(
         "100,000 due in one second",
         {
-            "delivered": seen[0],
-            "seconds_to_last": seen[1],
-            "earliest_seconds": seen[2],
+            "delivered": visible[0],
+            "seconds_to_last": visible[1],
+            "earliest_seconds": visible[2],
             "send_p99_ms_before": baseline.percentile_ms(99),
             "send_p99_ms_meanwhile": beside.percentile_ms(99),
             "ratio": beside.percentile_ms(99) / baseline.percentile_ms(99),
@@ -123,7 +123,7 @@ def all_at_once(running: Broker, report: Report) -> None:
 
 
 def _crowd(running: Broker, due_at: str) -> tuple[float, float, float]:
-    """How many are visible, and the seconds from their time to the last and to the first of them."""
+    """The visible messages, and the seconds from their due time to the last and to the first of them."""
     with psycopg.connect(running.database_url) as connection:
         row = connection.execute(CROWD, {"due_at": due_at}).fetchone()
     assert row is not None

@@ -1,4 +1,4 @@
-"""The load: closed-loop clients over kept connections, cheap enough that the broker, not they, is measured."""
+"""The load: closed-loop clients over kept connections, cheap beside the broker that is measured."""
 
 import asyncio
 import math
@@ -20,14 +20,14 @@ Result = TypeVar("Result")
 
 
 def run(load: Coroutine[Any, Any, Result]) -> Result:
-    """What a load gives, on the event loop that costs least."""
+    """The result of a load, on the cheapest event loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(load)
 
 
 @dataclass
 class Measured:
-    """What a load saw: finished rounds, their latencies in seconds, and how long it took."""
+    """The measurements of a load: the latency of each finished round, and its whole time, in seconds."""
 
     seconds: float = 0.0
     latencies: list[float] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's is none by its type.
+        # uvloop's transport is no asyncio.Transport by its type.
         self._transport = cast("asyncio.Transport", transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -96,7 +96,7 @@ class Connection(asyncio.Protocol):
         return int(head[9:12]), answer
 
     async def process(self) -> str:
-        """Which web process is at the other end: ids of requests begin with its own."""
+        """The web process at the other end, whose id the ids of its answers begin with."""
         head, _ = await self._exchange("GET", "/v1/transactions/none", b"")
         fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n") if b": " in line)
         return fields[b"x-request-id"].split(b"-")[0].decode()
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._transport.close()
 
 
-# One round of a client: its connection and the round's number; whether the broker did what it was asked.
+# One round of a client: its connection and the round's number; whether the broker answered as expected.
 Round = Callable[[Connection, int], Awaitable[bool]]
 
 

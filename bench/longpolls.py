@@ -1,4 +1,4 @@
-"""Long polls: what a thousand waiting consumers cost everybody else, and how soon a waiting one has its message."""
+"""Long polls: the cost of a thousand waiting consumers for other requests, and the latency of their wake-up."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_databa
 
 
 def sessions(running: Broker) -> int:
-    """How many sessions the broker has in its database."""
+    """The number of the broker's sessions in its database."""
     with psycopg.connect(running.database_url, autocommit=True) as connection:
         row = connection.execute(SESSIONS).fetchone()
     assert row is not None
@@ -33,7 +33,7 @@ def sessions(running: Broker) -> int:
 
 @contextlib.asynccontextmanager
 async def waiting(port: int, groups: int) -> AsyncIterator[None]:
-    """A thousand consumers of so many groups, who wait for messages that never come."""
+    """A thousand consumers of so many groups, which wait for messages that never come."""
 
     async def wait(number: int) -> None:
         connection = await Connection.open(port)
@@ -62,7 +62,7 @@ async def sends(port: int) -> Measured:
 
 
 def opened(running: Broker) -> int:
-    """How many sessions there are once both processes have opened all that they may have for reads and writes."""
+    """The number of sessions once both processes have opened all that they may have for reads and writes."""
     held = 0
     while (now := sessions(running)) > held:
         held = now
@@ -93,7 +93,7 @@ async def beside(running: Broker, groups: int) -> tuple[Measured, int]:
 
 
 async def at_each_process(port: int) -> list[Connection]:
-    """A connection to each of the two web processes: which one it is, each answer's own id tells."""
+    """A connection to each of the two web processes, distinguished by the ids of their answers."""
     found: dict[str, Connection] = {}
     while len(found) < 2:
         connection = await Connection.open(port)
@@ -102,7 +102,7 @@ async def at_each_process(port: int) -> list[Connection]:
 
 
 async def wake_ups(port: int) -> dict[str, list[float]]:
-    """Seconds from when a message was stored until a consumer had it that waited at the same, or the other, process."""
+    """Seconds from the store of a message to its arrival at consumers that wait at the same, or the other, process."""
     sender, here = (await at_each_process(port))[0], await at_each_process(port)
     found: dict[str, list[float]] = {"same": [], "other": []}
     waits = [asyncio.create_task(_consume(one, f"awake-{number}", WAKE_UPS)) for number, one in enumerate(here)]
@@ -130,7 +130,7 @@ async def _consume(connection: Connection, group: str, messages: int) -> list[fl
 
 
 async def make_topics(port: int) -> None:
-    """Makes what is waited for."""
+    """Creates the topics."""
     connection = await Connection.open(port)
     for topic in ("quiet", "ordinary", "loud"):
         await connection.ask("PUT", f"/v1/topics/{topic}", b"{}")
@@ -141,10 +141,10 @@ def main(report: Report) -> None:
     """Prints sends without and beside a thousand waiting consumers, the sessions, and the latencies of wake-ups."""
     with broker.running(web_processes=2, worker=False) as running:
         load.run(make_topics(running.port))
-        # Who waits afterwards must add nothing.
+        # Waiting consumers must add no session.
         sessions_before = opened(running)
         for groups in (1, WAITING):
-            # The best of two rounds of each: others use the machine, too.
+            # The best of two rounds of each: other processes use the machine, too.
             rounds = [(load.run(sends(running.port)), *load.run(beside(running, groups))) for _ in range(ROUNDS)]
             alone = min(one.percentile_ms(99) for one, _, _ in rounds)
             measured = min(one.percentile_ms(99) for _, one, _ in rounds)

@@ -1,4 +1,4 @@
-"""What the system says of the processes under measurement: their CPU, and what PostgreSQL wrote."""
+"""The system's counters of the measured processes: their CPU, and PostgreSQL's WAL."""
 
 import contextlib
 import os
@@ -35,13 +35,15 @@ def require_durability(connection: psycopg.Connection) -> dict[str, str]:
     """The server's settings of durability. Raises RuntimeError unless a commit is on disk when it is answered."""
     found = {name: str(_value(connection, f"SHOW {name}")) for name in DURABILITY}
     if weak := [f"{name} is {value}" for name, value in found.items() if value != "on"]:
-        raise RuntimeError(f"{', '.join(weak)}: figures without durable commits say nothing. Set them to on.")
+        raise RuntimeError(
+            f"{', '.join(weak)}: figures without durable commits compare with no others. Set them to on."
+        )
     return found
 
 
 @dataclass
 class Used:
-    """What PostgreSQL used while something ran: CPU of all its processes, and bytes of WAL."""
+    """PostgreSQL's use during a block: CPU of all its processes, and bytes of WAL."""
 
     cpu_seconds: float = 0.0
     wal_bytes: int = 0
@@ -49,13 +51,13 @@ class Used:
 
 @dataclass
 class Database:
-    """The server under measurement, which does nothing else meanwhile."""
+    """The measured server, which has no other load."""
 
     connection: psycopg.Connection
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Used]:
-        """What is used until the end of the block."""
+        """The use until the end of the block."""
         used = Used()
         before, position = self._cpu(), int(str(_value(self.connection, WAL_POSITION)))
         yield used

@@ -1,4 +1,4 @@
-"""Prints what was measured, as lines while it goes on and as a table at the end, and keeps it as JSON."""
+"""Prints measurements, as lines at once and as a table at the end, and keeps them as JSON."""
 
 import json
 import sys
@@ -27,7 +27,7 @@ RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms")
 
 @dataclass(frozen=True)
 class Options:
-    """How long and beside what is measured."""
+    """The options of the command: length of the measurement, and what it runs beside."""
 
     beside: Path | None = None
     rounds: int = 5
@@ -51,12 +51,12 @@ class Report:
         print(f"{what}: " + "  ".join(f"{name} {figure:,.2f}" for name, figure in figures.items()), flush=True)
 
     def fact(self, name: str, value: str) -> None:
-        """Prints and keeps what the figures depend on."""
+        """Prints and keeps a condition of the figures."""
         self.facts[name] = value
         print(f"{name}: {value}", flush=True)
 
     def progress(self, what: str) -> None:
-        """Says what is being measured."""
+        """Prints what is measured next."""
         print(f"   {what}", file=sys.stderr, flush=True)
 
     def measured(self, case: str, side: str, figures: Figures) -> None:
@@ -73,18 +73,18 @@ class Report:
         for row in cells:
             print(
                 "  ".join(
-                    _aligned(cell, width, place) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+                    _aligned(cell, width, column) for column, (cell, width) in enumerate(zip(row, widths, strict=True))
                 )
             )
         self.lines |= {" | ".join(of): row for of, row in rows.items()}
 
     def content(self) -> dict[str, object]:
-        """Everything that was kept, for JSON: medians, the single rounds, and what they depend on."""
+        """All figures and their conditions, for JSON: medians and single rounds."""
         rounds = {" | ".join(of): [one.known() for one in rounds] for of, rounds in self.rounds.items()}
         return {"benchmark": self.name, "facts": self.facts, "figures": self.lines, "rounds": rounds}
 
     def keep(self) -> None:
-        """Writes it to bench/results/, which git ignores."""
+        """Writes the content to bench/results/, which git ignores."""
         RESULTS.mkdir(exist_ok=True)
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         (RESULTS / f"{self.name}-{stamp}.json").write_text(json.dumps(self.content(), indent=1))
@@ -98,6 +98,6 @@ def _shown(name: str, value: float | None) -> str:
     return f"{value:,.0f}"
 
 
-def _aligned(cell: str, width: int, place: int) -> str:
+def _aligned(cell: str, width: int, column: int) -> str:
     """Names to the left, figures to the right."""
-    return cell.ljust(width) if place < 2 else cell.rjust(width)
+    return cell.ljust(width) if column < 2 else cell.rjust(width)

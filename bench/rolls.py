@@ -1,4 +1,4 @@
-"""Segments without a broker around them: how long a roll holds up the writers, and what a segment more costs a send."""
+"""Segments without a broker: the time for which a roll stops the writers, and the cost of more segments for a send."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""The price of segments: how long a roll stops the writers, and how the number of segments weighs on a send."""
+"""The cost of segments: the time for which a roll stops the writers, and that of a send by the number of segments."""
 
 import subprocess
 

@@ -1,4 +1,4 @@
-"""What producers see, case by case: each round measures the yardstick, this checkout's broker, and another one's."""
+"""Rates of producers, case by case: each round measures the yardstick, this checkout's broker, and another one's."""
 
 import contextlib
 import os
@@ -79,13 +79,13 @@ class Case:
     operations: int = 1
 
     def over(self, running: Broker, seconds: float) -> Measured:
-        """What the load saw."""
+        """The measurements of the load."""
         return load.run(load.closed_loop(running.port, self.connections, None, self.round, seconds))
 
 
 @dataclass(frozen=True)
 class Arrival:
-    """The case of a steady load whose messages a waiting consumer receives: how soon it has them."""
+    """The case of a steady load whose messages a waiting consumer receives, by latency."""
 
     name: str = f"send to received at {delivery.PER_SECOND}/s"
     operations: int = 1

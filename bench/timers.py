@@ -1,6 +1,6 @@
-"""A million pending timers beside a thousand, and a delay level with a backlog: what one more delay costs in each case.
+"""A million pending timers beside a thousand, and a delay level with a backlog: the cost of one more delay.
 
-Two brokers run at the same time and are measured in turns, so that whatever else the machine does weighs on both.
+Two brokers run at the same time and are measured in turns, so that other load of the machine weighs on both.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ WHERE t.name = %(topic)s
 # is changed for the first time, and these change the pages of the index that the rounds will change: measured is the
 # time between two checkpoints, and not the moment after one.
 LAST_PERCENT = 4
-# What autovacuum does by itself within a minute of such a load.
+# As autovacuum does within a minute of such a load.
 SETTLE = ("VACUUM (ANALYZE) timer", "VACUUM (ANALYZE) consume_queue", "VACUUM (ANALYZE) commit_log")
 
 Delay = dict[str, float]
@@ -67,7 +67,7 @@ class Side:
     database_us: dict[str, list[float]] = field(default_factory=dict)
 
     def fill(self, timers: int, level: int) -> None:
-        """Sends what pends, through the public API."""
+        """Sends the messages that pend, through the public API."""
         last = timers * LAST_PERCENT // 100
         self.send("pending", pending_level, level, _per_bulk(level))
         self.send("pending", pending_timer, timers - last, _per_bulk(timers - last))
@@ -87,7 +87,7 @@ class Side:
         time.sleep(max(0.0, began + RELEASE_SECONDS - 0.2 - time.monotonic()))
         with self.measured(f"release, {kind}"):
             late_seconds = self.wait_for(topic) - RELEASE_SECONDS
-        # How long the wait took says nothing here: the mean lateness does.
+        # The figure is the mean lateness, not the time of the wait.
         self.clock_us[f"release, {kind}"][-1] = late_seconds * 1e6
 
     def send(self, topic: str, delay: Callable[[random.Random], Delay], messages: int, per_bulk: int) -> list[str]:
@@ -131,7 +131,7 @@ class Side:
 
     @contextlib.contextmanager
     def measured(self, what: str) -> Iterator[None]:
-        """Keeps what this took per message."""
+        """Keeps the clock and CPU time of the block per message."""
         cpu, clock = self.database_cpu_seconds(), time.perf_counter()
         yield
         self.clock_us.setdefault(what, []).append((time.perf_counter() - clock) * 1e6 / PER_ROUND)
@@ -143,7 +143,7 @@ class Side:
 
 
 def main(report: Report) -> None:
-    """Prints what a delay costs with few and with many pending ones, and the ratios of the two."""
+    """Prints the cost of a delay with few and with many pending ones, and the ratios of the two."""
     with contextlib.ExitStack() as stack:
         few, many = (_side(stack) for _ in range(2))
         for side, (timers, level) in ((few, FEW), (many, MANY)):
@@ -170,7 +170,7 @@ def _per_bulk(messages: int) -> int:
 
 
 def _comparison(few: Side, many: Side, what: str) -> dict[str, float]:
-    """The least of the rounds, since whatever else the machine does only adds to it, and their ratios."""
+    """The least of the rounds, since other load of the machine only adds to it, and their ratios."""
     figures: dict[str, float] = {}
     for name, ours, theirs in (
         ("clock_us", few.clock_us, many.clock_us),
