@@ -1,1 +1,1 @@
-"""Reports: exports the broker's tables for analysts."""
+"""The export of the broker's tables to Parquet files, by Spark."""

@@ -1,4 +1,4 @@
-"""Tells Spark where the database is, from what libpq made of DATABASE_URL."""
+"""The database's address for JDBC, from what libpq made of DATABASE_URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from analytics.errors import SocketRefused
 APPLICATION = "mqbroker-export"
 # A slow disk under the Parquet files must not end the reading session: the server's own limits are for requests.
 SESSION = "-c statement_timeout=0 -c idle_in_transaction_session_timeout=0"
-# Spelled alike by libpq and JDBC.
+# Options with the same name in libpq and JDBC.
 SHARED_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
@@ -28,7 +28,7 @@ class Address:
 
 
 def conninfo(database: Mapping[str, Any]) -> str:
-    """Where the database is, for libpq, from an entry of Django's DATABASES."""
+    """The connection string for libpq, from an entry of Django's DATABASES."""
     given = {
         "dbname": database["NAME"],
         "user": database["USER"],

@@ -1,4 +1,4 @@
-"""Names the app of the reports."""
+"""The app, for Django."""
 
 from django.apps import AppConfig
 

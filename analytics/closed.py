@@ -1,9 +1,9 @@
-"""Finds what will not change any more: ranges of the append-only tables that no writer is still filling.
+"""Closed ranges: the rows of the append-only tables that no writer adds to any more.
 
-Whoever appends holds APPENDERS_LOCK together with the other writers. The export takes it alone for the moment of one
-snapshot: nothing is under way then, so all that is at or below the snapshot's highest offsets is final and can be read
-later, in pieces, by many sessions. What does change (half messages) is read in that very snapshot: each transaction is
-either among its halves or among its operations, never in both and never in neither.
+Each writer holds APPENDERS_LOCK in shared mode. The export takes it exclusively for the moment of one snapshot, when no
+write is under way: every row at or below the snapshot's highest offsets is final, and can be read later, in pieces, by
+many sessions. Half messages do change, so they are read by that very snapshot: each transaction is either among its
+half messages or among its operations, never in both and never in neither.
 """
 
 import time
@@ -13,28 +13,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import psycopg
-from psycopg.rows import TupleRow
 
+from analytics.connections import Connection, connect, read
 from analytics.errors import LogBusy
+from analytics.rows import EntryBounds, SegmentBounds, SegmentState, SnapshotName
 from store import log
 from store.db.statements import Statement
 from store.log import APPENDERS_LOCK
 
 HALT_WRITERS = Statement(log.__file__, "halt_writers")
 LIMIT_WAIT = Statement(__file__, "limit_wait")
-EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot")
+EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", SnapshotName)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")
-FIND_SEGMENTS = Statement(__file__, "find_segments")
-SEGMENT_BOUNDS = Statement(__file__, "segment_bounds")
-ENTRY_BOUNDS = Statement(__file__, "entry_bounds")
+FIND_SEGMENTS = Statement(__file__, "find_segments", SegmentState)
+SEGMENT_BOUNDS = Statement(__file__, "segment_bounds", SegmentBounds)
+ENTRY_BOUNDS = Statement(__file__, "entry_bounds", EntryBounds)
 
 # New writers wait behind the one who waits for the old ones: half a second costs them little, and 40 tries outlast the
 # 20 s after which the server ends a session that idles in a transaction.
 WAIT_MILLISECONDS = 500
 TRIES = 40
 PAUSE_SECONDS = 0.5
-
-Connection = psycopg.Connection[TupleRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class QueueSpan:
 
 @dataclass(frozen=True, slots=True)
 class ClosedSegment:
-    """What is final in one segment; None where it holds no such row."""
+    """The final rows of one segment; None where it holds none."""
 
     id: int
     state: str
@@ -67,20 +66,15 @@ class ClosedSegment:
 
 @dataclass(frozen=True, slots=True)
 class ClosedRange:
-    """What is final in the whole log at `taken_at`, by the database's clock."""
+    """The final rows of the whole log at `taken_at`, by the database's clock."""
 
     taken_at: datetime
     segments: Sequence[ClosedSegment]
 
 
-def connect(conninfo: str) -> Connection:
-    """A connection that puts values into statements itself: the server plans for one segment and prunes the others."""
-    return psycopg.connect(conninfo, cursor_factory=psycopg.ClientCursor)
-
-
 @contextmanager
 def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
-    """A transaction that sees the log while nobody was appending to it, and the statement by which others see the same.
+    """A transaction with a snapshot of the log between two writes, and the statement that gives others the same one.
 
     Writers wait only while the snapshot is taken, not for the time of the block. Raises LogBusy.
     """
@@ -93,22 +87,20 @@ def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
 
 def find(reader: Connection) -> ClosedRange:
     """The closed range of a quiet transaction."""
-    found = reader.execute(FIND_SEGMENTS.sql()).fetchall()
-    return ClosedRange(
-        taken_at=found[0][2], segments=[_segment(reader, segment_id, state) for segment_id, state, _ in found]
-    )
+    segments = read(reader, FIND_SEGMENTS)
+    return ClosedRange(segments[0].taken_at, [_closed(reader, segment) for segment in segments])
 
 
-def _segment(reader: Connection, segment_id: int, state: str) -> ClosedSegment:
-    asked = {"segment_id": segment_id}
-    [bounds] = reader.execute(SEGMENT_BOUNDS.sql(), asked).fetchall()
-    queues = reader.execute(ENTRY_BOUNDS.sql(), asked).fetchall()
+def _closed(reader: Connection, segment: SegmentState) -> ClosedSegment:
+    parameters = {"segment_id": segment.id}
+    [bounds] = read(reader, SEGMENT_BOUNDS, parameters)
+    queues = read(reader, ENTRY_BOUNDS, parameters)
     return ClosedSegment(
-        id=segment_id,
-        state=state,
-        messages=_span(*bounds[:2]),
-        operations=_span(*bounds[2:]),
-        entries=[QueueSpan(topic_id, queue_id, Span(*offsets)) for topic_id, queue_id, *offsets in queues],
+        id=segment.id,
+        state=segment.state,
+        messages=_span(bounds.first_log_offset, bounds.last_log_offset),
+        operations=_span(bounds.first_operation_id, bounds.last_operation_id),
+        entries=[QueueSpan(row.topic_id, row.queue_id, Span(row.first_offset, row.last_offset)) for row in queues],
     )
 
 
@@ -117,8 +109,9 @@ def _span(first: int | None, last: int | None) -> Span | None:
 
 
 def _sharing(connection: Connection) -> str:
-    [[snapshot]] = connection.execute(EXPORT_SNAPSHOT.sql()).fetchall()
-    return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), {"snapshot": snapshot})
+    [snapshot] = read(connection, EXPORT_SNAPSHOT)
+    name = {"snapshot": snapshot.pg_export_snapshot}
+    return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), name)
 
 
 def _halt(halter: Connection) -> None:

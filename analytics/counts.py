@@ -1,27 +1,28 @@
-"""Counts in the broker what an export must hold, by SQL and without Spark.
+"""Counts in the broker the rows that an export must hold, by SQL and without Spark.
 
-Retention may drop a segment while it is exported. Its tables then are empty on both sides, so that counts alone would
-agree: but a range that was found holds its first and its last row at least.
+Retention may drop a segment while it is exported. Both sides then count no row of it and agree, so a range without a
+row is refused: when it was found, it had its first and its last row at least.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
-from analytics.closed import ClosedRange, Connection, Span
+from analytics.closed import ClosedRange, Span
+from analytics.connections import Connection, read
 from analytics.errors import SegmentDropped
+from analytics.rows import Count, Estimate, Undecided
 from store.db.statements import Statement
 
-COUNT_MESSAGES = Statement(__file__, "count_messages")
-COUNT_ENTRIES = Statement(__file__, "count_entries")
-COUNT_ENDS = Statement(__file__, "count_ends")
-ESTIMATE_MESSAGES = Statement(__file__, "estimate_messages")
-COUNT_UNDECIDED = Statement(__file__, "count_undecided")
+COUNT_MESSAGES = Statement(__file__, "count_messages", Count)
+COUNT_ENTRIES = Statement(__file__, "count_entries", Count)
+COUNT_ENDS = Statement(__file__, "count_ends", Count)
+ESTIMATE_MESSAGES = Statement(__file__, "estimate_messages", Estimate)
+COUNT_UNDECIDED = Statement(__file__, "count_undecided", Undecided)
 
 
 def estimate(broker: Connection) -> int:
     """About how many messages the broker keeps."""
-    [(messages,)] = broker.execute(ESTIMATE_MESSAGES.sql()).fetchall()
-    return int(messages)
+    [estimate] = read(broker, ESTIMATE_MESSAGES)
+    return estimate.messages
 
 
 def messages(broker: Connection, closed: ClosedRange) -> int:
@@ -30,7 +31,7 @@ def messages(broker: Connection, closed: ClosedRange) -> int:
 
 
 def ends(broker: Connection, closed: ClosedRange) -> int:
-    """The transactions that were decided in a closed range. Raises SegmentDropped."""
+    """The transactions that were ended in a closed range. Raises SegmentDropped."""
     return _in_spans(broker, COUNT_ENDS, ((segment.id, segment.operations) for segment in closed.segments))
 
 
@@ -53,13 +54,13 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
     )
 
 
-def undecided(quiet: Connection) -> tuple[int, int]:
-    """The half messages and the checks that a quiet transaction sees."""
-    [(halves, checks)] = quiet.execute(COUNT_UNDECIDED.sql()).fetchall()
-    return halves, checks
+def undecided(quiet: Connection) -> Undecided:
+    """The half messages and check attempts in the snapshot of a quiet transaction."""
+    [counted] = read(quiet, COUNT_UNDECIDED)
+    return counted
 
 
-def _in_spans(broker: Connection, statement: Statement[Any], spans: Iterable[tuple[int, Span | None]]) -> int:
+def _in_spans(broker: Connection, statement: Statement[Count], spans: Iterable[tuple[int, Span | None]]) -> int:
     return sum(
         _count(broker, statement, segment_id, {"first": span.first, "last": span.last})
         for segment_id, span in spans
@@ -67,10 +68,10 @@ def _in_spans(broker: Connection, statement: Statement[Any], spans: Iterable[tup
     )
 
 
-def _count(broker: Connection, statement: Statement[Any], segment_id: int, bounds: dict[str, object]) -> int:
-    [(there, counted)] = broker.execute(statement.sql(), {"segment_id": segment_id, **bounds}).fetchall()
-    if not there:
+def _count(broker: Connection, statement: Statement[Count], segment_id: int, bounds: dict[str, object]) -> int:
+    [count] = read(broker, statement, {"segment_id": segment_id, **bounds})
+    if not count.there:
         raise SegmentDropped(
             f"Retention dropped segment {segment_id} while it was exported; the folder is as it was: export again."
         )
-    return int(counted)
+    return count.counted

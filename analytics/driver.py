@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's JDBC driver, or has it fetched."""
+"""Finds PostgreSQL's JDBC driver, or fetches it by Ivy."""
 
 import subprocess
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from analytics.java import Java
 VARIABLE = "MQBROKER_JDBC_JAR"
 CLASS = "org.postgresql.Driver"
 COORDINATES = "org.postgresql:postgresql:42.7.13"
-# Where Debian, Fedora and Arch put it.
+# The paths of the packages of Debian, Fedora and Arch.
 SYSTEM_JARS = (
     Path("/usr/share/java/postgresql.jar"),
     Path("/usr/share/java/postgresql-jdbc/postgresql.jar"),

@@ -1,4 +1,4 @@
-"""What stops an export: one class per stable code, one sentence with the way out."""
+"""The failures of an export: one class per stable code, one sentence with the way out."""
 
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ class DriverMissing(ExportFailed):
 
 
 class SocketRefused(ExportFailed):
-    """The database is reached by a Unix socket, which JDBC does not speak."""
+    """The database is reached by a Unix socket, and JDBC needs TCP."""
 
     code = "socket_refused"
 
@@ -46,7 +46,7 @@ class ExportUnderWay(ExportFailed):
 
 
 class LogBusy(ExportFailed):
-    """The writers of the log did not pause for a moment."""
+    """No moment without a write under way was found."""
 
     code = "log_busy"
 

@@ -1,4 +1,4 @@
-"""Puts an export in its place as a whole: the target holds the earlier export or the new one, never a half."""
+"""Puts an export in its place as a whole: the target holds the earlier export or the new one, never a part."""
 
 import fcntl
 import json
@@ -18,12 +18,12 @@ WAY_OUT = "give a new or an empty folder, or one that holds an export and nothin
 
 @contextmanager
 def workspace(target: Path) -> Iterator[Path]:
-    """An empty folder beside the target, so on the same disk; ours alone, and gone afterwards.
+    """An empty folder beside the target, so on the same disk; of this export alone, and deleted afterwards.
 
     A killed export leaves it behind, and the next export to the same target clears it.
     Raises FolderRefused, or ExportUnderWay while another export to the target runs.
     """
-    judge(target)
+    require_replaceable(target)
     folder = target.with_name(f".{target.name}.unfinished")
     with _owned(folder, target):
         _empty(folder, target)
@@ -31,11 +31,11 @@ def workspace(target: Path) -> Iterator[Path]:
             yield folder
         finally:
             _empty(folder, target)
-            # A Java that is still ending may have a file in it: the next export clears it then.
+            # A Java process that is still ending may keep a file in it: then the next export clears it.
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def judge(target: Path) -> None:
+def require_replaceable(target: Path) -> None:
     """Raises FolderRefused unless an export may take the target's place: nothing there, or only an earlier export."""
     if target.is_mount():
         raise FolderRefused(f"{target} is a mount point and cannot be replaced as a whole: give a folder in it.")
@@ -50,7 +50,7 @@ def judge(target: Path) -> None:
 
 
 def sign(folder: Path, facts: dict[str, object]) -> None:
-    """Writes the manifest by which a later export knows that it may replace the folder."""
+    """Writes the manifest that allows a later export to replace the folder."""
     document = json.dumps({"kind": KIND, **facts}, indent=2)
     (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
 
@@ -59,9 +59,9 @@ def put(finished: Path, target: Path, workspace: Path) -> None:
     """Puts a finished export in the target's place.
 
     A kill between the two renames leaves the earlier export in the workspace; the next export puts it back.
-    Raises FolderRefused when something else came into the target meanwhile.
+    Raises FolderRefused when the target has other files by now.
     """
-    judge(target)
+    require_replaceable(target)
     if target.exists():
         target.rename(_earlier(workspace))
     finished.rename(target)
@@ -83,7 +83,7 @@ def _owned(folder: Path, target: Path) -> Iterator[None]:
 
 def _lock(lock: int, target: Path) -> None:
     try:
-        # The kernel gives it back when the process ends, however it ends.
+        # The kernel releases the lock at the end of the process, also by a kill.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
         raise ExportUnderWay(

@@ -1,4 +1,4 @@
-"""Finds a Java that Spark runs on, and dresses it for Spark."""
+"""Finds a Java that Spark runs on, and makes a JAVA_HOME of it for Spark."""
 
 import re
 import shlex
@@ -18,7 +18,7 @@ VERSION_SECONDS = 20
 
 # Spark asks for this module, for machine learning only: a trimmed Java stops at it, any other prints a warning.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
-# Opened for Spark, and no longer there since Java 24, which says so on every start.
+# Opened for Spark. Java 24 removed it, and warns on each start.
 ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 ACTION_PACKAGE_UNTIL = 23
 SHIM = """\
@@ -39,7 +39,7 @@ class Java:
     version: int
 
     def home(self, folder: Path) -> Path:
-        """A JAVA_HOME for Spark's scripts, made in `folder`: its java leaves out what this Java would complain of."""
+        """A JAVA_HOME for Spark's scripts, made in `folder`: its java drops the options that this Java warns of."""
         unwanted = VECTOR_MODULE if self.version <= ACTION_PACKAGE_UNTIL else f"{VECTOR_MODULE}|{ACTION_PACKAGE}"
         shim = folder / "java" / "bin" / "java"
         shim.parent.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ship
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import address, closed, counts, driver, folder, java, session, slices
-from analytics.closed import Connection
+from analytics import address, connections, counts, driver, folder, java, session, slices
+from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportFailed
 from analytics.moment import Moment, capture
 from analytics.source import Source
@@ -21,7 +21,7 @@ from analytics.tables.messages import LOG, messages
 from analytics.tables.transactions import OPERATIONS, transactions
 from store.db.statements import Statement
 
-# From here on Java's better compiler pays for itself.
+# From so many messages on Java's better compiler saves more CPU than it takes.
 BRIEF_MESSAGES = 1_000_000
 
 READ_LOG = Statement(__file__, "read_log")
@@ -31,7 +31,7 @@ READ_OPERATIONS = Statement(__file__, "read_operations")
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How many rows of a table the files hold, and how many the broker counts in the same ranges."""
+    """The rows of a table that the files hold, and those that the broker counts in the same ranges."""
 
     table: str
     exported: int
@@ -49,9 +49,9 @@ def export(
     `environ` leads to Java, `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in
     bytes. Raises ExportFailed; the target is then as it was before.
     """
-    with _told(), folder.workspace(target) as workspace:
-        # Before Spark's seconds, whatever can be refused at once.
-        with closed.connect(conninfo) as connection:
+    with _failures_as_ours(), folder.workspace(target) as workspace:
+        # Refusals first: the start of Spark takes seconds.
+        with connections.connect(conninfo) as connection:
             address.of(connection)
             brief = counts.estimate(connection) < BRIEF_MESSAGES
         runtime = java.find(java.candidates(environ))
@@ -66,20 +66,20 @@ def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce:
 
     Raises LogBusy, SegmentDropped or CountsDiffer.
     """
-    with closed.connect(conninfo) as broker:
-        # No transaction of ours stays open while Spark writes: it would hold back the clean-up of the hot tables.
+    with connections.connect(conninfo) as broker:
+        # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
         source = Source(spark, address.of(broker))
         moment = capture(source, conninfo)
         rows = {}
         for counted in _tables(source, broker, moment, to, heaviest):
             announce(counted)
-            judge(counted)
+            require_equal(counted)
             rows[counted.table] = counted.exported
     folder.sign(to, {"taken_at": moment.closed.taken_at.isoformat(), "rows": rows})
 
 
-def judge(counted: Counted) -> None:
+def require_equal(counted: Counted) -> None:
     """Raises CountsDiffer unless the files hold as many rows as the broker."""
     if counted.exported != counted.broker:
         raise CountsDiffer(
@@ -89,8 +89,8 @@ def judge(counted: Counted) -> None:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Failures of the database and of Spark as ours, in one sentence."""
+def _failures_as_ours() -> Iterator[None]:
+    """Raises ExportFailed, with one sentence, for failures of the database, of Spark and of the disk."""
     try:
         yield
     except psycopg.errors.UndefinedTable as problem:
@@ -104,7 +104,7 @@ def _told() -> Iterator[None]:
 
 
 def _first_line(problem: Exception) -> str:
-    # What Java says stands below what py4j says about it.
+    # py4j's own line stands above the reason, which is Java's.
     lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("An error occurred")]
     return lines[0].strip(" :.") if lines else type(problem).__name__
 
@@ -128,11 +128,11 @@ def _tables(source: Source, broker: Connection, moment: Moment, to: Path, heavie
     ]
     operations = source.slices(READ_OPERATIONS, OPERATIONS, ended)
     _save(transactions(operations, moment.halves, moment.groups), to / "transactions")
-    transactions_there = counts.ends(broker, ranges) + moment.halves_there
+    transactions_there = counts.ends(broker, ranges) + moment.counted.halves
     yield Counted("transactions", _rows(source, to / "transactions"), transactions_there)
 
     _save(checks(moment.attempts), to / "checks")
-    yield Counted("checks", _rows(source, to / "checks"), moment.attempts_there)
+    yield Counted("checks", _rows(source, to / "checks"), moment.counted.checks)
 
 
 def _save(frame: DataFrame, to: Path) -> None:

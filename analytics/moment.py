@@ -1,4 +1,4 @@
-"""Captures the moment of an export: the closed range, and in the same snapshot what changes or is small."""
+"""Captures the moment of an export: the closed range, and by the same snapshot the tables that change or are small."""
 
 from dataclasses import dataclass
 
@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame
 
 from analytics import closed, counts
 from analytics.closed import ClosedRange
+from analytics.rows import Undecided
 from analytics.source import Source
 from analytics.tables.checks import ATTEMPTS
 from analytics.tables.names import NAMES
@@ -27,21 +28,18 @@ class Moment:
     groups: DataFrame
     halves: DataFrame
     attempts: DataFrame
-    # What the broker counts in the same snapshot.
-    halves_there: int
-    attempts_there: int
+    # Of the same snapshot, by SQL.
+    counted: Undecided
 
 
 def capture(source: Source, conninfo: str) -> Moment:
     """The moment now. Raises LogBusy."""
     with closed.quiet(conninfo) as (reader, first):
-        halves_there, attempts_there = counts.undecided(reader)
         return Moment(
             closed=closed.find(reader),
             topics=source.whole(READ_TOPICS, NAMES, first),
             groups=source.whole(READ_GROUPS, NAMES, first),
             halves=source.whole(READ_HALVES, HALVES, first),
             attempts=source.whole(READ_ATTEMPTS, ATTEMPTS, first),
-            halves_there=halves_there,
-            attempts_there=attempts_there,
+            counted=counts.undecided(reader),
         )

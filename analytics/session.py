@@ -21,7 +21,7 @@ MAX_CORES = 4
 LOGGING = Path(__file__).with_name("log4j2.properties")
 
 JAVA_OPTIONS = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}"
-# Compiled quickly rather than well. Seconds of CPU for an export of nothing: 11 instead of 25; of 200,000 messages:
+# The quick compiler only. Seconds of CPU for an export of nothing: 11 instead of 25; of 200,000 messages:
 # 21 instead of 36; for each further 200,000 of the same run: 9.5 instead of 8.
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
@@ -44,7 +44,7 @@ SETTINGS = {
 
 @contextmanager
 def opened(runtime: Java, jdbc: Path, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
-    """A session on this Java with this JDBC driver, for much work or for little (`brief`).
+    """A session on this Java with this JDBC driver; `brief` for little work.
 
     What it spills goes to the folder `scratch`. Raises ExportFailed when Spark does not start.
     """
@@ -62,7 +62,7 @@ def opened(runtime: Java, jdbc: Path, scratch: Path, *, brief: bool) -> Iterator
     try:
         yield session
     except KeyboardInterrupt:
-        # Java was about to answer and cannot be asked to stop any more; it ends with this process.
+        # The interrupted call was waiting for Java, which takes no other call then; it ends with this process.
         raise
     except BaseException:
         session.stop()
@@ -79,7 +79,7 @@ def _start(settings: Mapping[str, str]) -> SparkSession:
 
 
 def _silence_py4j() -> None:
-    """Whatever breaks between Python and Java is raised; py4j logs its traces besides, some in the root's name."""
+    """A failure between Python and Java is raised; py4j also logs its trace, sometimes by the root logger."""
     logging.getLogger("py4j").propagate = False
     logging.getLogger().addFilter(_is_not_of_py4j)
 
@@ -90,7 +90,7 @@ def _is_not_of_py4j(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Keeps Ctrl-C what it was: Spark would cancel its jobs by the connection that just waits for one of them."""
+    """Keeps the handler of Ctrl-C: Spark's would cancel jobs over the connection that waits for one of them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -103,7 +103,7 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def environment(changes: Mapping[str, str]) -> Iterator[None]:
-    """These variables while Spark's scripts start, and nothing that would lead them to another Spark."""
+    """Sets these variables while Spark's scripts start, and unsets those that name another Spark."""
     ours = {**changes, "SPARK_CONF_DIR": str(LOGGING.parent)}
     hidden = {
         name: os.environ.pop(name) for name in ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", *ours) if name in os.environ

@@ -12,7 +12,7 @@ from analytics.address import Address
 from store.db.statements import Statement
 
 FETCH_ROWS = 10_000
-# What one task holds of rows that the server has sent: 10,000 of 4 KiB. Heavier rows come in smaller steps.
+# The rows in a task's memory: 10,000 of 4 KiB. Heavier rows are fetched in smaller steps.
 FETCH_BYTES = FETCH_ROWS * 4096
 MIDDLE_WEIGHT = 256 * 1024
 
@@ -42,7 +42,7 @@ class Source:
         )
 
     def weighed(self, statement: Statement[Any], schema: StructType, slices: Sequence[str], heaviest: int) -> DataFrame:
-        """The rows of the slices, where rows have a `weight` in bytes: the heavier, the fewer are fetched at once."""
+        """The rows of the slices, by their `weight` in bytes: of heavier rows fewer are fetched at once."""
         frames = [
             self.slices(statement, schema, [f"({clause}) AND {bounds}" for clause in slices], rows)
             for bounds, rows in steps(heaviest)
@@ -51,12 +51,12 @@ class Source:
 
 
 def table(statement: Statement[Any]) -> str:
-    """A statement as what Spark reads from; PostgreSQL sees through it to the table's partitions."""
+    """A statement as a subquery for Spark; PostgreSQL prunes the table's partitions through it."""
     return f"({statement.text}) AS source"
 
 
 def steps(heaviest: int) -> Iterator[tuple[str, int]]:
-    """Classes of weight that leave no row out, each with the rows to fetch at once; `heaviest` is the usual limit."""
+    """Classes of weight that cover all rows, each with the rows to fetch at once; `heaviest` is the usual limit."""
     light = FETCH_BYTES // FETCH_ROWS
     middle = max(light, min(MIDDLE_WEIGHT, heaviest))
     yield f"weight <= {light:d}", FETCH_ROWS

@@ -1,4 +1,4 @@
--- The rows of closed ranges of a segment's queues, and how many of them are exported: all.
+-- Count the entries of closed ranges of a segment's queues; an export holds all of them.
 SELECT count(*) AS there, count(*) AS counted
 FROM consume_queue AS c
 INNER JOIN unnest(

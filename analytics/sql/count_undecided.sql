@@ -1,4 +1,4 @@
--- The transactions without a decision, and the checks that were asked, as the snapshot sees them.
+-- Count the undecided transactions and the check attempts in the snapshot.
 SELECT
     (SELECT count(*) FROM half_message) AS halves,
     (SELECT count(*) FROM check_attempt) AS checks

@@ -1,5 +1,5 @@
--- The first and last offset of each queue that has entries in a segment. The index is entered once per queue, however
--- many entries there are: each step asks for the next queue after the last one found.
+-- Find the first and last offset of each queue that has entries in a segment. The index is entered once per queue,
+-- however many entries it has: each step finds the next queue after the last one.
 WITH RECURSIVE queue AS (
     (
         SELECT topic_id, queue_id

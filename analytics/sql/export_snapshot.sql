@@ -1,2 +1,2 @@
--- Name the snapshot of this transaction, so that other sessions can read exactly what it sees while it lasts.
+-- Name this transaction's snapshot, so that other sessions can read by it while the transaction lasts.
 SELECT pg_export_snapshot()

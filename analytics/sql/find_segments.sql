@@ -1,4 +1,4 @@
--- The segments that hold something or may, and the time of the snapshot. Those that are merely ready are empty.
+-- Find the segments that may hold rows, and the time of the snapshot. A segment that is only ready is empty.
 SELECT id, state, now() AS taken_at
 FROM segment
 WHERE state IN ('open', 'closed')

@@ -1,3 +1,3 @@
--- The names of producer groups.
+-- Read the names of producer groups.
 SELECT id, name
 FROM producer_group

@@ -1,4 +1,4 @@
--- The transactions without a decision, a discarded one with the last operation that discarded it.
+-- Read the undecided transactions, a discarded one with the last operation that discarded it.
 SELECT
     h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.discarded_at,
     cardinality(h.log_offsets) AS messages, discard.decided_by, discard.remark

@@ -1,5 +1,5 @@
--- The commit log for Spark, which adds the closed range of each slice. `weight` is what a row takes in memory, nearly:
--- heavy rows are fetched in smaller steps. The length of a body is known without reading the body.
+-- Read the commit log for Spark, which adds the closed range of each slice. `weight` is about the memory that a row
+-- takes: heavy rows are fetched in smaller steps. The length of a body is known without reading the body.
 SELECT
     segment_id, log_offset, message_id, topic_id, queue_id, producer_group_id, transaction_id, tags, keys, sharding_key,
     traceparent, properties, body, body_form, born_at, stored_at,

@@ -1,3 +1,3 @@
--- The names of topics.
+-- Read the names of topics.
 SELECT id, name
 FROM topic

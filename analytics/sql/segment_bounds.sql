@@ -1,4 +1,4 @@
--- The first and last offset of a segment's messages and operations: four index probes in one partition each.
+-- Find the first and last offset of a segment's messages and operations: four index probes in one partition each.
 SELECT
     (SELECT min(log_offset) FROM commit_log WHERE segment_id = %(segment_id)s) AS first_log_offset,
     (SELECT max(log_offset) FROM commit_log WHERE segment_id = %(segment_id)s) AS last_log_offset,

@@ -1,2 +1,2 @@
--- See what the transaction that exported this snapshot saw: the log while nobody was appending to it.
+-- Read by the snapshot that another transaction exported while no writer held the log.
 SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET TRANSACTION SNAPSHOT %(snapshot)s

@@ -1,1 +1,1 @@
-"""What the export holds: per table its columns, and how they are made of the broker's."""
+"""The tables of the export: the columns of each, and the transform from the broker's rows."""

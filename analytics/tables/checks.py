@@ -1,4 +1,4 @@
-"""The checks of the export: every question to a producer about a half, and its answer."""
+"""The checks of the export: every check attempt with its answer."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import BooleanType, IntegerType, StringType, StructType, TimestampType
@@ -32,5 +32,5 @@ CHECKS = (
 
 
 def checks(attempts: DataFrame) -> DataFrame:
-    """Checks of attempts."""
+    """The checks of the rows of check attempts."""
     return attempts.to(CHECKS)

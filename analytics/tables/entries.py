@@ -1,4 +1,4 @@
-"""The entries of the export: which message stands at which offset of which queue."""
+"""The entries of the export: the message at each queue offset."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -38,7 +38,9 @@ ENTRIES = (
 
 
 def entries(queues: DataFrame, topics: DataFrame) -> DataFrame:
-    """Entries of queue rows. One of a schedule queue names the topic it waits for; its tag code is when, in ms."""
+    """The entries of queue rows. In a delay level's queue an entry has its real topic, and its due time from its tags
+    code, which is in ms.
+    """
     waiting = F.col("real_topic_id").isNotNull()
     timed = queues.withColumn("deliver_at", F.when(waiting, F.timestamp_millis("tags_code")))
     return named(named(timed, topics, "topic_id", "topic"), topics, "real_topic_id", "real_topic").to(ENTRIES)

@@ -1,4 +1,4 @@
-"""The messages of the export: every stored message once, whether or not anybody may see it."""
+"""The messages of the export: every stored message once, visible or not."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -62,7 +62,7 @@ MESSAGES = (
 def messages(log: DataFrame, topics: DataFrame, groups: DataFrame) -> DataFrame:
     """Messages of log rows, with names for ids and the properties as a map.
 
-    Properties are JSON that the broker wrote itself. Should one not be, the export stops: a null would hide the loss.
+    Properties are JSON that the broker wrote. The export stops at one that is not: a null would hide the loss.
     """
     text = F.col("properties").cast(StringType())
     readable = log.withColumns(

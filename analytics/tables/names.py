@@ -1,4 +1,4 @@
-"""Puts names where the broker keeps ids."""
+"""The names of topics and groups in place of their ids."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -8,6 +8,6 @@ NAMES = StructType().add("id", IntegerType()).add("name", StringType())
 
 
 def named(frame: DataFrame, names: DataFrame, id_column: str, name_column: str) -> DataFrame:
-    """The frame with a column that holds the name of each id, null where the named thing is deleted; no row is lost."""
+    """The frame with the name of each id in a column, null where the topic or group is deleted; no row is lost."""
     lookup = F.broadcast(names.select(names["id"].alias(id_column), names["name"].alias(name_column)))
     return frame.join(lookup, id_column, "left")

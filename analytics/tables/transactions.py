@@ -1,4 +1,4 @@
-"""The transactions of the export: one row each, with its outcome."""
+"""The transactions of the export: one row each, with its state."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -49,7 +49,7 @@ TRANSACTIONS = (
 
 
 def transactions(operations: DataFrame, halves: DataFrame, groups: DataFrame) -> DataFrame:
-    """The decided transactions by their operations, and the undecided ones by their halves.
+    """The ended transactions by their operations, and the undecided ones by their half messages.
 
     Both must come from one closed range: no transaction is then in both, and none in neither.
     """
@@ -60,7 +60,7 @@ def transactions(operations: DataFrame, halves: DataFrame, groups: DataFrame) ->
 
 
 def decided(operations: DataFrame) -> DataFrame:
-    """Transactions that were committed or rolled back; every other operation is history."""
+    """The transactions that were committed or rolled back; other operations are left out."""
     ends = operations.where(F.col("decision").isin("COMMIT", "ROLLBACK"))
     state = F.when(F.col("decision") == "COMMIT", "COMMITTED").otherwise("ROLLED_BACK")
     return (
@@ -71,7 +71,7 @@ def decided(operations: DataFrame) -> DataFrame:
 
 
 def undecided(halves: DataFrame) -> DataFrame:
-    """Transactions that wait for a decision, or were given up: the discard is then their decision, for now."""
+    """The transactions without an end. Of a discarded one the discard is taken for the decision."""
     state = F.when(F.col("discarded_at").isNull(), "PREPARED").otherwise("DISCARDED")
     return halves.withColumn("state", state).withColumnsRenamed(
         {"stored_at": "prepared_at", "discarded_at": "decided_at"}

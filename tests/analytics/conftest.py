@@ -42,7 +42,7 @@ def template() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def database(template: str) -> Iterator[str]:
-    """A database with the past of a broker, which nobody changes any more."""
+    """A database with the past of a broker, which does not change any more."""
     with databases.copied(template) as url:
         yield url
 
@@ -72,7 +72,7 @@ def reader(database: str) -> Iterator[str]:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD {} IN ROLE pg_read_all_data").format(name, password))
         netloc = f"{role}:{quote(PASSWORD, safe='')}@{parts.netloc.rpartition('@')[2]}"
         yield parts._replace(netloc=netloc).geturl()
-        # Its sessions too: whoever drops the database afterwards may not end those of another role.
+        # Its sessions too: the role that drops the database afterwards may not end those of another role.
         connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = %s", (role,))
         connection.execute(sql.SQL("DROP ROLE {}").format(name))
 
@@ -84,9 +84,9 @@ def past(database: str) -> Past:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     django.setup()
     with psycopg.connect(database) as connection:
-        told = Past(connection)
-        live(told)
-    return told
+        past = Past(connection)
+        live(past)
+    return past
 
 
 @pytest.fixture(scope="session")

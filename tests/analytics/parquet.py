@@ -1,4 +1,4 @@
-"""Reads an export as an analyst would who has no Spark."""
+"""Reads an export without Spark."""
 
 from pathlib import Path
 from typing import Any

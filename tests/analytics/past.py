@@ -237,7 +237,7 @@ class Past:
 
 
 def defaults(table: str) -> Row:
-    """What a table's model puts into columns that nobody names."""
+    """What a table's model puts into columns that the caller does not name."""
     model = next(model for model in apps.get_models() if model._meta.db_table == table)
     return {str(column.column): column.get_default() for column in model._meta.concrete_fields if column.has_default()}
 

@@ -1,4 +1,4 @@
-"""An export while the broker is at work: its tables tell one story, that of one moment."""
+"""An export while the broker is at work: its tables agree, as of one moment."""
 
 from collections import Counter
 from pathlib import Path
@@ -30,9 +30,9 @@ def test_an_export_among_writers_has_each_transaction_once_and_agrees_with_its_e
         tables = export(spark, busy_database, tmp_path / "export")
 
     begun = Counter(message["transaction_id"] for message in tables["messages"])
-    told = Counter(transaction["transaction_id"] for transaction in tables["transactions"])
-    assert begun == told
-    assert set(told.values()) == {1}
+    exported = Counter(transaction["transaction_id"] for transaction in tables["transactions"])
+    assert begun == exported
+    assert set(exported.values()) == {1}
     transaction_of = {message["log_offset"]: message["transaction_id"] for message in tables["messages"]}
     visible = Counter(transaction_of[entry["log_offset"]] for entry in tables["entries"])
     committed = Counter(row["transaction_id"] for row in tables["transactions"] if row["state"] == "COMMITTED")
@@ -84,10 +84,10 @@ def test_what_a_running_broker_did_is_what_is_exported(
 
 
 def test_counts_that_differ_stop_the_export() -> None:
-    job.judge(Counted("messages", 10, 10))
+    job.require_equal(Counted("messages", 10, 10))
 
     with pytest.raises(CountsDiffer) as refused:
-        job.judge(Counted("messages", 9, 10))
+        job.require_equal(Counted("messages", 9, 10))
 
     assert refused.value.code == "counts_differ"
     assert str(refused.value) == (

@@ -10,7 +10,7 @@ from analytics.errors import DriverMissing
 
 @pytest.fixture
 def jar(tmp_path: Path) -> Path:
-    """A jar that somebody put somewhere."""
+    """A jar in a folder."""
     path = tmp_path / "postgresql.jar"
     path.touch()
     return path

@@ -120,7 +120,7 @@ def test_an_export_with_something_beside_it_is_refused(target: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"kind": "of magic"}', "\x00"])
-def test_a_manifest_of_somebody_elses_does_not_make_an_export(target: Path, text: str) -> None:
+def test_a_manifest_of_another_program_does_not_make_an_export(target: Path, text: str) -> None:
     target.mkdir(parents=True)
     (target / "export.json").write_text(text, encoding="utf-8")
 

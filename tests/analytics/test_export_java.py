@@ -1,4 +1,4 @@
-"""Java: any that is new enough is found, and told only what it understands."""
+"""Java: the first that is new enough is found, and gets only options that it has."""
 
 import subprocess
 from pathlib import Path
@@ -64,10 +64,10 @@ def test_without_any_java_the_ways_to_one_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("version", "kept"), [(17, [ACTION_PACKAGE]), (23, [ACTION_PACKAGE]), (24, []), (25, [])])
 def test_java_is_told_only_what_it_understands(tmp_path: Path, version: int, kept: list[str]) -> None:
-    told = executable(tmp_path / "a folder's" / "java", 'for argument do echo "$argument"; done')
+    echoing = executable(tmp_path / "a folder's" / "java", 'for argument do echo "$argument"; done')
     others = ["-Xmx1g", "-Da=b c 'd' \"e\"", "", "*"]
 
-    home = Java(told, version).home(tmp_path)
+    home = Java(echoing, version).home(tmp_path)
     answer = subprocess.run(
         [home / "bin" / "java", VECTOR_MODULE, ACTION_PACKAGE, *others], capture_output=True, text=True, check=True
     )

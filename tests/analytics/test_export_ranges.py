@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import address, closed, counts
+from analytics import address, closed, connections, counts
 from analytics.closed import ClosedRange, Span
 from analytics.errors import LogBusy, SegmentDropped
 from analytics.moment import READ_HALVES
@@ -144,7 +144,7 @@ def test_a_segment_that_retention_drops_meanwhile_is_noticed(
 ) -> None:
     writers.end(writer, writers.begin(writer), "COMMIT")
     writer.commit()
-    with closed.connect(busy_database) as broker:
+    with connections.connect(busy_database) as broker:
         ranges = capture(busy_database)
         assert count(broker, ranges) == 1
         broker.commit()

@@ -1,0 +1,59 @@
+"""The rows that the export reads by SQL: one type per shape, its fields the columns in their order.
+
+What Spark reads has its schema in analytics.tables.
+"""
+
+from datetime import datetime
+from typing import NamedTuple
+
+
+class Count(NamedTuple):
+    """The rows of a closed range that are there, and how many of them an export must hold."""
+
+    there: int
+    counted: int
+
+
+class EntryBounds(NamedTuple):
+    """The first and last offset of a queue in one segment."""
+
+    topic_id: int
+    queue_id: int
+    first_offset: int
+    last_offset: int
+
+
+class Estimate(NamedTuple):
+    """About how many messages the broker keeps."""
+
+    messages: int
+
+
+class SegmentBounds(NamedTuple):
+    """The first and last offset of a segment's messages and of its operations; None where it holds none."""
+
+    first_log_offset: int | None
+    last_log_offset: int | None
+    first_operation_id: int | None
+    last_operation_id: int | None
+
+
+class SegmentState(NamedTuple):
+    """A segment that is open or closed, and the time of the snapshot."""
+
+    id: int
+    state: str
+    taken_at: datetime
+
+
+class SnapshotName(NamedTuple):
+    """The name by which other sessions take a snapshot."""
+
+    pg_export_snapshot: str
+
+
+class Undecided(NamedTuple):
+    """The half messages and the check attempts that a snapshot holds."""
+
+    halves: int
+    checks: int
