@@ -1,4 +1,4 @@
-"""Who appears in the tests: names of a test's own, and what their messages say."""
+"""Characters of the tests: names of a test's own, and bodies of messages."""
 
 import secrets
 from collections.abc import Iterable

@@ -18,7 +18,7 @@ WHERE datname = %s AND backend_type = 'client backend'
 
 @contextmanager
 def fresh() -> Iterator[str]:
-    """The URL of an empty database that is dropped afterwards, whoever is still connected."""
+    """The URL of an empty database that is dropped afterwards, with its connections."""
     server = os.environ.get("DATABASE_URL")
     if not server:
         pytest.fail("No DATABASE_URL: start the tests with ./mq test, which brings servers of its own.")
@@ -33,7 +33,7 @@ def fresh() -> Iterator[str]:
 
 @contextmanager
 def copied(template: str) -> Iterator[str]:
-    """The URL of a copy of a database that nobody is connected to; dropped afterwards."""
+    """The URL of a copy of a database without connections; dropped afterwards."""
     name, copy = urlsplit(template).path[1:], f"test_{secrets.token_hex(6)}"
     create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
@@ -45,7 +45,7 @@ def copied(template: str) -> Iterator[str]:
 
 
 def drop(connection: psycopg.Connection, name: str) -> None:
-    """Drop a database, whoever is still connected.
+    """Drop a database and end its connections.
 
     Not `DROP DATABASE … WITH (FORCE)`: that is refused to all but a superuser while autovacuum is in the
     database, which a plain `DROP DATABASE` sends away by itself.
@@ -55,6 +55,6 @@ def drop(connection: psycopg.Connection, name: str) -> None:
 
 
 def shut(connection: psycopg.Connection, name: str) -> None:
-    """End every session in a database and let nobody in any more."""
+    """End every session in a database and refuse new ones."""
     connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
     connection.execute(SEND_AWAY, (name,))

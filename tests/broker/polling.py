@@ -10,7 +10,7 @@ PAUSE_SECONDS = 0.02
 
 
 def eventually(look: Callable[[], Found | None], within_seconds: float = 30.0) -> Found:
-    """What `look` gives as soon as it gives something true. Fails with what it gave last when the time is over."""
+    """The first true value of `look`. Fails with its last value when the time is over."""
     deadline = time.monotonic() + within_seconds
     while not (found := look()):
         assert time.monotonic() < deadline, f"not within {within_seconds:g} s; at last: {found!r}"

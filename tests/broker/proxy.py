@@ -1,4 +1,4 @@
-"""A TCP proxy in front of the broker, which loses what a test tells it to lose."""
+"""A TCP proxy in front of the broker, which loses requests or answers on demand."""
 
 import asyncio
 from types import TracebackType
@@ -12,7 +12,7 @@ CHUNK_BYTES = 65_536
 
 
 class LossyProxy:
-    """Passes everything on, until told to lose requests or answers: the connection then ends without a word."""
+    """Passes everything on, until a test lets it lose requests or answers: the connection then ends."""
 
     def __init__(self, target: str) -> None:
         self._target = urlsplit(target)

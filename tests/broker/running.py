@@ -33,7 +33,7 @@ QUICK = {
 class RunningBroker:
     """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
 
-    `webs` are separate web processes: what one of them has answered, the others know only by the database.
+    `webs` are separate web processes: they share nothing but the database.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What the broker tells of a transaction, and all that a group receives now: what many tests look at."""
+"""A transaction as the broker answers it, and all that a group receives: what many tests read."""
 
 from datetime import datetime
 
@@ -9,19 +9,19 @@ from tests.broker.wire import Document, Wire
 
 
 def told(wire: Wire, transaction_id: object) -> Document:
-    """What the broker tells of a transaction."""
+    """A transaction as the broker answers it."""
     document: Document = wire.get(f"/v1/transactions/{transaction_id}").document
     return document
 
 
 def ended(wire: Wire, transaction_id: object) -> Document | None:
-    """What the broker tells of a transaction once it is decided, else None."""
+    """The transaction once it is ended, else None."""
     document = told(wire, transaction_id)
     return document if document["state"] in ("COMMITTED", "ROLLED_BACK") else None
 
 
 def after_a_check(wire: Wire, transaction_id: object) -> Document | None:
-    """What the broker tells of a transaction once a check of it has come back, else None."""
+    """The transaction once a check of it was answered, else None."""
     document = told(wire, transaction_id)
     return document if any(event["event"] == "check" for event in document["history"]) else None
 

@@ -31,15 +31,15 @@ class Promises:
         """What a topic's queues hold, and since when, against what was promised."""
         entries = list(found)
         times = Counter(body for _, body in entries)
-        told = [f"{body} is lost" for body in self.ids if not times[body]]
-        told += [f"{body} is there {count} times" for body, count in times.items() if count > 1]
-        told += [f"{body} was never sent" for body in times if body not in self.ids]
-        told += [
+        flaws = [f"{body} is lost" for body in self.ids if not times[body]]
+        flaws += [f"{body} is there {count} times" for body, count in times.items() if count > 1]
+        flaws += [f"{body} was never sent" for body in times if body not in self.ids]
+        flaws += [
             f"{body} is {self.deliver_at[body] - at} early"
             for body, at in visible_at.items()
             if at < self.deliver_at[body]
         ]
-        return told + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in holes(entries)]
+        return flaws + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in holes(entries)]
 
 
 async def send(crowd: Crowd, topic: str, delays: Iterable[Document]) -> Promises:
@@ -66,7 +66,7 @@ async def _visible(crowd: Crowd, topic: str) -> int:
     pages = await at_once(
         lambda queue: crowd.get(f"/v1/topics/{topic}/queues/{queue}/messages?offset=0&max=1"), range(4)
     )
-    # While PostgreSQL is away, nobody knows.
+    # While PostgreSQL is away, the state is unknown.
     return sum(page.get("max_offset", 0) for _, page in pages)
 
 

@@ -1,4 +1,4 @@
-"""What a broker has acknowledged, and whether it has kept it: the books of whoever survives the accident."""
+"""Ledgers: what a broker has acknowledged before an accident, compared with what it has afterwards."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -31,16 +31,16 @@ class Ledger:
         entries = sorted(found, key=lambda entry: (entry[0].queue_id, entry[0].queue_offset))
         places = {body: place for place, body in entries}
         times = Counter(body for _, body in entries)
-        told = [f"{body} was acknowledged and is gone" for body in self.visible if body not in places]
-        told += [
+        flaws = [f"{body} was acknowledged and is gone" for body in self.visible if body not in places]
+        flaws += [
             f"{body} was acknowledged at {place} and is at {places[body]}"
             for body, place in self.visible.items()
             if body in places and places[body] != place
         ]
-        told += [f"{body} was rolled back and is visible" for body in self.rolled_back if body in places]
-        told += [f"{body} is there {times[body]} times" for body in times if times[body] > 1]
-        told += [f"{body} is there and was never acknowledged" for body in places if body not in self.visible]
-        return told + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in holes(entries)]
+        flaws += [f"{body} was rolled back and is visible" for body in self.rolled_back if body in places]
+        flaws += [f"{body} is there {times[body]} times" for body in times if times[body] > 1]
+        flaws += [f"{body} is there and was never acknowledged" for body in places if body not in self.visible]
+        return flaws + [f"queue {place.queue_id} has a hole before {place.queue_offset}" for place in holes(entries)]
 
 
 def holes(entries: list[tuple[Place, str]]) -> list[Place]:

@@ -15,7 +15,7 @@ from tests.broker.wire import Document
 from tests.chaos.ledgers import Ledger, Place
 
 PRODUCERS = 16
-# A refusal while the database is away, or one whose outcome nobody knows: the same again is always safe.
+# A refusal while the database is away, or an answer that was lost: the same request again is always safe.
 TRY_AGAIN = 503
 
 

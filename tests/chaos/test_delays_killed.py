@@ -48,13 +48,13 @@ async def test_messages_that_two_beats_and_two_workers_release_come_once_and_not
         async with Crowd(broker.urls) as crowd:
             promises = await delays.send(crowd, orders, DELAYS)
             await delays.has_released(crowd, orders, len(DELAYS))
-            told = await delays.flaws(crowd, orders, promises)
+            flaws = await delays.flaws(crowd, orders, promises)
         running = [child.is_running() for child in (*broker.children, *others)]
     finally:
         for child in others:
             child.stop()
 
-    assert told == []
+    assert flaws == []
     assert all(running)
 
 
@@ -71,9 +71,9 @@ async def test_messages_that_are_due_while_worker_beat_and_postgresql_are_killed
             await asyncio.to_thread(victim.kill)
             await asyncio.to_thread(victim.start)
         await delays.has_released(crowd, orders, len(DELAYS))
-        told = await delays.flaws(crowd, orders, promises)
+        flaws = await delays.flaws(crowd, orders, promises)
 
-    assert told == []
+    assert flaws == []
 
 
 def sessions(broker: RunningBroker) -> int:

@@ -1,4 +1,4 @@
-"""The books of whoever survives the accidents show every flaw."""
+"""The ledgers find every flaw."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -25,9 +25,9 @@ def test_the_ledger_catches_every_flaw(found: list[tuple[str, int]], flaw: str) 
     ledger = Ledger({"a": Place(0, 0), "b": Place(0, 1)}, {"c"})
     assert ledger.flaws([(Place(0, 0), "a"), (Place(0, 1), "b")]) == []
 
-    told = ledger.flaws((Place(0, offset), body) for body, offset in found)
+    flaws = ledger.flaws((Place(0, offset), body) for body, offset in found)
 
-    assert [one for one in told if one.startswith(flaw)]
+    assert [one for one in flaws if one.startswith(flaw)]
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,6 @@ def test_the_books_of_delayed_messages_catch_every_flaw(found: list[tuple[str, i
     assert promises.flaws(places, {"a": DUE, "b": DUE}) == []
 
     visible_at = {"a": DUE, "b": DUE + timedelta(milliseconds=late_ms)}
-    told = promises.flaws([(Place(0, offset), body) for body, offset in found], visible_at)
+    flaws = promises.flaws([(Place(0, offset), body) for body, offset in found], visible_at)
 
-    assert told == [flaw]
+    assert flaws == [flaw]

@@ -1,4 +1,4 @@
-"""Two brokers on one Redis: each has its own ticks, whoever else has a worker there."""
+"""Two brokers on one Redis: each has its own ticks, also beside the worker of the other."""
 
 from pathlib import Path
 

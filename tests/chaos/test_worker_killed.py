@@ -73,7 +73,7 @@ def test_a_worker_that_was_stopped_in_the_middle_of_checks_changes_nothing_when_
         outcomes = [told(wire, transaction_id)["state"] for transaction_id in ids]
     finally:
         os.killpg(broker.worker.pid, signal.SIGCONT)
-    # It goes on: half messages that are begun now are decided by it, or by whoever stands in for it.
+    # It goes on: half messages that are begun now are ended by its checks, or by those of the fallback.
     later = wire.bulk({**half, "body": "order 1000", "keys": ["1000"]})
     eventually(lambda: ended(wire, later[0]["transaction_id"]), within_seconds=60)
 

@@ -70,12 +70,12 @@ def test_a_check_goes_through_the_framework_to_the_books_and_decides(
         for _ in range(2):
             pages.run(tmp_path, "register.py", CHECK_SECRET=secret)
         paid, unpaid = (pages.begin_and_lose(tmp_path, paid=was_paid) for was_paid in (True, False))
-        told = [eventually(partial(ended, broker.wire(), lost)) for lost in (paid, unpaid)]
+        found = [eventually(partial(ended, broker.wire(), lost)) for lost in (paid, unpaid)]
         unsigned = urllib3.request("POST", url, body=b"{}", retries=False)
         read = urllib3.request("GET", url, retries=False)
 
-    assert [one["state"] for one in told] == ["COMMITTED", "ROLLED_BACK"]
-    for one, answer in zip(told, ("COMMIT", "ROLLBACK"), strict=True):
+    assert [one["state"] for one in found] == ["COMMITTED", "ROLLED_BACK"]
+    for one, answer in zip(found, ("COMMIT", "ROLLBACK"), strict=True):
         [check] = [event for event in one["history"] if event["event"] == "check"]
         assert (check["endpoint"], check["status"], check["answer"]) == (url, 200, answer)
     consumer = Consumer(broker.client(), name("coupons"))

@@ -59,7 +59,7 @@ def ends(broker: ScriptedServer) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("number", "status", "told", "answer"),
+    ("number", "status", "sent", "answer"),
     [
         (ORDINARY, 201, ["COMMIT"], "COMMIT"),
         (COMMIT_LOST, 201, [], "COMMIT"),
@@ -68,12 +68,12 @@ def ends(broker: ScriptedServer) -> list[str]:
     ],
 )
 def test_an_order_meets_the_accident_of_its_number(
-    tmp_path: Path, number: int, status: int, told: list[str], answer: str
+    tmp_path: Path, number: int, status: int, sent: list[str], answer: str
 ) -> None:
     order_id = uuid7()
     with scripted(ENDPOINT, PREPARED, COMMITTED) as broker, order_service(broker, tmp_path / "orders") as service:
         assert order(service, number, order_id) == status
-        assert ends(broker) == told
+        assert ends(broker) == sent
         assert check(broker, service, order_id) == answer
 
 

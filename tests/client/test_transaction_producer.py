@@ -31,7 +31,7 @@ UNKNOWN = LocalTransactionState.UNKNOWN
 
 @dataclass
 class Orders:
-    """A program whose local transaction answers as it is told, and which remembers what it was given."""
+    """A program with a scripted local transaction, which keeps its arguments."""
 
     local: Callable[[], LocalTransactionState | None] = lambda: COMMIT
     executed: list[tuple[HalfMessage, object]] = field(default_factory=list)

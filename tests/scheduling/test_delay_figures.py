@@ -1,4 +1,4 @@
-"""Figures of what waits: the backlog with its oldest and its next, what comes, and how late releases were."""
+"""Stats of delays: backlog, oldest and next message, forecast, and the lateness of releases."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def waiting(broker: RunningBroker) -> tuple[list[Document], list[Document]]:
     return levels, timers
 
 
-def test_a_level_tells_its_backlog_its_oldest_its_next_and_what_comes(
+def test_a_level_has_its_backlog_its_oldest_its_next_and_its_forecast(
     wire: Wire, waiting: tuple[list[Document], list[Document]]
 ) -> None:
     first, _, _, last = waiting[0]
@@ -57,7 +57,7 @@ def test_a_level_tells_its_backlog_its_oldest_its_next_and_what_comes(
     assert minutes(levels[3]["forecast"]) == {}
 
 
-def test_timers_tell_the_same(wire: Wire, waiting: tuple[list[Document], list[Document]]) -> None:
+def test_timers_have_the_same(wire: Wire, waiting: tuple[list[Document], list[Document]]) -> None:
     oldest, nearest, _ = waiting[1]
 
     timers = wire.get("/v1/timers").document
@@ -81,27 +81,36 @@ def test_lateness_is_that_of_the_releases_of_the_last_hour(wire: Wire) -> None:
         assert 0 < late["p50_ms"] <= late["p99_ms"] < 3000
 
 
-def test_metrics_tell_what_the_delays_tell(
+def test_metrics_have_the_same_numbers_as_the_api(
     broker: RunningBroker, wire: Wire, waiting: tuple[list[Document], list[Document]]
 ) -> None:
     level = wire.get("/v1/delay-levels").document["results"][0]
     timers = wire.get("/v1/timers").document
 
-    told = metrics(broker)
+    measured = metrics(broker)
 
-    assert {name: told["mqbroker_delay_backlog", name] for name in ("1", "2", "3")} == {"1": 0, "2": 3, "3": 1}
-    assert told["mqbroker_timers",] == 3
-    assert 0 < told["mqbroker_delay_oldest_seconds", "2"] < 300 < told["mqbroker_delay_next_due_seconds", "2"] < 600
-    assert 0 < told["mqbroker_delay_oldest_seconds", "timer"] < 300
-    assert told["mqbroker_delay_next_due_seconds", "timer"] < 90
-    assert ("mqbroker_delay_oldest_seconds", "1") not in told
-    assert (told["mqbroker_delay_forecast", "2", "minute"], told["mqbroker_delay_forecast", "2", "hour"]) == (0, 3)
-    assert told["mqbroker_delay_forecast", "timer", "hour"] == 2
+    assert {name: measured["mqbroker_delay_backlog", name] for name in ("1", "2", "3")} == {"1": 0, "2": 3, "3": 1}
+    assert measured["mqbroker_timers",] == 3
+    assert (
+        0
+        < measured["mqbroker_delay_oldest_seconds", "2"]
+        < 300
+        < measured["mqbroker_delay_next_due_seconds", "2"]
+        < 600
+    )
+    assert 0 < measured["mqbroker_delay_oldest_seconds", "timer"] < 300
+    assert measured["mqbroker_delay_next_due_seconds", "timer"] < 90
+    assert ("mqbroker_delay_oldest_seconds", "1") not in measured
+    assert (measured["mqbroker_delay_forecast", "2", "minute"], measured["mqbroker_delay_forecast", "2", "hour"]) == (
+        0,
+        3,
+    )
+    assert measured["mqbroker_delay_forecast", "timer", "hour"] == 2
     for name, shown in (("1", level), ("timer", timers)):
-        assert told["mqbroker_delay_released_last_hour", name] == shown["lateness"]["released"]
+        assert measured["mqbroker_delay_released_last_hour", name] == shown["lateness"]["released"]
         for quantile, field in (("0.5", "p50_ms"), ("0.99", "p99_ms")):
             late = shown["lateness"][field]
-            assert told["mqbroker_delay_lateness_seconds", name, quantile] == pytest.approx(late / 1000)
+            assert measured["mqbroker_delay_lateness_seconds", name, quantile] == pytest.approx(late / 1000)
 
 
 def send(wire: Wire, **delay: float) -> Document:
@@ -126,5 +135,5 @@ def minutes(forecast: list[int]) -> dict[int, int]:
     return {minute: deliveries for minute, deliveries in enumerate(forecast, start=1) if deliveries}
 
 
-def time_of(told: str) -> datetime:
-    return datetime.fromisoformat(told)
+def time_of(text: str) -> datetime:
+    return datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""Delay levels under trouble: the list changes while messages wait, or somebody stops in the middle of a release."""
+"""Delay levels under trouble: the list changes while messages wait, or a process stops in the middle of a release."""
 
 import os
 import subprocess
@@ -46,9 +46,9 @@ def test_a_shortened_level_delivers_at_once_and_a_removed_one_at_its_time(changi
     assert eventually(partial(visible, wire, orders, 1, len(removed))) == ids(removed)
     assert all(visible_at(wire, sent["message_id"]) >= due(sent) for sent in (*removed, shortened[-1], above))
     assert (due(above) - stored(above)).total_seconds() == 2
-    told = {level["level"]: level for level in wire.get("/v1/delay-levels").document["results"]}
-    assert {level: one["delay_seconds"] for level, one in told.items()} == {1: 1, 2: 2, 4: None}
-    assert told[4]["backlog"] == 1
+    levels_now = {level["level"]: level for level in wire.get("/v1/delay-levels").document["results"]}
+    assert {level: one["delay_seconds"] for level, one in levels_now.items()} == {1: 1, 2: 2, 4: None}
+    assert levels_now[4]["backlog"] == 1
 
 
 def test_a_process_that_stops_in_the_middle_of_a_level_holds_up_nothing_else(

@@ -1,4 +1,4 @@
-"""Recall: a delayed message is taken back, or it is delivered, and who asks is told which; never both."""
+"""Recall: a delayed message is either taken back or delivered, never both, and the answer says which."""
 
 import asyncio
 import base64
@@ -117,7 +117,7 @@ def test_what_is_no_recall_handle_is_refused(wire: Wire, handle: str) -> None:
     )
 
 
-def test_nobody_takes_back_a_message_by_the_id_of_another(
+def test_a_handle_with_the_id_of_another_message_takes_nothing_back(
     wire: Wire, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
     sent = wire.post("/v1/messages", {"topic": orders, "body": "order 1", "queue_id": 0, "delay_level": 1}).document
