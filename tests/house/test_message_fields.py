@@ -1,0 +1,31 @@
+"""Holds every place that carries messages to one list of their fields, so that none loses a field on the way."""
+
+from pathlib import Path
+
+from tests.house import message_fields
+from tests.house.sources import Source
+
+# The queue of a message is an entry's, where it is read.
+ENTRYS = {"queue_id"}
+
+
+def test_every_place_that_carries_messages_names_every_field() -> None:
+    assert message_fields.breaches(message_fields.places(), message_fields.fields() - ENTRYS) == []
+
+
+def test_the_list_has_the_fields_that_a_producer_sends_and_the_log_keeps() -> None:
+    assert {"message_id", "tags", "keys", "properties", "sharding_key", "body", "born_at"} <= message_fields.fields()
+    assert "log_offset" not in message_fields.fields()
+    assert "deliver_at" not in message_fields.fields()
+
+
+def test_the_places_are_records_selects_rows_and_documents() -> None:
+    kinds = {place.path.suffix for place in message_fields.places()}
+    assert kinds == {".py", ".sql"}
+    assert {place.app for place in message_fields.places()} >= {"store", "delivery", "analytics", "mqbroker", "client"}
+
+
+def test_the_checker_catches_a_select_that_leaves_a_field_out() -> None:
+    select = Source(Path("store/sql/read.sql"), "-- Read.\nSELECT body, body_form, tags FROM commit_log\n")
+
+    assert message_fields.breaches([select], {"body", "tags", "keys"}) == ["store/sql/read.sql leaves out keys"]
