@@ -13,7 +13,7 @@ from tests.cli.conftest import Run
 
 LOOK = """
 import pathlib, sys
-from mqbroker.cli import foreground, private
+from embedded.cli import foreground, private
 with private.servers() as environment:
     folder = environment["MQBROKER_DATA_DIR"]
     print(environment["DATABASE_URL"], folder, sep="\\n")
@@ -25,7 +25,7 @@ with private.servers() as environment:
 # The command sends its signal while its parent is still busy starting it.
 AT_ONCE = """
 import sys
-from mqbroker.cli import foreground, private
+from embedded.cli import foreground, private
 with private.servers() as environment:
     command = ["sh", "-c", f"kill -{sys.argv[1]} $PPID; exec sleep 1000"]
     print(*{foreground.run(command, environment) for _ in range(10)})

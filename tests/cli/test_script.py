@@ -10,6 +10,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import psutil
 import pytest
 
 from embedded.cli.__main__ import usage
@@ -27,7 +28,11 @@ class Checkout:
         home.mkdir()
         wheels.mkdir()
         shutil.copy(ROOT / "mq", home)
-        shutil.copytree(ROOT / "mqbroker", home / "mqbroker", ignore=shutil.ignore_patterns("__pycache__"))
+        for package in (
+            ROOT / "embedded",
+            Path(psutil.__file__).parent,
+        ):  # psutil is what the commands need of the lock
+            shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))
         self.lock("1.0")
 
     def lock(self, version: str) -> None:
