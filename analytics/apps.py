@@ -1,4 +1,4 @@
-"""The app, for Django."""
+"""The export as a Django app."""
 
 from django.apps import AppConfig
 

@@ -1,4 +1,4 @@
-"""Names the console's two Django apps: its pages, and Django's admin with our site in it."""
+"""The console as two Django apps: its pages, and Django's admin with the console's site."""
 
 from django.apps import AppConfig
 from django.contrib import admin
@@ -8,7 +8,7 @@ from django.utils.module_loading import import_string
 
 
 class ConsoleConfig(AppConfig):
-    """Pages that show what the apps below know; acts only by calling them."""
+    """The operator's pages."""
 
     name = "console"
     default = True

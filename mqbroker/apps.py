@@ -1,4 +1,4 @@
-"""Names the wiring's Django app."""
+"""The wiring as a Django app."""
 
 import logging
 
@@ -11,7 +11,7 @@ class MqbrokerConfig(AppConfig):
     name = "mqbroker"
 
     def ready(self) -> None:
-        # Django's apps must be ready before its errors can be named.
+        # mqbroker.errors imports models of Django's apps, which are ready only now.
         from mqbroker.errors import NamesRequest
 
         logging.getLogger("django.request").addFilter(NamesRequest())

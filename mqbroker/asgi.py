@@ -18,7 +18,7 @@ lean = LeanHandler(routes, otherwise=stock)
 
 
 async def application(scope: dict[str, Any], receive: Receive, send: Send) -> None:
-    """Serves one connection: HTTP, or the server's start and stop."""
+    """Serves one HTTP request, or the server's start and stop."""
     if scope["type"] == "http":
         await lean(scope, receive, send)
     elif scope["type"] == "lifespan":

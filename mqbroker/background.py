@@ -1,4 +1,4 @@
-"""The fallback poller: keeps what is due moving, late by seconds, while Redis, beat or the workers are gone."""
+"""The runtime of a process, made and closed, and the poller that does due work while Redis, beat or workers are gone."""
 
 import asyncio
 import gc
@@ -26,27 +26,27 @@ from transactions.checks.checker import Checker
 
 logger = structlog.stdlib.get_logger(__name__)
 
-LOOK_SECONDS = 2.0
-# Younger work is the beat's: it ticks every two seconds.
+POLL_SECONDS = 2.0
+# Work that is due for less is left to beat, which ticks every two seconds.
 LATE_SECONDS = 3.0
-# A segment that is hours old is not late by seconds.
+# Segments live for hours: seconds are not late.
 SEGMENTS_LATE_SECONDS = 300.0
 
 
 class Fallback:
-    """Looks every LOOK_SECONDS whether something has been due for LATE_SECONDS, and then does it in this process."""
+    """Does in this process, every POLL_SECONDS, what has been due for LATE_SECONDS."""
 
     def __init__(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._oldest_due: datetime | None = None
 
     def start(self) -> None:
-        """Begins to look; in the running event loop."""
-        self._task = asyncio.create_task(self._look_forever(), name="fallback")
+        """Begins to poll, in the running event loop."""
+        self._task = asyncio.create_task(self._poll_forever(), name="fallback")
 
-    async def _look_forever(self) -> None:
+    async def _poll_forever(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             await self._try(self._release)
             await self._try(lambda: checker.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))
@@ -58,7 +58,7 @@ class Fallback:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
         if stalled:
             await release.run()
-        # What this process released itself, and nothing after it: no run comes by to keep those figures.
+        # This process may have released by alarms: without a worker no other run stores its lateness.
         await lateness.keep()
 
     async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
@@ -70,38 +70,38 @@ class Fallback:
             logger.exception("the fallback failed")
 
     async def close(self) -> None:
-        """Stops looking."""
+        """Stops polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
 
-# What begins work is closed before what the work needs.
+# Parts that begin work are closed before the parts that the work needs.
 CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Wakeups, Reads)
 
 
 def start() -> None:
-    """Makes this process's runtime: what it delays itself is released by alarms."""
+    """Makes this process's runtime, whose alarms release what the process delays."""
     made = Runtime()
     made.part(Alarms).start(release.run)
     runtime.install(made)
 
 
 async def close() -> None:
-    """Closes the runtime: ends pushes and checks, writes what waits, closes connections."""
+    """Closes the runtime: ends pushes and checks, writes the waiting requests, closes connections."""
     await runtime.current().close(CLOSED_FIRST)
 
 
 def close_worker() -> None:
-    """The same for a worker, from any of its threads."""
+    """Closes a worker's runtime, from any of its threads."""
     event_loop.run(close(), limit_seconds=10)
 
 
 def spare_collector() -> None:
-    """Leaves what a process loaded at its start out of every garbage collection, and collects less often.
+    """Leaves the objects of the start out of every garbage collection, and collects less often.
 
-    A batch makes thousands of short-lived objects; with the default thresholds whole collections ran during it.
+    A batch makes thousands of short-lived objects; with the default thresholds full collections ran during it.
     """
     gc.collect()
     gc.freeze()

@@ -1,6 +1,6 @@
 """The task broker, and the beat table: what runs by itself, and how often.
 
-Nothing depends on a task being run: all that is due is a row in PostgreSQL, and a lost task is only a late one.
+No message depends on a task: due work is a row in PostgreSQL, and a lost task only makes it late.
 """
 
 import logging.config
@@ -24,24 +24,24 @@ app.conf.update(
     task_serializer="json",
     accept_content=["json"],
     task_default_queue=settings.TASK_QUEUE,
-    # A tick that waited longer than this has been overtaken by the next ones.
     task_default_delivery_mode=1,
     worker_prefetch_multiplier=1,
     worker_hijack_root_logger=False,
     worker_enable_remote_control=False,
     broker_connection_retry_on_startup=True,
     broker_transport_options={
-        # After a worker's hard death its tasks come again within seconds, where kombu's defaults take 100 s or more.
+        # After a worker was killed its tasks are repeated within seconds; kombu's defaults take 100 s or more.
         "visibility_timeout": 30,
         "unacked_restore_interval": 1,
         "unacked_restore_throttle": 1,
-        # No Redis: fail fast, try again; the fallback poller does the work meanwhile.
+        # Without Redis: fail fast and try again; the fallback poller does the work meanwhile.
         "socket_connect_timeout": 2,
         "socket_timeout": 10,
     },
     enable_utc=True,
     timezone="UTC",
     beat_schedule={
+        # An older tick expires: later ones have come by then.
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
         for name, every_seconds in {
             "transactions.check": 2.0,
@@ -76,15 +76,16 @@ def keep_quiet(**_: Any) -> None:
 @signals.worker_ready.connect
 def start(**_: Any) -> None:
     """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
-    from mqbroker import background  # as below
+    from mqbroker import background  # Celery imports Django's apps only after this module
 
     background.start()
     background.spare_collector()
+    # Only now: a worker that never reached Redis has no runtime to close.
+    signals.worker_shutting_down.connect(close)
 
 
-@signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
-    """Closes the runtime: what is being written is finished first."""
-    from mqbroker import background  # the worker imports Django's apps only after this module
+    """Closes the runtime, after the batches under way."""
+    from mqbroker import background  # as above
 
     background.close_worker()

@@ -1,4 +1,4 @@
-"""Reads settings from the environment, names a bad one, and remembers each for `./mq settings`."""
+"""Reads settings from the environment, refuses a bad one by name, and lists all for `./mq settings`."""
 
 import os
 from collections.abc import Callable
@@ -102,7 +102,7 @@ def networks(name: str, default: Networks, meaning: str) -> Networks:
 
 
 UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-# Ten years: times beyond the year 9999 cannot be told.
+# Ten years, so that no due time lies beyond the year 9999.
 MAX_LEVEL_DAYS = 3650
 
 

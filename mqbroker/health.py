@@ -1,4 +1,4 @@
-"""Whether this process is alive, and whether it can do its work."""
+"""Readiness: the reasons why a web process cannot serve, and the warning about Redis."""
 
 from functools import cache
 
@@ -18,8 +18,8 @@ MAX_NAMED = 5
 def reasons_not_ready() -> list[str]:
     """Why this process cannot serve now; empty when it can.
 
-    Asks the database for the migrations it has had. First on a connection of its own: beginning one has a time limit,
-    where a query to a server that hangs would wait as long as that does.
+    Compares the applied migrations with the program's. A new connection comes first: a connection attempt has a time
+    limit, and a query to a server that hangs has none.
     """
     try:
         psycopg.connect(connections.conninfo("mqbroker-ready")).close()
@@ -37,12 +37,12 @@ def reasons_not_ready() -> list[str]:
 
 @cache
 def known_migrations() -> frozenset[tuple[str, str]]:
-    """The migrations of this program; they change only with its code."""
+    """The migrations of this program, read once: they change only with its code."""
     return frozenset(MigrationLoader(connection=None).disk_migrations or ())
 
 
 def redis_warning() -> str | None:
-    """What is wrong with Redis, or None. Without it checks and delays are late by seconds, and nothing else is."""
+    """What is wrong with Redis, or None. Its absence makes checks and delays late by seconds, and nothing else."""
     with redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=REDIS_PATIENCE_SECONDS, socket_connect_timeout=REDIS_PATIENCE_SECONDS
     ) as client:

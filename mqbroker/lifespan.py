@@ -30,9 +30,9 @@ async def run(receive: Receive, send: Send) -> None:
 
 
 def allow_many_connections() -> None:
-    """Raises this process's limit of open files, often 1024, as far as it may: each waiting consumer holds one."""
+    """Raises this process's limit of open files, often 1024, to the permitted maximum: each long poll holds one."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # some systems call unlimited what they do not grant
+    with contextlib.suppress(ValueError, OSError):  # some systems report a maximum that they do not grant
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
@@ -42,7 +42,7 @@ LARGE_BYTES = 128 * 1024
 
 
 def give_large_memory_back() -> None:
-    """Has the C library map large blocks one by one, so that the system has them back when they are freed.
+    """Has the C library map large blocks one by one, so that their memory returns to the system when they are freed.
 
     glibc raises its threshold with the first large block that is freed, up to 32 MiB: from then on message bodies lie
     on the heap, between small objects that keep it from shrinking. Other C libraries have no such call.

@@ -1,10 +1,10 @@
-"""The socket on which the web processes of one broker listen, and which no other program can share."""
+"""The listening socket of the web processes of one broker, which no other program can share."""
 
 import socket
 import time
 
 BACKLOG = 1024
-# A web process that was killed a moment ago may still be closing its sockets.
+# The sockets of a web process that was just killed may still be closing.
 PATIENCE_SECONDS = 2.0
 POLL_SECONDS = 0.05
 
@@ -20,8 +20,8 @@ def listen(host: str, port: int, patience_seconds: float = PATIENCE_SECONDS) -> 
     """A listening socket, for this process and for those that inherit it.
 
     It has no SO_REUSEPORT, and the kernel shares a port only among sockets that all have it: a second program is
-    refused, whatever it asks for. Listening is itself the check, so nothing can come between the two. Raises PortInUse
-    when the port is still taken after `patience_seconds`.
+    refused even with that option. No separate check precedes the listen, so no other program can come in between.
+    Raises PortInUse when the port is still taken after `patience_seconds`.
     """
     deadline = time.monotonic() + patience_seconds
     while True:

@@ -1,4 +1,4 @@
-"""One log for every process: one event with its fields per line, as text or as JSON, whichever library wrote it."""
+"""One log format for all processes and libraries: one event with its fields per line, as text or as JSON."""
 
 import logging
 import os
@@ -25,10 +25,10 @@ APPS = (
     "webhooks",
     "store",
 )
-# PostgreSQL shows the row that broke a constraint, and a row may hold a body.
+# PostgreSQL's error shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
 
-# granian's own, whose first process reads no settings of Django's.
+# For granian's first process, which reads no settings of Django's.
 OF_SERVER: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -45,7 +45,7 @@ fields_as_text = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
 
 def configure(form: str) -> dict[str, Any]:
-    """Has structlog's loggers write through the standard library's; returns the latter's configuration, for Django."""
+    """Has structlog write through the standard library's loggers; returns their configuration, for Django."""
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -65,14 +65,14 @@ def configure(form: str) -> dict[str, Any]:
         "root": {"handlers": ["console"], "level": "WARNING"},
         "loggers": {
             **{app: {"level": "INFO"} for app in APPS},
-            # A refused request is its caller's news, not the operator's.
+            # A refused request concerns its caller, not the operator.
             "django.request": {"level": "ERROR"},
         },
     }
 
 
 def formatter(form: str) -> logging.Formatter:
-    """Writes a record of any logger as one event."""
+    """Formats a record of any logger as one event."""
     ending: list[Processor] = [as_json] if form == "json" else [as_text]
     return structlog.stdlib.ProcessorFormatter(
         processors=[
@@ -86,7 +86,7 @@ def formatter(form: str) -> logging.Formatter:
 
 
 def formatter_of_server() -> logging.Formatter:
-    """The same for granian's first process, which reads no settings of Django's."""
+    """The formatter of granian's first process."""
     take_over()
     return formatter(os.environ.get("MQBROKER_LOG", FORMS[0]))
 
@@ -99,14 +99,14 @@ def take_over() -> None:
 
 
 def log_uncaught(kind: type[BaseException], problem: BaseException | None, trace: TracebackType | None = None) -> None:
-    """What Python would print."""
+    """Logs an exception that Python would print."""
     if problem is None or issubclass(kind, KeyboardInterrupt | SystemExit):
         return
     logging.getLogger(__name__).critical("uncaught exception", exc_info=(kind, problem, trace))
 
 
 def describe(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """When, how grave and where from; the event, on one line, and its fields follow."""
+    """Orders an event: time, level, logger, the sentence on one line, then its fields."""
     record = event["_record"]
     at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     what = " ".join(str(event.pop("event")).split())

@@ -1,4 +1,4 @@
-"""What DATABASE_URL and REDIS_URL name, in the words of Django and Celery."""
+"""Reads DATABASE_URL and REDIS_URL into the settings of Django and Celery."""
 
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
 
 
 def database(url: str) -> dict[str, object]:
-    """Django's database settings for a PostgreSQL URL, which libpq reads: it may name several hosts.
+    """Django's database settings for a URL that libpq reads: it may name several hosts.
 
     Raises ImproperlyConfigured when the URL does not name a PostgreSQL database.
     """
@@ -32,13 +32,13 @@ def database(url: str) -> dict[str, object]:
         "PASSWORD": password,
         "HOST": host,
         "PORT": ports,
-        # Under ASGI each request may have a thread of its own: connections that threads keep are never used again. A
-        # small pool serves them all.
+        # Under ASGI each request may have a thread of its own, and a connection kept by a thread would not be used again:
+        # a small pool serves all threads.
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
-            # Milliseconds after which a cut network is noticed; by the system's own limits it is a quarter of an hour.
+            # Milliseconds after which a cut network breaks a connection; the system's own limit is a quarter of an hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
             "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
@@ -53,7 +53,7 @@ def _parts(url: str) -> dict[str, str]:
     try:
         return {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
     except psycopg.ProgrammingError:
-        # libpq's reason may hold the whole URL, and with it the password.
+        # libpq's message may hold the whole URL, password included.
         raise ImproperlyConfigured(f"DATABASE_URL cannot be read as a PostgreSQL URL: {FORM}.") from None
 
 
@@ -65,13 +65,13 @@ def task_broker(url: str) -> str:
     try:
         parts = urlsplit(url)
         named = parts.scheme in ("redis", "rediss") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is no number, as in a URL with two hosts
+    except ValueError:  # the port is no number, as in a URL with two hosts
         named = False
     if not named:
         raise ImproperlyConfigured("REDIS_URL does not name a Redis: give redis://:password@host:port/number.")
     return url
 
 
-def ticks_of(place: dict[str, object]) -> str:
-    """Names the database, so that brokers which share a Redis leave each other their ticks."""
-    return f"mqbroker.{place['NAME']}@{place['HOST'] or 'localhost'}:{place['PORT'] or 5432}"
+def task_queue(database: dict[str, object]) -> str:
+    """The list of ticks in Redis, named by the database: brokers that share a Redis have a list each."""
+    return f"mqbroker.{database['NAME']}@{database['HOST'] or 'localhost'}:{database['PORT'] or 5432}"

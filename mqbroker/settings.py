@@ -1,4 +1,4 @@
-"""Every setting of the broker, read once: the unit ends the name, the meaning and its trade-off stand beside it."""
+"""Every setting of the broker, read once. A name ends with its unit; each call has the meaning and the trade-off."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from console import theme
 from mqbroker import env, logs
-from mqbroker.server_urls import database, task_broker, ticks_of
+from mqbroker.server_urls import database, task_broker, task_queue
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -14,8 +14,8 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 TRANSACTION_TIMEOUT_SECONDS = env.whole(
     "TRANSACTION_TIMEOUT_SECONDS",
     6,
-    "Immunity: the age at which a half message is first asked about (RocketMQ's transactionTimeOut). "
-    "Shorter finds lost ends sooner, and asks about transactions that are merely slow.",
+    "Immunity: the age of a half message at its first check (RocketMQ's transactionTimeOut). "
+    "Shorter finds lost ends sooner, and checks transactions that are merely slow.",
 )
 TRANSACTION_CHECK_INTERVAL_SECONDS = env.whole(
     "TRANSACTION_CHECK_INTERVAL_SECONDS",
@@ -26,14 +26,14 @@ TRANSACTION_CHECK_INTERVAL_SECONDS = env.whole(
 TRANSACTION_CHECK_MAX = env.whole(
     "TRANSACTION_CHECK_MAX",
     15,
-    "Checks that were really asked before a half message is discarded (transactionCheckMax).",
+    "Checks that reached the producer before a half message is discarded (transactionCheckMax).",
     minimum=1,
 )
 REJECT_TRANSACTION_MESSAGE = env.switch(
     "REJECT_TRANSACTION_MESSAGE", False, "Refuse half messages of every group (rejectTransactionMessage)."
 )
 MAX_UNDECIDED_PER_GROUP = env.whole(
-    "MAX_UNDECIDED_PER_GROUP", 1_000_000, "Half messages of one producer group without a decision; more are refused."
+    "MAX_UNDECIDED_PER_GROUP", 1_000_000, "Undecided half messages of one producer group; more are refused."
 )
 
 # --- delays ---------------------------------------------------------------------------------------------------------
@@ -48,7 +48,10 @@ MAX_TIMER_DELAY_SECONDS = env.whole(
 
 # --- storage --------------------------------------------------------------------------------------------------------
 RESERVED_HOURS = env.whole(
-    "RESERVED_HOURS", 72, "Retention of the commit log and its queues (fileReservedTime). Whole segments go.", minimum=1
+    "RESERVED_HOURS",
+    72,
+    "Retention of the commit log and its queues (fileReservedTime); whole segments are dropped.",
+    minimum=1,
 )
 SEGMENT_HOURS = env.whole(
     "SEGMENT_HOURS", 12, "Age at which a segment is closed. Shorter frees disk sooner and makes more tables.", minimum=1
@@ -63,14 +66,14 @@ DEFAULT_QUEUES = env.whole("DEFAULT_QUEUES", 4, "Queues of a topic made at its f
 AUTO_CREATE_TOPICS = env.switch(
     "AUTO_CREATE_TOPICS",
     False,
-    "Make topics and groups at the first send or receive. Handy in development; hides typing errors.",
+    "Create topics and groups at the first send or receive. Handy in development; hides mistyped names.",
 )
 
 # --- group commit ---------------------------------------------------------------------------------------------------
 GROUP_COMMIT_MAX_REQUESTS = env.whole(
     "GROUP_COMMIT_MAX_REQUESTS",
     512,
-    "Requests written as one transaction at most. More saves commits, costs latency.",
+    "Requests that one transaction writes at most. More saves commits and costs latency.",
     1,
 )
 GROUP_COMMIT_MAX_WAITING = env.whole(
@@ -84,8 +87,8 @@ GROUP_COMMIT_MAX_WAITING_BYTES = env.whole(
 REQUESTS_IN_FLIGHT_BYTES = env.whole(
     "REQUESTS_IN_FLIGHT_BYTES",
     32 * 1024 * 1024,
-    "Request bodies that one web process holds, unfinished ones too; then 503. Bulks and batches have to fit. 1,000 "
-    "callers that never finish make a process larger by this and some 60 MB.",
+    "Request bodies that one web process holds, unfinished ones too; then 503. A batch, a transaction or a bulk has to "
+    "fit into seven eighths. 1,000 callers that never finish make a process larger by this and some 60 MB.",
     1,
 )
 ANSWERS_IN_FLIGHT_BYTES = env.whole(
@@ -96,7 +99,10 @@ ANSWERS_IN_FLIGHT_BYTES = env.whole(
     1,
 )
 BODY_READ_SECONDS = env.whole(
-    "BODY_READ_SECONDS", 20, "Time for a request's body to come whole; then 408. Longer holds more for slow callers.", 1
+    "BODY_READ_SECONDS",
+    20,
+    "Time in which a request's body has to arrive; then 408. Longer serves slow callers and lets them hold more.",
+    1,
 )
 
 # --- consumers ------------------------------------------------------------------------------------------------------
@@ -112,15 +118,17 @@ MAX_RECEIVE_MESSAGES = env.whole(
     "MAX_RECEIVE_MESSAGES", 32, "Messages one receive may ask for. More saves requests, and makes fairness coarser.", 1
 )
 MAX_RECEIVE_BYTES = env.whole(
-    "MAX_RECEIVE_BYTES", 16 * 1024 * 1024, "Bodies of a queue given out at once; the first message always is.", 1
+    "MAX_RECEIVE_BYTES", 16 * 1024 * 1024, "Bodies of a queue in one answer; the first message always fits.", 1
 )
-MAX_WAIT_SECONDS = env.whole("MAX_WAIT_SECONDS", 20, "Longest long poll. Keep it below your proxy's read time-out.", 0)
+MAX_WAIT_SECONDS = env.whole(
+    "MAX_WAIT_SECONDS", 20, "Longest long poll. Keep it below the read time-out of a proxy.", 0
+)
 
 # --- outgoing webhooks ----------------------------------------------------------------------------------------------
 WEBHOOK_ALLOWED_NETWORKS = env.networks(
     "WEBHOOK_ALLOWED_NETWORKS",
     (),
-    "Private networks that check-back and push may call. Each one listed is reachable by whoever may register a URL.",
+    "Private networks that check-back and push may call. Each caller that may register a URL can reach them.",
 )
 
 # --- the export -----------------------------------------------------------------------------------------------------
@@ -132,7 +140,7 @@ JDBC_JAR = env.text(
 DEBUG = False
 SECRET_KEY = env.text("SECRET_KEY", "", "Signs the console's sessions; all web processes need the same one.")
 if not SECRET_KEY:
-    # Each process then makes its own: enough for tests and one-off commands; sessions end with the process.
+    # One per process is enough for tests and one-off commands; sessions end with the process.
     SECRET_KEY = secrets.token_urlsafe(50)
 ALLOWED_HOSTS = list(env.words("ALLOWED_HOSTS", ("*",), "Host names the console answers to."))
 CSRF_TRUSTED_ORIGINS = list(
@@ -142,14 +150,14 @@ SECURE_COOKIES = env.switch("SECURE_COOKIES", False, "Send the console's cookies
 TRUSTED_PROXIES = env.networks(
     "TRUSTED_PROXIES",
     (),
-    "Proxies whose X-Forwarded-For names the address that signs in to the console. Without them, all who come through "
-    "a proxy share the attempts of its address.",
+    "Networks of proxies whose X-Forwarded-For gives the address of a sign-in to the console. Without them all callers "
+    "behind a proxy share the attempts of its address.",
 )
 API_KEY = env.text(
     "API_KEY",
     "",
-    "An API key that `manage.py prepare` and `./mq up` let in with every scope; without it the first one is made. "
-    "Unlike an argument it is in no list of processes.",
+    "An API key to which `manage.py prepare` and `./mq up` give every scope; without it the first key is made. "
+    "Unlike an argument it does not show in the list of processes.",
 )
 LOG = env.choice(
     "LOG", "text", "The log of every process: text to read, or json, an object per line, to collect.", logs.FORMS
@@ -162,7 +170,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
 SESSION_COOKIE_HTTPONLY = True
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
-# Redirects to TLS and HSTS are the proxy's that ends TLS in front of us: producers must not be redirected.
+# The proxy that ends TLS redirects and sets HSTS: producers must not be redirected here.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
@@ -171,9 +179,9 @@ DATABASES = {"default": database(DATABASE_URL)}
 
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
-    ticks_of(DATABASES["default"]),
-    "The list in Redis with this broker's ticks. It follows from DATABASE_URL: set it where beat and workers name the "
-    "same database differently, or two brokers with one Redis name different databases the same.",
+    task_queue(DATABASES["default"]),
+    "The list in Redis with this broker's ticks, named by DATABASE_URL. Set it where beat and workers name one database "
+    "differently, or where two brokers with one Redis name two databases alike.",
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
@@ -236,7 +244,7 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
-# `mqbroker.api.limits` says how large a request may be: what comes to Django's forms has been read within that.
+# `mqbroker.api.limits` bounds every request before Django's forms read it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 REST_FRAMEWORK = {

@@ -1,7 +1,7 @@
-"""The web process: granian with the broker's options, on a port that it has alone.
+"""The web process: granian with the broker's options, on a port of its own.
 
-`python -m mqbroker.web --port 8000 --processes 2`. With `--socket` it serves on a listening socket that it inherits,
-which a supervisor keeps open from one web process to the next.
+`python -m mqbroker.web --port 8000 --processes 2`. With `--socket` it serves on a listening socket that it inherits:
+a supervisor keeps that socket open while one web process ends and the next one starts.
 """
 
 import argparse
@@ -18,12 +18,12 @@ from granian.server import MPServer
 
 from mqbroker import listener, logs
 
-# Waiting consumers hold a connection each. At granian's own limit, 1024 by the number of workers, a worker takes no
-# further connection: whoever sends would wait for them.
+# Each long poll holds a connection. At granian's own limit, 1024 divided by the workers, a worker accepts no further
+# connection: sends would wait for long polls.
 MAX_CONNECTIONS_PER_WEB_PROCESS = 65536
-# A connection whose headers are not complete by then is closed, and so is one that was idle for so long.
+# A connection whose headers are incomplete for so long is closed, and so is an idle one.
 HEADER_READ_MS = 30_000
-# Of each connection, for the headers and for what comes of the body before it is asked for; granian's own is 408 KiB.
+# Per connection, for the headers and for the part of a body that arrives before it is read; granian's own is 408 KiB.
 # 1,000 unfinished bodies of 200 kB made the process 154 MB larger with 64 KiB and 100 MB with 16.
 READ_BUFFER_BYTES = 16 * 1024
 KILL_TIMEOUT_SECONDS = 2
@@ -33,8 +33,8 @@ RESPAWN_SECONDS = 0.2
 class ExclusiveServer(MPServer):
     """granian on one socket that its workers share by inheritance.
 
-    By itself granian has each worker bind the port with SO_REUSEPORT, and so any other process of the same user can
-    take a part of the connections unnoticed.
+    granian's own workers bind the port with SO_REUSEPORT each, so that any other process of the same user could take a
+    part of the connections unnoticed.
     """
 
     def __init__(self, listening: socket.socket, **options: Any) -> None:
@@ -58,7 +58,7 @@ def options_of(given: argparse.Namespace) -> dict[str, Any]:
         "interface": Interfaces.ASGI,
         "workers": given.processes,
         "loop": Loops.uvloop,
-        # HTTP/2 without TLS would buffer megabytes of headers and of bodies per connection before anybody is known.
+        # HTTP/2 without TLS would buffer megabytes of headers and bodies per connection before the caller is known.
         "http": HTTPModes.http1,
         "http1_settings": HTTP1Settings(header_read_timeout=HEADER_READ_MS, max_buffer_size=READ_BUFFER_BYTES),
         "websockets": False,
@@ -67,7 +67,7 @@ def options_of(given: argparse.Namespace) -> dict[str, Any]:
         "log_level": LogLevels.warning,
         "log_dictconfig": logs.OF_SERVER,
         "workers_kill_timeout": KILL_TIMEOUT_SECONDS,
-        # A single worker's death ends granian, and its supervisor starts it again; one of several is replaced in place.
+        # The death of a single worker ends granian, and its supervisor starts it again; one of several is replaced.
         "respawn_failed_workers": given.processes > 1 and not given.reload,
         "respawn_interval": RESPAWN_SECONDS,
         "reload": given.reload,

@@ -1,4 +1,4 @@
-"""Names the store: what is kept."""
+"""The store as a Django app."""
 
 from django.apps import AppConfig
 

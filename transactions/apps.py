@@ -1,9 +1,9 @@
-"""Names the app: The producer's side"""
+"""The producer's side as a Django app."""
 
 from django.apps import AppConfig
 
 
 class TransactionsConfig(AppConfig):
-    """half messages, ends and checks.:Producer groups, half messages, their ends and the checks that ask about them."""
+    """Producer groups and endpoints, half messages, their ends and checks."""
 
     name = "transactions"

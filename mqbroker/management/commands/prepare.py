@@ -21,9 +21,9 @@ CONSOLE_USER = "admin"
 
 
 class Command(BaseCommand):
-    """Safe to repeat: what is there already is left as it is, and only what was just made is printed, once.
+    """Safe to repeat: what exists is left as it is, and only what was just made is printed, once.
 
-    Whoever gave a key knows it, and what is printed ends up in a log.
+    A key that was given is not printed, because the output ends up in a log.
     """
 
     help = "Migrate, make the first API key and console user, and print as JSON what was made."
@@ -32,11 +32,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--api-key",
             default=settings.API_KEY or None,
-            help="let this API key in instead of making one; as MQBROKER_API_KEY it is in no list of processes",
+            help="give this API key every scope instead of making one; as MQBROKER_API_KEY it is in no list of processes",
         )
 
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
-        judge_database()
+        require_database()
         call_command("migrate", interactive=False, verbosity=0)
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
         if made["console_password"]:
@@ -44,8 +44,8 @@ class Command(BaseCommand):
         self.stdout.write(json.dumps(made))
 
 
-def judge_database() -> None:
-    """Raises CommandError with the reason when nobody gets in: the pool would say, seconds later, that it waited."""
+def require_database() -> None:
+    """Raises CommandError with PostgreSQL's reason when no connection opens: the pool's own error is a time-out."""
     try:
         psycopg.connect(connections.conninfo("mqbroker-prepare")).close()
     except psycopg.OperationalError as problem:
@@ -53,7 +53,7 @@ def judge_database() -> None:
 
 
 def first_key(given: str | None) -> str | None:
-    """The key that was made now, or None when one was given or is there already."""
+    """The key that was made now, or None when one was given or exists already."""
     if given is not None:
         if not ApiKey.objects.filter(digest=access.digest_of(given)).exists():
             access.store_key(GIVEN_KEY, given, ALL_SCOPES)
@@ -66,7 +66,7 @@ def first_key(given: str | None) -> str | None:
 
 
 def console_password() -> str | None:
-    """The password of the console user that was made now, or None when there is one already."""
+    """The password of the console user that was made now, or None when there is a superuser already."""
     users = get_user_model()
     if users.objects.filter(is_superuser=True).exists():
         return None

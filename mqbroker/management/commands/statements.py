@@ -1,4 +1,4 @@
-"""`manage.py statements`: every verb of the database on one page, by the table that it is about."""
+"""`manage.py statements`: every SQL statement on one page, by its table."""
 
 import re
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ from django.core.management.base import BaseCommand
 COMMENT = re.compile(r"--.*")
 WRITES = re.compile(r"\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO)\s+(?:ONLY\s+)?([a-z_]+)")
 TABLE = r"[a-z_]+(?:\s+AS\s+[a-z_]+)?"
-# What stands between the commas of a FROM. Functions and common tables are found too, and no model has their names.
+# The names between the commas of a FROM. Functions and common tables match too; no model has their names.
 READS = re.compile(rf"\b(?:FROM|JOIN|USING)\s+(?:ONLY\s+)?({TABLE}(?:\s*,\s*{TABLE})*)")
 NO_TABLE = "no table"
 
 
 @dataclass(frozen=True)
 class Described:
-    """One `.sql` file: its app and name, the tables it writes and those it only reads, what it says of itself."""
+    """One `.sql` file: its app and name, the tables that it writes, those that it only reads, its first line."""
 
     app: str
     name: str
@@ -30,7 +30,7 @@ class Described:
 
     @property
     def table(self) -> str:
-        """The table that it is about."""
+        """The first table that it writes, or else reads."""
         return next(iter((*self.writes, *self.reads)), NO_TABLE)
 
 
@@ -58,7 +58,7 @@ def every() -> list[Described]:
 
 
 def described(app: str, path: Path) -> Described:
-    """What a statement's file tells of it."""
+    """A statement as its file describes it."""
     text = path.read_text(encoding="utf-8")
     bare, tables = COMMENT.sub("", text), known_tables()
     writes = tuple(dict.fromkeys(name for name in WRITES.findall(bare) if name in tables))
@@ -67,7 +67,7 @@ def described(app: str, path: Path) -> Described:
 
 
 def named(bare: str) -> Iterator[str]:
-    """What stands where a statement names the tables that it reads: also common tables, and its own target."""
+    """The names where a statement reads tables: common tables and its own target among them."""
     for listed in READS.findall(bare):
         yield from (name.split()[0] for name in re.split(r"\s*,\s*", listed))
 
