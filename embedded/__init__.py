@@ -1,1 +1,1 @@
-"""Runs a broker and its servers on one machine: private PostgreSQL and Valkey, supervisor, and the command line."""
+"""A broker on one machine: its processes under a supervisor, private servers, and the commands of ./mq."""

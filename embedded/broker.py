@@ -1,4 +1,4 @@
-"""The whole broker on one data folder: servers, web, worker, beat, and the demonstration beside them."""
+"""The whole broker on one data folder: servers, web, worker, beat, and the demonstration."""
 
 import http.client
 import os
@@ -6,27 +6,27 @@ import socket
 from collections.abc import Callable
 
 from embedded import commands, environment, preparation
-from embedded.child import Child
 from embedded.commands import ROOT
 from embedded.errors import PortTaken, ServerFailed
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
 from embedded.preparation import Access, Memory
-from embedded.servers import Servers
+from embedded.processes.child import Child
+from embedded.servers.backing import Servers
 from embedded.supervisor import Supervisor
-from mqbroker import listener
+from mqbroker import logs
+from mqbroker.web import listener
 
 READY_SECONDS = 60
-# What a killed broker left behind is just ending.
+# The processes of a killed broker may still be ending.
 PATIENCE_SECONDS = 0.5
 DEATHS_AT_START = 3
-# Callers go first, then who serves and works for them, then what those need.
+# The order of the stop: callers, then the broker's processes, then the servers that those need.
 CALLERS, WEB, WORKERS, VALKEY, POSTGRES = range(5)
-APPS = ("mqbroker", "console", "transactions", "delivery", "analytics", "scheduling", "webhooks", "store")
 
 
 class Broker:
-    """One broker. Start it, run it, stop it, within a claimed data folder and entered interrupts."""
+    """One broker: `start`, `run`, `stop`, within a claimed data folder and entered interrupts."""
 
     def __init__(
         self, folder: DataFolder, port: int, interrupts: Interrupts, say: Callable[[str], None], processes: int = 1
@@ -39,11 +39,16 @@ class Broker:
         self.processes = processes
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
-        # From start to stop: no other program can take the port while the web process starts anew.
+        # Kept from start to stop, so that no other program takes the port while the web process starts anew.
         self._listening: socket.socket | None = None
 
     def start(self, api_key: str | None = None, reload: bool = False) -> Access:
-        """Returns when requests are answered.
+        """Returns when /readyz answers 200.
+
+        1. Listen on the port, which fails at once when it is taken.
+        2. Start the private servers.
+        3. Prepare the database, and start the web process; in this order only if the code has changed since.
+        4. Start worker and beat, and keep the port for commands beside this one.
 
         Raises CannotStart; `stop` is to be called then, too.
         """
@@ -54,7 +59,7 @@ class Broker:
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
         access = self._prepare_and_serve(api_key, reload)
-        # Only now: on few cores they would make everybody wait for the first request.
+        # Not earlier: on few cores they would delay the first answer.
         self._work(reload)
         self.folder.keep_port("web", self.port)
         return access
@@ -82,12 +87,12 @@ class Broker:
     def _work(self, reload: bool) -> None:
         worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
         if reload:
-            worker, beat = (commands.watched(command, [ROOT / app for app in APPS]) for command in (worker, beat))
+            worker, beat = (commands.watched(command, [ROOT / app for app in logs.APPS]) for command in (worker, beat))
         self.supervisor.watch(self._child("worker", worker), WORKERS)
         self.supervisor.watch(self._child("beat", beat), WORKERS)
 
     def demonstrate(self) -> None:
-        """Lets the order and the coupon service of the examples run beside the broker for ever."""
+        """Runs the order and the coupon service of the examples beside the broker until `stop`."""
         key = self.folder.kept_secret("api-key")
         if key is None:
             self.say("The demonstration needs an API key and this folder keeps none: give one with --api-key.")
@@ -96,21 +101,21 @@ class Broker:
         self.supervisor.watch(shop, CALLERS)
 
     def run(self, until: Callable[[], bool] = lambda: False) -> None:
-        """Watches over the processes until it is so, or until a signal."""
+        """Supervises the processes until the condition holds, or until a signal."""
         self.supervisor.run(until)
 
     def stop(self) -> None:
-        """Ends everything in order, in about ten seconds at most."""
+        """Ends all processes in order, in about ten seconds at most."""
         self.interrupts.hold()
         if self._listening:
-            # Who comes now is refused at once. The web process has the socket until it ends.
+            # New connections are refused at once when the web process, which has the socket too, has ended.
             self._listening.close()
         self.supervisor.stop()
         if self._servers:
             self._servers.stop()
 
     def environment(self) -> dict[str, str]:
-        """For the broker's processes and for commands beside them."""
+        """The environment of the broker's processes and of commands beside them."""
         assert self._servers, "the broker was not started"
         return environment.embedded(self.folder, self._servers) | {"MQBROKER_PORT": str(self.port)}
 
@@ -124,7 +129,7 @@ class Broker:
         return Child("web", command, self.environment(), self.folder.log("web"), ROOT, files=[inherited])
 
     def _prepare(self, api_key: str | None) -> Access:
-        """Keeps the key for the demonstration and for whoever tries the broker."""
+        """Prepares the database, and keeps the key in the data folder for the demonstration and the user."""
         access = preparation.run(self.environment(), self.folder.log("prepare"), api_key)
         if key := api_key or access.api_key:
             self.folder.keep_secret("api-key", key)
@@ -133,7 +138,7 @@ class Broker:
         return access
 
     def _memory(self) -> Memory | None:
-        """None for an external database, which others may change."""
+        """None for an external database, which may be changed from elsewhere."""
         private = self._servers and self._servers.postgres
         return Memory(private.data) if private else None
 
@@ -145,7 +150,7 @@ class Broker:
         if not self.interrupts.count and not self.is_ready():
             self.say(f"The last lines of the web process:\n{web.last_lines()}")
             if memory := self._memory():
-                memory.forget()  # the next start looks at the database itself
+                memory.forget()  # the next start prepares the database again
             raise ServerFailed("The web process", f"/readyz does not answer 200, {web.exit_status}", web.log)
 
     def is_ready(self) -> bool:

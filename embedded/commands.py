@@ -1,4 +1,4 @@
-"""The command line of each process of the broker. All start as `python -m`, so that a moved checkout still runs."""
+"""The command line of each process of the broker. All run by `python -m`, so that a moved checkout still starts."""
 
 import shlex
 import sys
@@ -32,15 +32,15 @@ def beat(schedule: Path) -> list[str]:
 
 
 def celery(*words: str) -> list[str]:
-    """Without its banner, which is no event."""
+    """Without Celery's banner, which is no event of a log."""
     return python("-m", "celery", "--quiet", "-A", "mqbroker", *words)
 
 
 def watched(command: list[str], folders: list[Path]) -> list[str]:
-    """The command, started again whenever Python code in one of the folders changes."""
+    """The command under a watcher that starts it again when Python code in one of the folders changes."""
     return python("-m", "watchfiles", "--filter", "python", shlex.join(command), *map(str, folders))
 
 
 def demonstration(broker_url: str, *options: str) -> list[str]:
-    """It finds its API key in SHOP_API_KEY: everybody on the machine can read arguments."""
+    """The shop. Its API key comes in SHOP_API_KEY, because every user of the machine can read arguments."""
     return python("-m", "examples.shop", *options, "--broker", broker_url)

@@ -1,16 +1,16 @@
-"""Why a start cannot go on, each as one sentence with the way out."""
+"""Reasons why a start cannot go on, each as one sentence with the way out."""
 
 from pathlib import Path
 
 
 class CannotStart(Exception):
-    """Something the user has to change before a start can succeed."""
+    """A start that needs a change by the user first."""
 
     code = "cannot_start"
 
 
 class PortTaken(CannotStart):
-    """Another program listens where the web process should."""
+    """Another program listens on the port of the web process."""
 
     code = "port_taken"
 
@@ -53,16 +53,16 @@ class ServerFailed(CannotStart):
     code = "server_failed"
 
     def __init__(self, server: str, reason: str, log: Path) -> None:
-        super().__init__(f"{server} did not start ({reason}): the whole story is in {log}.")
+        super().__init__(f"{server} did not start ({reason}): {log} has the details.")
 
 
 class RootRefused(CannotStart):
-    """PostgreSQL does not run as root, and no way to another user is open."""
+    """PostgreSQL does not run as root, and no change of user is possible."""
 
     code = "root_refused"
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            f"PostgreSQL refuses to run as root, and neither a user namespace nor the user nobody can reach {folder} "
-            "here: start ./mq as an ordinary user, or name a running PostgreSQL in DATABASE_URL."
+            f"PostgreSQL refuses to run as root, and neither a user namespace nor an unprivileged user can reach "
+            f"{folder} here: start ./mq as an ordinary user, or name a running PostgreSQL in DATABASE_URL."
         )

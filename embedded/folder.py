@@ -1,4 +1,4 @@
-"""The data folder: everything a checkout keeps, held by one ./mq at a time."""
+"""The data folder: secrets, ports, logs and servers of a checkout, held by one ./mq at a time."""
 
 import contextlib
 import fcntl
@@ -9,9 +9,9 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
-from embedded import leftovers
-from embedded.child import wait_until
 from embedded.errors import FolderInUse, FolderUnusable
+from embedded.processes import leftovers
+from embedded.processes.child import wait_until
 
 # Above the usual services, below 32768 where the kernel takes ports for outgoing connections.
 PORTS = range(20_000, 32_000)
@@ -22,7 +22,7 @@ class DataFolder:
     """Files of one installation. Secrets are readable by their owner only; ports are kept from start to start.
 
     lock          held (flock) by the ./mq that uses the folder, so that kill -9 releases it
-    processes     who runs, for the next start after a kill -9
+    processes     the processes that run, for the next start after a kill -9
     secrets/      one file each: django, postgres, valkey, api-key
     ports/        one file each: postgres, valkey, web (the last one only while the broker runs)
     postgres/ valkey/ logs/
@@ -34,23 +34,23 @@ class DataFolder:
         self._lock: int | None = None
 
     def make(self) -> None:
-        """Makes the folder and its closed rooms."""
+        """Makes the folder, and its subfolders for the owner only."""
         try:
-            # PostgreSQL may run as another user, who has to pass through.
+            # PostgreSQL may run as another user, which has to pass through.
             self.path.mkdir(mode=0o711, parents=True, exist_ok=True)
-            for room in ("secrets", "ports", "logs"):
-                (self.path / room).mkdir(mode=0o700, exist_ok=True)
+            for subfolder in ("secrets", "ports", "logs"):
+                (self.path / subfolder).mkdir(mode=0o700, exist_ok=True)
         except OSError as problem:
             raise FolderUnusable(self.path, problem.strerror or str(problem)) from problem
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Holds the folder for this process, and ends what a killed one left running in it.
+        """Holds the folder for this process, and ends the processes that a killed one left running.
 
         Raises FolderInUse when another process holds it, FolderUnusable when it cannot be written.
         """
         self.make()
-        # Somebody who only asks holds the lock for a moment, and is no reason to give up.
+        # `is_claimed` of another process holds the lock for a moment, and is no reason to give up.
         wait_until(lambda: not self.is_claimed(), PATIENCE_SECONDS)
         self._take_lock()
         try:
@@ -101,7 +101,7 @@ class DataFolder:
         return kept
 
     def kept_secret(self, name: str) -> str | None:
-        """A secret that was kept before, or None."""
+        """A secret that the folder keeps, or None."""
         try:
             return (self.path / "secrets" / name).read_text().strip() or None
         except FileNotFoundError:
@@ -145,9 +145,9 @@ class DataFolder:
 
 
 def why_taken(port: int) -> str | None:
-    """Why 127.0.0.1 cannot listen on a port, or None when it can."""
+    """The reason why a port of 127.0.0.1 cannot be listened on, or None."""
     with socket.socket() as probe:
-        # As the servers do, so that connections which only linger from an earlier run do not count.
+        # As the servers do: connections that linger from an earlier run do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -157,7 +157,7 @@ def why_taken(port: int) -> str | None:
 
 
 def free_port() -> int:
-    """A port that nobody uses now; random, so that two starts at once hardly ever choose the same."""
+    """A port that is free now; random, so that two starts at once hardly ever choose the same."""
     while True:
         port = random.choice(PORTS)
         if why_taken(port) is None:

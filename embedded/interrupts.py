@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal, as something a start can be broken off with and a loop can wait for."""
+"""Interrupts: Ctrl-C, SIGTERM and a closed terminal, which break off a start and wake a loop."""
 
 import os
 import select
@@ -10,13 +10,13 @@ STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """The user wants to stop while something is still being started."""
+    """A signal to stop during a start."""
 
 
 class Interrupts:
-    """While entered, signals are counted. They break off what runs until `hold` is called; then they only wake `wait`.
+    """While entered, signals are counted. They break off the running code until `hold` is called.
 
-    A child that ends wakes `wait` as well. For the main thread.
+    After that they only wake `wait`, as the end of a child does. For the main thread.
     """
 
     def __init__(self) -> None:
@@ -44,11 +44,11 @@ class Interrupts:
         os.close(self._waker)
 
     def hold(self) -> None:
-        """From now on signals are for whoever asks `count`."""
+        """From now on signals break nothing off and are only counted."""
         self._held = True
 
     def wait(self, seconds: float) -> None:
-        """Sleeps until a signal or a child's end, at most so long."""
+        """Sleeps until a signal or a child's end, `seconds` at most."""
         select.select([self._woken], [], [], seconds)
         try:
             os.read(self._woken, 4096)

@@ -1,4 +1,4 @@
-"""Brings a database into the state that this checkout's code needs, and remembers that it is."""
+"""Brings a database into the state that this checkout's code needs, and keeps a note of it."""
 
 import hashlib
 import json
@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
 
-from embedded import commands, launch
+from embedded import commands
 from embedded.commands import ROOT
 from embedded.errors import ServerFailed
+from embedded.processes import launch
 
 
 @dataclass(frozen=True)
 class Access:
-    """How to get in. What was given or an earlier start made is None: it is known, or was shown then."""
+    """The access that this start made, to be shown once. None: given by the user, or made by an earlier start."""
 
     api_key: str | None = None
     console_user: str | None = None
@@ -23,9 +24,9 @@ class Access:
 
 
 def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Access:
-    """Migrates, and makes what is missing of API key and console user.
+    """Migrates, and makes API key and console user where they are missing.
 
-    Raises ServerFailed with the last line that it said.
+    Raises ServerFailed with the last line of the log.
     """
     given = {"MQBROKER_API_KEY": api_key} if api_key else {}
     with log.open("w") as opened:
@@ -45,16 +46,16 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Acces
 
 
 class Memory:
-    """Remembers inside a private database's folder which code it was prepared for, and goes with it.
+    """A note inside a private database's folder of the code that it was prepared for.
 
-    Asking the database costs a start of Django, 1.5 s: half of what a second start may take.
+    It spares a start of Django, 1.5 s, to ask the database: half of the time of a second start.
     """
 
     def __init__(self, database_folder: Path) -> None:
         self._file = database_folder / "prepared_for"
 
     def is_up_to_date(self) -> bool:
-        """Whether nothing that migrates has changed since."""
+        """Whether the migrations are those of the note."""
         try:
             return self._file.read_text() == fingerprint()
         except FileNotFoundError:
@@ -64,12 +65,12 @@ class Memory:
         self._file.write_text(fingerprint())
 
     def forget(self) -> None:
-        """Somebody else may have changed the tables."""
+        """For a command that may change the tables."""
         self._file.unlink(missing_ok=True)
 
 
 def fingerprint() -> str:
-    """Of our migrations and, by the lock, of everybody else's."""
+    """A digest of the broker's migrations and, by the lock, of the packages'."""
     digest = hashlib.sha256()
     for file in [ROOT / "requirements.lock", *sorted(ROOT.glob("*/migrations/**/*.*"))]:
         if file.suffix in (".lock", ".py", ".sql"):

@@ -1,4 +1,4 @@
-"""Watches over the broker's processes: starts again what dies, and ends all of them in order."""
+"""The supervisor: starts the broker's processes again when they die, and ends all of them in order."""
 
 import contextlib
 import math
@@ -6,24 +6,24 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from embedded import leftovers
-from embedded.child import Child
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
+from embedded.processes import leftovers
+from embedded.processes.child import Child
 
 FIRST_DELAY_SECONDS = 0.2
 MAX_DELAY_SECONDS = 10
-# A child that has lived so long was well: its next death is a new story.
+# A child that has lived so long was well: its next death is counted as the first.
 WELL_AFTER_SECONDS = 30
-# After a second Ctrl-C: still time for PostgreSQL to flush what it usually has.
+# After a second Ctrl-C: still enough for PostgreSQL's usual flush.
 IMPATIENT_SECONDS = 0.5
-# Nothing else needs a look without an event.
+# Logs are bounded without an event, so often.
 LOG_PAUSE_SECONDS = 60
 
 
 @dataclass
 class Watched:
-    """A child and when it is to be started again."""
+    """A child, its deaths in a row, and the time of its next start."""
 
     child: Child
     stage: int
@@ -31,7 +31,7 @@ class Watched:
     restart_at: float | None = None
 
     def died(self, now: float) -> float:
-        """Notes a death; returns the delay before the next start."""
+        """Counts a death; returns the delay before the next start."""
         lived = now - self.child.started_at
         self.deaths = 1 if lived >= WELL_AFTER_SECONDS else self.deaths + 1
         delay = min(FIRST_DELAY_SECONDS * 2.0 ** (self.deaths - 1), MAX_DELAY_SECONDS)
@@ -49,7 +49,7 @@ class Supervisor:
     _watched: list[Watched] = field(default_factory=list)
 
     def watch(self, child: Child, stage: int) -> None:
-        """Takes a child over; starts it unless it runs already."""
+        """Supervises a child from now on; starts it unless it runs already."""
         if not child.is_running():
             child.start()
         self._watched.append(Watched(child, stage))
@@ -58,7 +58,7 @@ class Supervisor:
     def run(
         self, until: Callable[[], bool], pause_seconds: float = math.inf, at_most_seconds: float = math.inf
     ) -> None:
-        """Returns when it is so, at the first signal, or after so long. Asks at every event, and after each pause."""
+        """Returns when `until` holds, which is evaluated at each event and pause; at the first signal; at the limit."""
         deadline = time.monotonic() + at_most_seconds
         next_restart = self._tend()
         while not self.interrupts.count and not until() and (left := deadline - time.monotonic()) > 0:
@@ -66,7 +66,7 @@ class Supervisor:
             next_restart = self._tend()
 
     def deaths(self, child: Child) -> int:
-        """How often in a row a child has died."""
+        """The deaths of a child in a row."""
         return next(watched.deaths for watched in self._watched if watched.child is child)
 
     def stop(self) -> None:
@@ -88,7 +88,7 @@ class Supervisor:
             self.interrupts.wait(0.1)
 
     def _tend(self) -> float:
-        """One round over the children; returns the seconds until the next one is due to start."""
+        """Starts children that are due, counts deaths; returns the seconds until the next start is due."""
         now = time.monotonic()
         for watched in self._watched:
             if watched.restart_at is None and not watched.child.is_running():

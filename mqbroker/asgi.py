@@ -9,10 +9,10 @@ from django.core.asgi import get_asgi_application
 
 stock = get_asgi_application()
 
-from mqbroker import lifespan  # noqa: E402  # Django's apps must be ready before its models are imported
 from mqbroker.api.asgi_handler import LeanHandler  # noqa: E402
 from mqbroker.api.bodies import Receive, Send  # noqa: E402
 from mqbroker.api.routes import routes  # noqa: E402
+from mqbroker.web import lifespan  # noqa: E402  # Django's apps must be ready before its models are imported
 
 lean = LeanHandler(routes, otherwise=stock)
 

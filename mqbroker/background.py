@@ -1,4 +1,4 @@
-"""The runtime of a process, made and closed, and the poller that does due work while Redis, beat or workers are gone."""
+"""The runtime of a process, made and closed; and the poller that does due work without Redis, beat or workers."""
 
 import asyncio
 import gc

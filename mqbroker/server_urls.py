@@ -32,13 +32,13 @@ def database(url: str) -> dict[str, object]:
         "PASSWORD": password,
         "HOST": host,
         "PORT": ports,
-        # Under ASGI each request may have a thread of its own, and a connection kept by a thread would not be used again:
+        # Under ASGI each request may have a thread of its own, and a connection that a thread keeps is not used again:
         # a small pool serves all threads.
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "connect_timeout": 5,
-            # Milliseconds after which a cut network breaks a connection; the system's own limit is a quarter of an hour.
+            # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
             "pool": {"min_size": 1, "max_size": 4, "timeout": 5},

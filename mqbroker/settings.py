@@ -180,8 +180,8 @@ DATABASES = {"default": database(DATABASE_URL)}
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
     task_queue(DATABASES["default"]),
-    "The list in Redis with this broker's ticks, named by DATABASE_URL. Set it where beat and workers name one database "
-    "differently, or where two brokers with one Redis name two databases alike.",
+    "The list in Redis with this broker's ticks, named by DATABASE_URL. Set it where beat and workers name one "
+    "database differently, or where two brokers with one Redis name two databases alike.",
 )
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

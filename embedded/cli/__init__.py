@@ -1,1 +1,1 @@
-"""The commands of ./mq."""
+"""The commands of ./mq, a module for each, and what they share."""

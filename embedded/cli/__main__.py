@@ -1,4 +1,4 @@
-"""Finds the command that `./mq <command>` names, and says in one sentence why it cannot go on."""
+"""Runs the command that `./mq <command>` names, and prints in one sentence why it cannot go on."""
 
 import importlib
 import os
@@ -29,7 +29,7 @@ def main(words: list[str]) -> int:
         code = run(words)
         sys.stdout.flush()
     except BrokenPipeError:
-        # What reads our output has what it wants. Python must not meet the closed pipe again as it flushes at its end.
+        # The reader of the output has ended. Python must not meet the closed pipe again in its last flush.
         for stream in (sys.stdout, sys.stderr):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         return 128 + signal.SIGPIPE
@@ -44,7 +44,7 @@ def run(words: list[str]) -> int:
     if name not in COMMANDS:
         print(f"mq: {name!r} is no command of mq.\n{usage()}", file=sys.stderr)
         return 2
-    # Only the named command is imported: a start should not wait for what it does not use.
+    # Only the named command is imported, which shortens its start.
     command: Callable[[list[str]], int] = importlib.import_module(f"embedded.cli.{name}").main
     try:
         return command(options)
@@ -58,7 +58,7 @@ def run(words: list[str]) -> int:
 def usage() -> str:
     width = max(map(len, COMMANDS))
     lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
-    return "\n".join(["usage: ./mq <command> [options]", "", *lines, "", "./mq <command> --help tells its options."])
+    return "\n".join(["usage: ./mq <command> [options]", "", *lines, "", "./mq <command> --help lists its options."])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks everything that needs no running server; every step runs, and all that fail are told."""
+"""Checks everything that needs no running server; every step runs, and the failed ones are listed."""
 
 import argparse
 import re
@@ -15,11 +15,11 @@ STEPS = {
     "lint": python("-m", "ruff", "check", "."),
     "types": python("-m", "mypy", "."),
     "imports": python("-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"),
-    # With a database Django would ask it, too, which migrations it has had.
+    # With a database Django would ask it, too, for its applied migrations.
     "migrations": manage("makemigrations", "--check", "--dry-run", "--settings", "embedded.cli.without_database"),
     "deployment": manage("check", "--deploy", "--fail-level", "WARNING"),
 }
-# The deployment is judged as docs and docker-compose.yml tell to set it up: behind TLS, with a key of its own.
+# The deployment that docs and docker-compose.yml describe: behind TLS, with a key of its own.
 DEPLOYED = {"MQBROKER_SECURE_COOKIES": "true", "MQBROKER_SECRET_KEY": secrets.token_urlsafe(50)}
 PLACE = re.compile(r"://|^\s*-|\bindex\b")
 
@@ -40,5 +40,5 @@ def passes(name: str, command: list[str]) -> bool:
 
 
 def names_a_place(lock: Path) -> bool:
-    """A lock holds versions and hashes only: whoever installs decides where packages come from."""
+    """A lock holds versions and hashes only; the installing machine decides where packages come from."""
     return any(PLACE.search(re.sub(r"--hash=sha256:\w+", "", line)) for line in lock.read_text().splitlines())

@@ -1,21 +1,23 @@
-"""The database that a one-off command works on: the given one, the running broker's, or one that is started for it."""
+"""The database of a one-off command: the given one, the running broker's, or one that is started for it."""
 
 import contextlib
 import os
 from collections.abc import Iterator
 
-from embedded import environment, leftovers
+from embedded import environment
 from embedded.errors import FolderInUse
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
-from embedded.servers import Servers
+from embedded.processes import leftovers
+from embedded.servers.backing import Servers
+from embedded.servers.postgres import Server
 
 
 @contextlib.contextmanager
 def of(folder: DataFolder) -> Iterator[dict[str, str]]:
-    """The environment for commands on the folder's database; what had to be started ends with them."""
+    """The environment of commands on the folder's database; a server that had to be started ends with them."""
     folder.make()
-    # Valkey is not worth a start: nothing that a command does is lost without it.
+    # Valkey is not started: without it a command loses nothing.
     servers = Servers(folder, os.environ)
     with contextlib.ExitStack() as stack:
         try:
@@ -24,8 +26,17 @@ def of(folder: DataFolder) -> Iterator[dict[str, str]]:
             yield environment.embedded(folder, servers)
             return
         if servers.postgres:
-            stack.enter_context(Interrupts())
-            stack.callback(servers.postgres.stop)
-            servers.postgres.start()
-            leftovers.record(folder.processes, [servers.postgres.child])
+            stack.enter_context(started(servers.postgres, folder))
         yield environment.embedded(folder, servers)
+
+
+@contextlib.contextmanager
+def started(server: Server, folder: DataFolder) -> Iterator[None]:
+    """Runs the folder's PostgreSQL meanwhile, recorded for a next start in case this process is killed."""
+    with Interrupts():
+        try:
+            server.start()
+            leftovers.record(folder.processes, [server.child])
+            yield
+        finally:
+            server.stop()

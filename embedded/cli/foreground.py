@@ -1,4 +1,4 @@
-"""Runs a command in the user's terminal and passes on how it ended."""
+"""Runs a command in the user's terminal and returns its exit code."""
 
 import contextlib
 import signal
@@ -10,9 +10,9 @@ from embedded.commands import ROOT
 
 
 class Signals:
-    """Ctrl-C is the command's alone, which shares our terminal; the other signals that end us are handed on to it.
+    """Signals during a command: Ctrl-C reaches it from the terminal, SIGTERM and SIGHUP are forwarded to it.
 
-    Taken before the command is started: it may run, print and have us ended before we run again.
+    Handlers are set before the command starts: it may run, print and cause a signal before this process runs again.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Signals:
                 signal.signal(number, handler)
 
     def hand_on_to(self, process: subprocess.Popen[bytes]) -> None:
-        """From now on; and what came before."""
+        """Forwards to this process from now on, and the signals that came before."""
         self._process = process
         while self._waiting:
             process.send_signal(self._waiting.pop())

@@ -14,13 +14,13 @@ def main(words: list[str]) -> int:
         usage="mq manage [--data-dir FOLDER] command [options]",
         description=__doc__,
         epilog="mq manage help lists the commands, mq manage help <command> the options of one.",
-        # What follows the command is the command's own, also a --help.
+        # Words after the command are its own, also a --help.
         add_help=words[:1] in (["-h"], ["--help"]),
         allow_abbrev=False,
     )
     options.add_data_folder(parser)
     given, command = parser.parse_known_args(words)
     refuse_bad_settings()
-    Memory(given.folder.path / "postgres").forget()  # the command may be one that changes tables
+    Memory(given.folder.path / "postgres").forget()  # the command may change tables
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage(*command), environment)

@@ -1,4 +1,4 @@
-"""The options that several commands share, and where the user's paths start."""
+"""Options that several commands share, and paths as the user gives them."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from embedded.folder import DataFolder
 
 
 def path_given(text: str) -> Path:
-    """A path as the user means it: from the folder in which ./mq was called."""
+    """A path from the folder in which ./mq was called."""
     return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
 
 
@@ -43,7 +43,7 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
-    """Also from the environment, because everybody on the machine can read arguments."""
+    """Also from the environment, because every user of the machine can read arguments."""
     parser.add_argument(
         "--api-key",
         metavar="KEY",
@@ -53,6 +53,6 @@ def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 
 def asks_for_help(words: list[str]) -> bool:
-    """For commands whose options belong to another program, which is not installed yet when it is asked."""
+    """For commands whose options belong to another program, which may not be installed yet."""
     own = words[: words.index("--")] if "--" in words else words
     return not {"-h", "--help"}.isdisjoint(own)

@@ -1,4 +1,4 @@
-"""Things that live only as long as one command: a data folder, and servers on it."""
+"""A data folder and servers that live only as long as one command."""
 
 import contextlib
 import tempfile
@@ -8,14 +8,14 @@ from pathlib import Path
 from embedded import environment
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
-from embedded.servers import Servers
+from embedded.servers.backing import Servers
 
 
 @contextlib.contextmanager
 def folder() -> Iterator[DataFolder]:
-    """A claimed data folder that is gone afterwards."""
+    """A claimed data folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="mqbroker-", ignore_cleanup_errors=True) as path:
-        # PostgreSQL may run as another user, who has to pass through.
+        # PostgreSQL may run as another user, which has to pass through.
         Path(path).chmod(0o711)
         made = DataFolder(Path(path))
         with made.claimed():
@@ -24,13 +24,13 @@ def folder() -> Iterator[DataFolder]:
 
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
-    """The environment of tests and benchmarks, whose servers never are the caller's own."""
+    """The environment of tests and benchmarks: their servers are never the caller's own."""
     with Interrupts() as interrupts, folder() as made:
         both = Servers(made, given={})
         try:
             both.start()
             yield environment.of_tests(made, both)
         finally:
-            # A signal more must not break off the end, and leave a server to be killed with its folder gone.
+            # A second signal must not break off the stop: a server would be killed after its folder is gone.
             interrupts.hold()
             both.stop()

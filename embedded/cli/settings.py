@@ -24,17 +24,17 @@ def main(words: list[str]) -> int:
 
 
 def shown(setting: env.Setting) -> str:
-    """Lines for a shell or an env file: what is printed is accepted as input."""
+    """Lines of a shell or an env file, which accept the output as input."""
     about = [*textwrap.wrap(setting.meaning, 110), f"Default: {shlex.quote(setting.default)}"]
     assignment = f"{setting.name}={shlex.quote(setting.value)}"
-    # Secrets stay secret, also on the owner's screen; a word in their place would be taken for one.
+    # Secrets are not printed, and no placeholder either: an env file would set it.
     if setting.value and any(word in setting.name for word in SECRET_WORDS):
         assignment = f"# {setting.name} is set, and its value is kept secret."
     return "\n".join([*(f"# {line}" for line in about), assignment, ""])
 
 
 def refuse_bad_settings() -> None:
-    """Reads the settings as the broker's processes will, before any of them starts.
+    """Reads the settings as the broker's processes do, before any of them starts.
 
     Raises CannotStart with the setting's own sentence.
     """

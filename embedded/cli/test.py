@@ -1,4 +1,4 @@
-"""Runs the tests on a PostgreSQL and a Valkey of their own, which end and are forgotten with them."""
+"""Runs the tests on a PostgreSQL and a Valkey of their own, which are removed afterwards."""
 
 import argparse
 

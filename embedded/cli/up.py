@@ -1,4 +1,4 @@
-"""Runs the broker on this machine until Ctrl-C, and says where to look and what to try."""
+"""Runs the broker on this machine until Ctrl-C, and prints its addresses and a first call."""
 
 import argparse
 import contextlib
@@ -22,14 +22,14 @@ def main(words: list[str]) -> int:
 
 
 def serve(given: argparse.Namespace, reload: bool = False) -> int:
-    """Starts, tells, serves and stops. A signal is the wanted end, whenever it comes."""
+    """Starts, prints the addresses, serves and stops. A signal at any time is a regular end."""
     refuse_bad_settings()
     with given.folder.claimed(), Interrupts() as interrupts:
         broker = Broker(given.folder, given.port, interrupts, say, given.processes)
         try:
             access = broker.start(given.api_key, reload)
             if not interrupts.count:
-                print(where_to_look(broker, access), flush=True)
+                print(addresses(broker, access), flush=True)
                 if not given.no_demo:
                     broker.demonstrate()
                 broker.run()
@@ -42,7 +42,7 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
     return 0
 
 
-def where_to_look(broker: Broker, access: Access) -> str:
+def addresses(broker: Broker, access: Access) -> str:
     key_file = broker.folder.path / "secrets" / "api-key"
     user = (
         f"  user {access.console_user}, password {access.console_password} (shown once)" if access.console_user else ""
@@ -68,6 +68,6 @@ def where_to_look(broker: Broker, access: Access) -> str:
 
 
 def say(sentence: str) -> None:
-    # A broker outlives the terminal or the pipe that it was started in.
+    # The broker may outlive the terminal or the pipe that it was started in.
     with contextlib.suppress(OSError):
         print(f"mq: {sentence}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""The settings without a database: models are held against their migrations, and nobody has to be asked for that."""
+"""The settings without a database: models are compared with migrations, which needs none."""
 
 from mqbroker.settings import *  # noqa: F403  # all of them but one
 

@@ -11,9 +11,9 @@ from typing import Self
 from mqbroker_client import Broker
 
 from embedded import commands
-from embedded.child import Child
 from embedded.commands import ROOT
 from embedded.folder import free_port
+from embedded.processes.child import Child
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
 

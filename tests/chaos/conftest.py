@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from embedded import postgres
+from embedded.servers import postgres
 from tests.broker.running import RunningBroker
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Consumer, Producer
 
-from embedded.child import Child
+from embedded.processes.child import Child
 from tests import packages
 from tests.broker import databases
 from tests.broker.polling import eventually

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from mqbroker_client import Admin
 
-from embedded import postgres
+from embedded.servers import postgres
 from tests.broker.load import Crowd
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything

@@ -12,9 +12,9 @@ from typing import Protocol
 
 import pytest
 
-from embedded.child import wait_until
 from embedded.commands import ROOT
 from embedded.folder import DataFolder
+from embedded.processes.child import wait_until
 
 Eventually = Callable[[Callable[[], bool]], None]
 

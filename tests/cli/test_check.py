@@ -7,12 +7,12 @@ from embedded.commands import ROOT
 from embedded.environment import common
 from embedded.folder import free_port
 
-NOBODY = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
+CLOSED = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
 
 
 def migrations() -> tuple[int, str]:
     """The step's exit code, and all that it says, where no database answers."""
-    environment = common() | {"DATABASE_URL": NOBODY}
+    environment = common() | {"DATABASE_URL": CLOSED}
     done = subprocess.run(STEPS["migrations"], cwd=ROOT, env=environment, capture_output=True, text=True)
     return done.returncode, done.stdout + done.stderr
 

@@ -1,4 +1,4 @@
-"""One ./mq at a time holds a data folder, and the next one clears up after a killed one, and nobody else."""
+"""One ./mq at a time holds a data folder, and the next one ends the processes of a killed one, and no others."""
 
 import json
 import os
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import identity, leftovers
-from embedded.child import Child
 from embedded.errors import FolderInUse, FolderUnusable
 from embedded.folder import DataFolder
+from embedded.processes import identity, leftovers
+from embedded.processes.child import Child
 from tests.cli.conftest import Run
 
 HOLD = (

@@ -16,10 +16,10 @@ import psycopg
 import pytest
 import structlog
 
-from embedded import identity
-from embedded.child import Child
 from embedded.commands import ROOT, python
-from embedded.valkey import Server as Valkey
+from embedded.processes import identity
+from embedded.processes.child import Child
+from embedded.servers.valkey import Server as Valkey
 from mqbroker import logs
 from tests.broker import databases
 from tests.broker.polling import eventually
@@ -69,8 +69,8 @@ def test_in_json_every_line_of_every_process_is_an_event(tmp_path: Path, redis: 
     logged = lines_of_a_bad_day(tmp_path, redis, "json")
 
     events = {name: [json.loads(line) for line in lines] for name, lines in logged.items()}
-    assert all(list(event)[:4] == ["at", "level", "logger", "event"] for told in events.values() for event in told)
-    loggers = {name: {event["logger"].partition(".")[0] for event in told} for name, told in events.items()}
+    assert all(list(event)[:4] == ["at", "level", "logger", "event"] for each in events.values() for event in each)
+    loggers = {name: {event["logger"].partition(".")[0] for event in each} for name, each in events.items()}
     assert {"store", "_granian"} <= loggers["web"]
     assert "celery" in loggers["worker"]
     assert "celery" in loggers["beat"]
@@ -82,6 +82,10 @@ def test_in_text_every_line_says_when_how_grave_and_where_from(tmp_path: Path, r
     assert set(logged) == {"web", "worker", "beat"}
     assert [line for lines in logged.values() for line in lines if not TEXT.fullmatch(line)] == []
     assert any(" not listening for other processes problem=" in line for line in logged["web"])
+
+
+def test_the_events_of_every_room_are_logged() -> None:
+    assert logs.APPS == APPS
 
 
 def test_a_form_that_is_none_is_refused() -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from embedded import identity, launch, postgres
 from embedded.errors import ServerFailed
 from embedded.folder import DataFolder
+from embedded.processes import identity, launch
+from embedded.servers import postgres
 from tests.cli.conftest import Eventually, Run
 
 
@@ -74,7 +75,9 @@ def test_a_second_start_keeps_port_password_and_data(server: postgres.Server, fo
 def test_a_first_start_that_was_killed_is_begun_again(
     server: postgres.Server, run_python: Run, folder: DataFolder
 ) -> None:
-    start = "import sys, pathlib; from embedded import postgres; postgres.Server(pathlib.Path(sys.argv[1])).start()"
+    start = (
+        "import pathlib, sys; from embedded.servers.postgres import Server; Server(pathlib.Path(sys.argv[1])).start()"
+    )
     first = run_python("-c", start, str(folder.path))
     # A busy machine may let it go on past the middle before we look again: that start, too, may be killed.
     while not ((folder.path / "postgres.new" / "PG_VERSION").exists() or (folder.path / "postgres").exists()):
@@ -121,16 +124,16 @@ def test_a_start_that_cannot_succeed_says_why_in_one_sentence(server: postgres.S
     assert str(server.child.log) in str(refusal.value)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root has to become somebody else")
+@pytest.mark.skipif(os.geteuid() != 0 or sys.platform != "linux", reason="only root has to change its user")
 def test_root_finds_a_way_with_and_without_user_namespaces(server: postgres.Server) -> None:
-    for way in ("nobody", "namespace", "nobody"):
+    for way in ("unprivileged", "namespace", "unprivileged"):
         server.stop()
         server = postgres.Server(server.folder.path)
         server.way = way
         server.start()
 
         assert ask(server, "SELECT 1") == [(1,)]
-        assert server.data.stat().st_uid == (launch.NOBODY if way == "nobody" else 0)
+        assert server.data.stat().st_uid == (launch.UNPRIVILEGED_USER if way == "unprivileged" else 0)
     server.stop()
 
 
@@ -138,7 +141,7 @@ def test_the_server_ends_with_the_process_that_started_it(
     run_python: Run, folder: DataFolder, eventually: Eventually
 ) -> None:
     start = (
-        "import sys, pathlib; from embedded import postgres; "
+        "import sys, pathlib; from embedded.servers import postgres; "
         "server = postgres.Server(pathlib.Path(sys.argv[1])); server.start(); print(server.pid, flush=True); input()"
     )
     starter = run_python("-c", start, str(folder.path))

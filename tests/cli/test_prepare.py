@@ -1,4 +1,4 @@
-"""`manage.py prepare` tells what it made, once, and never what it was given: its output ends up in logs."""
+"""`manage.py prepare` prints what it made, once, and never a key that was given: its output ends up in logs."""
 
 import json
 import os
@@ -19,7 +19,7 @@ KEY = "mq_given_by_an_operator"
 
 
 class Empty:
-    """A database that nobody has prepared yet."""
+    """A database that is not prepared yet."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -52,7 +52,7 @@ def test_a_key_that_is_made_is_told_once(empty: Empty) -> None:
     assert again == {"api_key": None, "console_user": None, "console_password": None}
 
 
-def test_a_database_that_lets_nobody_in_says_why(empty: Empty) -> None:
+def test_a_refused_sign_in_is_named(empty: Empty) -> None:
     place = urlsplit(empty.url)
     url = place._replace(netloc=f"nobody:wrong@{place.hostname}:{place.port}").geturl()
     began = time.monotonic()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from embedded import identity
 from embedded.cli import foreground
+from embedded.processes import identity
 from tests.cli.conftest import Run
 
 LOOK = """

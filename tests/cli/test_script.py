@@ -141,10 +141,10 @@ def test_an_install_that_was_killed_is_begun_again(checkout: Checkout) -> None:
 
 def test_two_first_starts_at_once_install_once(checkout: Checkout) -> None:
     both = [checkout.start(), checkout.start()]
-    told = [process.communicate(timeout=60)[1] for process in both]
+    printed = [process.communicate(timeout=60)[1] for process in both]
 
     assert [process.returncode for process in both] == [0, 0]
-    assert sum("Installing" in err for err in told) == 1
+    assert sum("Installing" in err for err in printed) == 1
     assert checkout.weight() == "1"
 
 
@@ -171,7 +171,7 @@ def test_a_wrong_python_is_refused_in_one_sentence(checkout: Checkout, tmp_path:
     )
 
 
-def test_a_machine_without_python_is_told_what_is_needed(checkout: Checkout, tmp_path: Path) -> None:
+def test_a_machine_without_python_gets_a_sentence_with_what_is_needed(checkout: Checkout, tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     tools.mkdir()
     for tool in ("sh", "dirname", "readlink", "cmp"):

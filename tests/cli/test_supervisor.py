@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from embedded import identity
-from embedded.child import LOG_MAX_BYTES, Child
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
+from embedded.processes import identity
+from embedded.processes.child import LOG_MAX_BYTES, Child
 from embedded.supervisor import FIRST_DELAY_SECONDS, MAX_DELAY_SECONDS, WELL_AFTER_SECONDS, Supervisor, Watched
 from tests.cli.conftest import Eventually
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded import identity
 from embedded.commands import ROOT, manage
 from embedded.folder import DataFolder, free_port
+from embedded.processes import identity
 from tests.broker import databases
 from tests.cli.conftest import Eventually, Run
 
@@ -92,7 +92,7 @@ def test_five_lines_say_where_to_look_and_what_to_try(up: Up) -> None:
 
     at = f"http://127.0.0.1:{up.port}"
     assert re.fullmatch(rf"Console  {at}/console/  user admin, password \S{{12,}} \(shown once\)", console)
-    # Whoever gave it knows it.
+    # The user has given it, and needs it on no screen.
     assert key == f"API key  in {up.folder.path}/secrets/api-key"
     assert docs == f"Docs     {at}/docs"
     tried = subprocess.run(attempt.removeprefix("Try      "), shell=True, capture_output=True, text=True)

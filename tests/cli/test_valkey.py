@@ -8,8 +8,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from embedded import valkey
 from embedded.folder import DataFolder
+from embedded.servers import valkey
 
 NEVER = Retry(NoBackoff(), 0)
 

@@ -15,8 +15,8 @@ from uuid import uuid4
 
 import psycopg
 
-from embedded.child import Child
 from embedded.commands import ROOT
+from embedded.processes.child import Child
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document

@@ -26,7 +26,7 @@ def copied() -> list[str]:
 
 
 def command() -> list[str]:
-    """What a container runs when it is told nothing."""
+    """What a container runs without a command of its own."""
     words: list[str] = json.loads(said("CMD")[0])
     return words
 

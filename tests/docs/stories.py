@@ -18,7 +18,7 @@ LEFT_OUT = "…"
 NOT_THE_CHECKOUT = (".git", ".venv", ".mqbroker", "__pycache__", ".*_cache", ".hypothesis", "results")
 
 
-def told(blocks: Iterable[Block]) -> list[tuple[str, str]]:
+def typed(blocks: Iterable[Block]) -> list[tuple[str, str]]:
     """The commands of a page in order, each with the output that the page shows for it; empty where it shows none."""
     pairs: list[tuple[str, str]] = []
     for block in blocks:

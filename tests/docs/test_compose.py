@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from embedded import commands, postgres, valkey
-from embedded.child import Child, wait_until
+from embedded import commands
 from embedded.commands import ROOT
 from embedded.folder import free_port
+from embedded.processes.child import Child, wait_until
+from embedded.servers import postgres, valkey
 from mqbroker import env
 from tests.broker.running import RunningBroker
 from tests.docs import composition
@@ -168,18 +169,18 @@ def test_every_volume_has_a_name() -> None:
     assert used == set(composition.read()["volumes"])
 
 
-def test_the_health_of_the_web_process_is_told_by_its_check(broker: RunningBroker) -> None:
-    def told(url: str) -> int:
+def test_the_health_check_follows_the_web_process(broker: RunningBroker) -> None:
+    def health(url: str) -> int:
         kind, _, *words = services()["web"]["healthcheck"]["test"]
         assert kind == "CMD"
         command = commands.python(*(word.replace("http://127.0.0.1:8000", url) for word in words))
         return subprocess.run(command, capture_output=True).returncode
 
-    assert told(broker.url) == 0
-    assert told(f"http://127.0.0.1:{free_port()}") == 1
+    assert health(broker.url) == 0
+    assert health(f"http://127.0.0.1:{free_port()}") == 1
 
 
-def test_only_this_machine_reaches_the_broker_unless_it_is_told_otherwise() -> None:
+def test_only_this_machine_reaches_the_broker_by_default() -> None:
     ports = {name: described["ports"] for name, described in services().items() if "ports" in described}
 
     assert filled(ports, {}) == {"web": ["127.0.0.1:8000:8000"]}

@@ -58,9 +58,9 @@ def test_the_first_transaction_prints_what_is_shown(broker: RunningBroker, tmp_p
     assert printed == shown
 
 
-def test_the_first_steps_go_as_they_are_told(broker: RunningBroker, tmp_path: Path) -> None:
+def test_the_first_steps_print_what_is_shown(broker: RunningBroker, tmp_path: Path) -> None:
     stories.keep_key(tmp_path)
-    steps = stories.told(FIRST_STEPS.blocks)
+    steps = stories.typed(FIRST_STEPS.blocks)
     commands = [command.replace("http://127.0.0.1:8000", broker.url) for command, _ in steps]
 
     printed = stories.run(commands, tmp_path)
@@ -95,6 +95,6 @@ def test_the_checker_sees_what_differs(shown: str, printed: str, same: bool) -> 
     assert stories.agree(shown, printed) is same
 
 
-def test_a_command_that_fails_is_told(tmp_path: Path) -> None:
+def test_a_command_that_fails_stops_the_story(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="not here"):
         stories.run(["echo first", "cat 'not here'"], tmp_path)

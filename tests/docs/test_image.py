@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.child import Child
 from embedded.commands import ROOT
 from embedded.folder import free_port
+from embedded.processes.child import Child
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
@@ -84,7 +84,7 @@ class Container:
         self.given = dict.fromkeys(("POSTGRES_PASSWORD", "REDIS_PASSWORD", "MQBROKER_SECRET_KEY"), "of-the-image")
         self.given["API_KEY"] = KEY
         self.places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        # What docs/operations.md tells to set for the example.
+        # The line of docs/operations.md for the example.
         example = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": "127.0.0.0/8"}
         self.variables = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", **paths, **example}
 

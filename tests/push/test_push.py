@@ -12,8 +12,8 @@ from mqbroker_client import Consumer, Message, Producer
 from standardwebhooks import Webhook
 
 from embedded import commands
-from embedded.child import Child
 from embedded.commands import ROOT
+from embedded.processes.child import Child
 from tests.broker import characters
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, Reply, says, silence

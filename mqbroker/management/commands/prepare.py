@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--api-key",
             default=settings.API_KEY or None,
-            help="give this API key every scope instead of making one; as MQBROKER_API_KEY it is in no list of processes",
+            help="give this API key every scope instead of making one; MQBROKER_API_KEY shows in no list of processes",
         )
 
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Says whether a process id still means the process it meant: ids are used again, start times are not."""
+"""The identity of a process: the system reuses ids, but not an id with the same start time."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def of(pid: int) -> str | None:
-    """What distinguishes this process from every other that had or will have its id, or None when it is gone."""
+    """A text that no other process with this id has, before or later; None when the process has ended."""
     with contextlib.suppress(psutil.NoSuchProcess, OSError):
         process = psutil.Process(pid)
         if process.status() not in ENDED:
@@ -29,7 +29,7 @@ def _started(process: psutil.Process) -> str:
 
 
 def session_members(leader: int) -> list[int]:
-    """Processes of the session that this process id led, also when the leader is gone."""
+    """The processes of a session, also when its leader has ended."""
     return [pid for pid in psutil.pids() if _session_of(pid) == leader and of(pid) is not None]
 
 

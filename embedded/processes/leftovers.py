@@ -1,4 +1,4 @@
-"""Ends what an earlier run left behind when it was killed: exactly its own processes, by id and start time."""
+"""Leftovers: the processes that a killed run left behind, found by id and start time, and ended."""
 
 import contextlib
 import json
@@ -7,14 +7,14 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from embedded import identity
-from embedded.child import Child, wait_until
+from embedded.processes import identity
+from embedded.processes.child import Child, wait_until
 
 STOP_SECONDS = 5
 
 
 def record(file: Path, children: Iterable[Child]) -> None:
-    """Writes down who runs now, so that a next run knows them."""
+    """Records the running processes in the data folder, for the next run."""
     running = [
         {"name": child.name, "pid": child.pid, "identity": known, "stop_signal": int(child.stop_signal)}
         for child in children
@@ -26,11 +26,11 @@ def record(file: Path, children: Iterable[Child]) -> None:
 
 
 def end(file: Path, data_folder: Path) -> None:
-    """Ends the recorded processes that still run: politely, then by force. The record is gone afterwards."""
+    """Ends the recorded processes that still run, by their stop signal, then by SIGKILL; removes the record."""
     try:
         recorded = json.loads(file.read_text())
     except (FileNotFoundError, ValueError):
-        return  # a record is replaced whole, so a broken one was never ours
+        return  # a record is replaced whole, so a broken one is none of ./mq
     left = {pid: entry["stop_signal"] for entry in recorded for pid in alive(entry, data_folder)}
     for pid, stop_signal in left.items():
         send(pid, stop_signal)
@@ -43,11 +43,11 @@ def end(file: Path, data_folder: Path) -> None:
 
 
 def alive(entry: dict[str, str | int], data_folder: Path) -> list[int]:
-    """The recorded process, or, where it was killed alone, the descendants it left in its session."""
+    """The recorded process, or, when it was killed alone, its descendants in its session."""
     leader = int(entry["pid"])
     if identity.of(leader) is not None:
         return [leader] if identity.of(leader) == entry["identity"] else []
-    # No session can take the id while a member lives; the variable tells ours from a later session of that id.
+    # No session can take the id while a member lives; the variable differs in a later session of that id.
     ours = ("MQBROKER_DATA_DIR", str(data_folder))
     return [pid for pid in identity.session_members(leader) if identity.environment_holds(pid, *ours)]
 

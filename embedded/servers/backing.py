@@ -1,14 +1,14 @@
-"""The two servers behind the broker: private ones, or those that the user names."""
+"""The two servers behind the broker: private ones, or external ones that the user names."""
 
 from collections.abc import Mapping
 
-from embedded import postgres, valkey
-from embedded.child import Child
 from embedded.folder import DataFolder
+from embedded.processes.child import Child
+from embedded.servers import postgres, valkey
 
 
 class Servers:
-    """PostgreSQL and Valkey of a data folder; one that `given` names by DATABASE_URL or REDIS_URL is left alone."""
+    """PostgreSQL and Valkey of a data folder, except one that `given` names by DATABASE_URL or REDIS_URL."""
 
     def __init__(self, folder: DataFolder, given: Mapping[str, str]) -> None:
         self._given = given
@@ -23,16 +23,16 @@ class Servers:
             self.valkey.start()
 
     def stop(self) -> None:
-        """PostgreSQL last."""
+        """Ends PostgreSQL last."""
         for child in reversed(self.children()):
             child.stop()
 
     def children(self) -> list[Child]:
-        """The private ones among them, in the order of their start."""
+        """The private servers, in the order of their start."""
         return [server.child for server in (self.postgres, self.valkey) if server]
 
     def urls(self) -> dict[str, str]:
-        """DATABASE_URL and REDIS_URL."""
+        """The values of DATABASE_URL and REDIS_URL."""
         return {
             "DATABASE_URL": self.postgres.url if self.postgres else self._given["DATABASE_URL"],
             "REDIS_URL": self.valkey.url if self.valkey else self._given["REDIS_URL"],

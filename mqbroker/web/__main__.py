@@ -16,7 +16,8 @@ from granian.log import LogLevels
 from granian.net import SocketHolder  # type: ignore[attr-defined]  # as granian itself imports it
 from granian.server import MPServer
 
-from mqbroker import listener, logs
+from mqbroker import logs
+from mqbroker.web import listener
 
 # Each long poll holds a connection. At granian's own limit, 1024 divided by the workers, a worker accepts no further
 # connection: sends would wait for long polls.

@@ -1,4 +1,4 @@
-"""A private Valkey: carries Celery's queues, which may be lost at any time without loss of a message."""
+"""A private Valkey: carries Celery's ticks, which may be lost at any time without loss of a message."""
 
 import contextlib
 import importlib.util
@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from embedded.child import Child, wait_until
 from embedded.errors import ServerFailed, ServerMissing
 from embedded.folder import DataFolder, why_taken
+from embedded.processes.child import Child, wait_until
 
 START_SECONDS = 30
 STOP_SECONDS = 2
@@ -53,7 +53,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        """For REDIS_URL."""
+        """The value of REDIS_URL."""
         return f"redis://:{self.folder.secret('valkey')}@127.0.0.1:{self.folder.port('valkey')}/0"
 
     @property
@@ -61,7 +61,7 @@ class Server:
         return self.child.pid
 
     def start(self) -> None:
-        """Returns when commands are answered. A log that cannot be read is put aside: nothing depends on it.
+        """Returns when commands are answered. An unreadable append-only file is put aside: no message depends on it.
 
         Raises ServerFailed.
         """
@@ -89,15 +89,15 @@ class Server:
             opened.write(text)
 
     def stop(self) -> None:
-        """Flushes and ends."""
+        """Ends the server after a flush."""
         self.child.stop()
 
     def kill(self) -> None:
-        """kill -9."""
+        """Ends the server by SIGKILL."""
         self.child.kill()
 
     def is_ready(self) -> bool:
-        """Whether a PING is answered, which it is not while the log is loaded."""
+        """Whether a PING is answered, which needs the append-only file to be loaded."""
         with (
             contextlib.suppress(OSError),
             socket.create_connection(("127.0.0.1", self.folder.port("valkey")), 1) as link,

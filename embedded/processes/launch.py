@@ -1,6 +1,6 @@
 """Becomes a command that ends with its parent, under another user where root is refused (Linux).
 
-Run as a script in front of the command, so that nothing has to happen between fork and exec of a larger process:
+A script in front of the command, so that no code runs between fork and exec of a larger process:
 `python -I -S launch.py <parent pid> <signal> <way> command …`. Needs the standard library only.
 """
 
@@ -10,7 +10,8 @@ import os
 import sys
 from collections.abc import Callable
 
-NOBODY = 65534
+# The unprivileged user of every Linux.
+UNPRIVILEGED_USER = 65534
 CLONE_NEWUSER = 0x10000000
 PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_SET_SECUREBITS, PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 1, 8, 28, 47, 2
 SECBIT_NO_SETUID_FIXUP = 1 << 2
@@ -31,27 +32,28 @@ def stay() -> None:
 
 
 def enter_namespace() -> None:
-    """Root outside, nobody inside: the files stay root's, and every folder stays open."""
+    """A user namespace: unprivileged inside, root outside, so that root's files and folders stay open."""
     check(libc.unshare(CLONE_NEWUSER))
-    for name, line in (("setgroups", "deny"), ("uid_map", f"{NOBODY} 0 1"), ("gid_map", f"{NOBODY} 0 1")):
+    mapping = f"{UNPRIVILEGED_USER} 0 1"
+    for name, line in (("setgroups", "deny"), ("uid_map", mapping), ("gid_map", mapping)):
         with open(f"/proc/self/{name}", "w") as file:
             file.write(line)
 
 
-def become_nobody() -> None:
-    """The user nobody, who may still pass closed folders such as /root where the kernel lets us keep that right."""
+def drop_privileges() -> None:
+    """The unprivileged user, with the right to pass closed folders such as /root where the kernel allows to keep it."""
     os.setgroups([])
-    os.setgid(NOBODY)
+    os.setgid(UNPRIVILEGED_USER)
     # Without this bit access(2) does not count capabilities, and initdb, which asks it, finds no postgres.
     libc.prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP, 0, 0, 0)
     libc.prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0)
-    os.setuid(NOBODY)
+    os.setuid(UNPRIVILEGED_USER)
     with contextlib.suppress(OSError):
         keep_capability(CAP_DAC_OVERRIDE)
 
 
 def keep_capability(capability: int) -> None:
-    """Hands one capability on through exec, and gives up the others."""
+    """Keeps one capability through exec, and gives up the others."""
     mask = 1 << capability
     header = (ctypes.c_uint32 * 2)(LINUX_CAPABILITY_VERSION_3, 0)
     effective_permitted_inheritable = (ctypes.c_uint32 * 6)(mask, mask, mask, 0, 0, 0)
@@ -59,13 +61,13 @@ def keep_capability(capability: int) -> None:
     check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, capability, 0, 0))
 
 
-WAYS: dict[str, Callable[[], None]] = {"stay": stay, "namespace": enter_namespace, "nobody": become_nobody}
+WAYS: dict[str, Callable[[], None]] = {"stay": stay, "namespace": enter_namespace, "unprivileged": drop_privileges}
 
 
 def command(way: str, end_signal: int, *words: str) -> list[str]:
     """`words` as a direct child of this process, sent `end_signal` when this process is gone.
 
-    The kernel counts the *thread* that starts the child as its parent: start children from one that stays.
+    For the kernel the parent is the *thread* that starts the child: start children from a thread that stays.
     """
     if sys.platform != "linux":
         return list(words)

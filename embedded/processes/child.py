@@ -1,4 +1,4 @@
-"""One child process: in a session of its own, with a log of its own, gone with its whole group."""
+"""One child process: with a session and a log of its own, ended with its whole process group."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from embedded import launch
+from embedded.processes import launch
 
 LOG_MAX_BYTES = 10 * 1024 * 1024
 POLL_SECONDS = 0.02
@@ -18,8 +18,8 @@ POLL_SECONDS = 0.02
 class Child:
     """A process that ends with this one, also when this one is killed.
 
-    Its session is its own, so that Ctrl-C in a terminal reaches only us and the order of the end is ours. It inherits
-    the open `files`.
+    It has a session of its own, so that Ctrl-C in a terminal reaches the supervisor only, which ends its children in
+    order. It inherits the open `files`.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id of the latest start, 0 before the first."""
+        """The id of the latest process, 0 before the first start."""
         return self._process.pid if self._process else 0
 
     @property
@@ -60,7 +60,7 @@ class Child:
         return f"exit code {code}" if code >= 0 else f"signal {-code}"
 
     def start(self) -> None:
-        """Starts the command again or for the first time; what it prints is appended to its log."""
+        """Starts the command, again or for the first time; its output is appended to the log."""
         self.bound_log()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Child:
         if hasattr(os, "waitid"):
             if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
                 return True
-            # While it is not waited for, its id cannot belong to anybody else's group.
+            # Until it is waited for, its id cannot belong to another group.
             self.send_to_group(signal.SIGKILL)
         return self._process.poll() is None
 
@@ -97,27 +97,27 @@ class Child:
             os.killpg(self.pid, number)
 
     def ask_to_stop(self) -> None:
-        """The polite end, which the process may take its time for."""
+        """Sends the stop signal, which the process may take `stop_seconds` for."""
         self.send(self.stop_signal)
 
     def wait(self, seconds: float) -> bool:
-        """Waits for the end; False when it still runs after so many seconds."""
+        """Waits for the end; False when it still runs after `seconds`."""
         return wait_until(lambda: not self.is_running(), seconds)
 
     def kill(self) -> None:
-        """kill -9 of the process and its group, and waits until they are gone."""
+        """Kills the process and its group with SIGKILL, and waits for their end."""
         if self.is_running():
             self.send_to_group(signal.SIGKILL)
             self.wait(10)
 
     def stop(self) -> None:
-        """Asks, waits as long as this child may take, then kills."""
+        """Asks to stop, waits `stop_seconds`, then kills."""
         self.ask_to_stop()
         if not self.wait(self.stop_seconds):
             self.kill()
 
     def bound_log(self) -> None:
-        """Keeps at most two lots of LOG_MAX_BYTES. The process appends to the one file it has, so that stays."""
+        """Keeps at most twice LOG_MAX_BYTES. The process has its log open, so the file is copied and emptied."""
         with contextlib.suppress(FileNotFoundError):
             if self.log.stat().st_size > LOG_MAX_BYTES:
                 with contextlib.suppress(OSError):  # a full disk is the more reason to go on
@@ -132,7 +132,7 @@ class Child:
 
 
 def wait_until(is_so: Callable[[], bool], seconds: float) -> bool:
-    """Asks again and again until it is so; False after so many seconds."""
+    """Polls until the condition holds; False when it does not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not is_so():
         if time.monotonic() > deadline:

@@ -1,0 +1,1 @@
+"""The web process: its server, its socket, and what it starts and ends."""
