@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from bench import checks, delivery, lagging, lateness, limit, longpolls, segments, throughput, timers
+from bench import checks, delivery, lagging, large_reads, lateness, limit, longpolls, segments, throughput, timers
 from bench.report import Options, Report
 
 BENCHMARKS = {
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "delivery": delivery.main,
     "longpolls": longpolls.main,
     "lagging": lagging.main,
+    "large_reads": large_reads.main,
     "segments": segments.main,
 }
 

@@ -6,6 +6,7 @@ They belong to the event loop that opened them: one loop per process.
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -16,7 +17,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from store import runtime
+from store import pacing, runtime
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 
@@ -30,6 +31,9 @@ ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name"
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 POOL_WAIT_SECONDS = 3.0
+# The column of a message's body; rows with it may be large.
+BODY = "body"
+body_of = attrgetter(BODY)
 SESSION = " ".join(
     (
         "-c statement_timeout=15s",
@@ -155,9 +159,26 @@ async def execute(
     connection: Connection, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
     """The rows of one statement on a connection at hand; none when it returns none."""
-    cursor = connection.cursor(row_factory=statement.rows)
+    has_bodies = BODY in statement.row.__annotations__
+    # As text a body is twice as long, in hex, and the event loop would decode it.
+    cursor = connection.cursor(row_factory=statement.rows, binary=has_bodies)
     await cursor.execute(statement.text.encode(), parameters)
-    return await cursor.fetchall() if cursor.description else ()
+    if cursor.description is None:
+        return ()
+    return await _in_steps(cursor) if has_bodies else await cursor.fetchall()
+
+
+async def _in_steps(cursor: psycopg.AsyncCursor[RowType]) -> Sequence[RowType]:
+    """All rows of a result that has arrived. Large ones are made in steps: copying 16 MiB at once takes 10 ms."""
+    rows = await cursor.fetchmany(1)
+    while (left := cursor.rowcount - len(rows)) > 0:
+        count = pacing.STEP_BYTES // max(len(body_of(rows[-1]) or b""), 1)
+        if count >= left:
+            rows += await cursor.fetchall()
+        else:
+            async with pacing.step():
+                rows += await cursor.fetchmany(max(count, 1))
+    return rows
 
 
 def is_read_only(problem: BaseException | None) -> bool:
