@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from django.core.exceptions import PermissionDenied
@@ -11,6 +11,7 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.loader import render_to_string
 from django.views import defaults
+from msgspec import Meta
 from rest_framework import exceptions
 from rest_framework.response import Response
 
@@ -53,27 +54,48 @@ PROBLEM_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = "1"
 
 
-def problem(refusal: errors.Refusal) -> dict[str, object]:
-    """The problem document of a refusal; `status` is its HTTP status."""
-    return {**document(refusal.code, STATUS_OF_CODE[refusal.code], refusal.detail), **refusal.extra}
+Code = Annotated[str, Meta(description="A stable word for what happened.")]
 
 
-def document(code: str, status: int, detail: str) -> dict[str, object]:
-    """A problem document."""
-    title = code.replace("_", " ").capitalize()
-    return {"type": f"urn:mqbroker:problem:{code}", "title": title, "status": status, "detail": detail, "code": code}
+class Problem(msgspec.Struct):
+    """An error (RFC 9457). `detail` names the thing, its state and the way out."""
+
+    type: str
+    title: str
+    status: Annotated[int, Meta(ge=400, le=599)]
+    detail: str
+    code: Code
 
 
-def status_of(document: dict[str, object]) -> int:
-    """The HTTP status that a problem document names."""
-    status = document["status"]
-    assert isinstance(status, int)
-    return status
+def problem(code: str, status: int, detail: str) -> Problem:
+    """A problem document by its code."""
+    return Problem(
+        type=f"urn:mqbroker:problem:{code}",
+        title=code.replace("_", " ").capitalize(),
+        status=status,
+        detail=detail,
+        code=code,
+    )
+
+
+def problem_of(refusal: errors.Refusal) -> Problem:
+    """The problem document of a refusal, without the fields that this refusal alone has."""
+    return problem(refusal.code, status_of(refusal), refusal.detail)
+
+
+def document(refusal: errors.Refusal) -> dict[str, object]:
+    """The whole problem document of a refusal."""
+    return {**msgspec.structs.asdict(problem_of(refusal)), **refusal.extra}
+
+
+def status_of(refusal: errors.Refusal) -> int:
+    """The HTTP status of a refusal."""
+    return STATUS_OF_CODE[refusal.code]
 
 
 def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     """The headers that a refusal's answer bears besides its type."""
-    if STATUS_OF_CODE[refusal.code] in (429, 503):
+    if status_of(refusal) in (429, 503):
         return {"Retry-After": RETRY_AFTER_SECONDS}
     if refusal.code == "unauthenticated":
         return {"WWW-Authenticate": "Bearer"}
@@ -81,38 +103,37 @@ def headers_of(refusal: errors.Refusal) -> dict[str, str]:
 
 
 def answer(refusal: errors.Refusal) -> HttpResponse:
-    """The HTTP answer to a refusal."""
-    found = problem(refusal)
+    """Django's answer to a refusal."""
     return HttpResponse(
-        msgspec.json.encode(found),
-        status=status_of(found),
+        msgspec.json.encode(document(refusal)),
+        status=status_of(refusal),
         content_type=PROBLEM_TYPE,
         headers=headers_of(refusal),
     )
 
 
-def refusal_of_status(status: int, detail: str) -> dict[str, object]:
+def problem_of_status(status: int, detail: str) -> Problem:
     """A problem document for a status that no refusal of the domain has (405, 406, 500)."""
     code = {401: "unauthenticated", 403: "no_permission", 404: "not_found", 405: "method_not_allowed"}.get(
         status, "internal_error" if status >= 500 else "bad_request"
     )
-    return document(code, status, detail)
+    return problem(code, status, detail)
 
 
-def answer_drf(problem_met: Exception, context: dict[str, Any]) -> Response | None:
+def answer_drf(problem_met: Exception, context: object) -> Response | None:
     """DRF's exception handler: every error of the control plane as a problem document."""
     refusal = refusal_of(problem_met)
     if refusal is not None:
-        found, headers = problem(refusal), headers_of(refusal)
-    elif isinstance(problem_met, exceptions.APIException):
-        found, headers = refusal_of_status(problem_met.status_code, str(problem_met.detail)), {}
+        return Response(document(refusal), status_of(refusal), headers=headers_of(refusal), content_type=PROBLEM_TYPE)
+    if isinstance(problem_met, exceptions.APIException):
+        found = problem_of_status(problem_met.status_code, str(problem_met.detail))
     elif isinstance(problem_met, Http404):
-        found, headers = refusal_of_status(404, "Nothing is here."), {}
+        found = problem_of_status(404, "Nothing is here.")
     elif isinstance(problem_met, PermissionDenied):
-        found, headers = refusal_of_status(403, "This is not allowed."), {}
+        found = problem_of_status(403, "This is not allowed.")
     else:
         return None
-    return Response(found, status=status_of(found), headers=headers, content_type=PROBLEM_TYPE)
+    return Response(msgspec.structs.asdict(found), found.status, content_type=PROBLEM_TYPE)
 
 
 def refusal_of(problem_met: Exception) -> errors.Refusal | None:
@@ -139,7 +160,7 @@ def sentence(detail: Any) -> str:
 
 def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = None) -> HttpResponse:
     """The HTTP answer for a status that no refusal of the domain has."""
-    body = msgspec.json.encode(refusal_of_status(status, detail))
+    body = msgspec.json.encode(problem_of_status(status, detail))
     return HttpResponse(body, status=status, content_type=PROBLEM_TYPE, headers=headers)
 
 
@@ -149,7 +170,7 @@ def is_of_console(request: HttpRequest) -> bool:
 
 
 def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """Django's answer to what it will not even look at, such as a Host header that names somebody else."""
+    """Django's answer to a request that it refuses unread, such as one with another server's Host header."""
     if is_of_console(request):
         return defaults.bad_request(request, exception)
     return answer_status(400, f"The request cannot be taken: {type(exception).__name__}.")
@@ -193,7 +214,6 @@ def answer_failure(request: HttpRequest) -> HttpResponse:
 
 
 def page(refusal: errors.Refusal) -> HttpResponse:
-    """The same as `answer` for a browser. It asks the database for nothing, not even for who is signed in."""
-    found = problem(refusal)
-    html = render_to_string("console/refused.html", {"problem": found})
-    return HttpResponse(html, status=status_of(found), headers=headers_of(refusal))
+    """The same as `answer` for a browser. It reads nothing from the database, not even the session."""
+    html = render_to_string("console/refused.html", {"problem": problem_of(refusal)})
+    return HttpResponse(html, status=status_of(refusal), headers=headers_of(refusal))

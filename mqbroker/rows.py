@@ -3,11 +3,11 @@
 A test prepares every statement and compares its columns with its type.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 
 class KeyRow(NamedTuple):
-    """A row of find_key."""
+    """The holder of an API key that has not expired."""
 
     name: str
-    scopes: Any
+    scopes: list[str]

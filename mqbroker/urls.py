@@ -1,6 +1,6 @@
 """Every path of the control plane and the console; the data plane's own paths are in `mqbroker.api.routes`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
@@ -32,13 +32,7 @@ handler404 = "mqbroker.errors.answer_not_found"
 handler500 = "mqbroker.errors.answer_failure"
 
 
-def methods_of(route: URLPattern) -> list[str]:
-    """Of a path of the data plane: what can be got can be asked for its head."""
-    views: Collection[str] = route.callback.views  # type: ignore[attr-defined]  # ours: see `by_method`
-    return sorted({*views, *(["HEAD"] if "GET" in views else [])})
-
-
-DATA_PLANE: dict[str, Sequence[str]] = {str(route.pattern): methods_of(route) for route in routes}
+DATA_PLANE = {route.pattern: route.methods for route in routes}
 
 
 def resource(route: str, view: type[Resource], name: str | None = None) -> URLPattern:

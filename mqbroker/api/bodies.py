@@ -1,4 +1,4 @@
-"""Request bodies: read for a caller that is known, up to a limit, before a deadline, within one budget per process."""
+"""Request bodies: read once the caller is known, up to a limit, before a deadline, within a budget per process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,15 +10,19 @@ from store import runtime
 from store.budget import Budget
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+# ASGI's dictionaries: what a key holds depends on the type of the event.
+Scope = dict[str, Any]
+Event = dict[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+Application = Callable[[Scope, Receive, Any], Awaitable[None]]
 
-# What the forms of callers that are not known yet may hold together: 64 of the largest. They and the control plane have
-# budgets of their own, so that neither takes the room of messages.
+# Forms of unknown callers may hold this much together: 64 of the largest. They and the control plane have budgets of
+# their own, so that neither takes the room of messages.
 FORMS_BYTES = 4 * 1024 * 1024
 CONTROL_BYTES = 16 * 1024 * 1024
-# A refused caller that still sends would see a reset connection instead of its answer: so much of its body is passed
-# over first. A chunk is dropped before the next one is read.
+# A refused caller that still sends would see a reset connection instead of its answer, so that this much of its body is
+# read and dropped first, chunk by chunk.
 PASSED_OVER_BYTES = 8 * 1024 * 1024
 PASSED_OVER_SECONDS = 1.0
 MAX_PASSING_OVER = 32
@@ -48,18 +52,18 @@ class RequestTimeout(Refusal):
 
 
 class Gone(Exception):
-    """The caller hung up before its body was whole."""
+    """The caller hung up before its body was complete."""
 
 
 class Body:
-    """The body of one request. Its bytes count in the budget from their coming until `release`."""
+    """The body of one request. Its bytes count in the budget from their arrival until `release`."""
 
     def __init__(self, receive: Receive, headers: dict[bytes, bytes], budget: Budget | None = None) -> None:
         self._receive = receive
         self._announced = announced(headers)
         self._budget = budget or budgets().requests
         self._held = 0
-        # Whether there may be bytes that nobody has read.
+        # Whether there may be bytes that were not read.
         self.is_unread = is_announced(headers)
 
     async def read(self, limit: int) -> bytes:
@@ -94,7 +98,7 @@ class Body:
             whole += self._within(event["body"], limit)
         return bytes(whole)
 
-    async def _next(self) -> dict[str, Any]:
+    async def _next(self) -> Event:
         event = await self._receive()
         if event["type"] == "http.disconnect":
             raise Gone
@@ -111,10 +115,10 @@ class Body:
         return chunk
 
     def as_read(self, content: bytes) -> Receive:
-        """A `receive` that gives the content, and then says when the caller is gone."""
+        """A `receive` that returns the content, and afterwards the caller's hang-up."""
         is_given = False
 
-        async def receive() -> dict[str, Any]:
+        async def receive() -> Event:
             nonlocal is_given
             if not is_given:
                 is_given = True
@@ -133,7 +137,7 @@ class Body:
 
 
 def announced(headers: dict[bytes, bytes]) -> int:
-    """How many bytes the caller says that its body has."""
+    """The bytes of the body by its Content-Length; 0 without one."""
     given = headers.get(b"content-length", b"0")
     return int(given) if given.isdigit() else 0
 

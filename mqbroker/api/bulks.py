@@ -1,20 +1,20 @@
-"""Bulk: many calls in one request, in order, each judged on its own. What SDKs use to coalesce calls."""
+"""Bulk: many calls in one request, in order, each answered by itself. SDKs coalesce calls with it."""
 
 import asyncio
 import contextlib
 import uuid
 from collections.abc import Awaitable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 import structlog
 
 from delivery import receipts
-from mqbroker import errors
 from mqbroker.access import Caller
 from mqbroker.api import producers
-from mqbroker.api.asgi_handler import DataRequest, decode
+from mqbroker.api.answers import Answer, answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
+from mqbroker.api.requests import DataRequest, decode
 from scheduling import sends
 from store import topics
 from store.errors import MessageIllegal, Refusal
@@ -34,25 +34,31 @@ class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     operations: list[msgspec.Raw]
 
 
+class BulkResults(msgspec.Struct):
+    """One result per operation, in order: the answer or the problem of its call, with the status it would have had."""
+
+    results: list[msgspec.Raw]
+
+
 class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_unknown_fields=True):
     """POST /v1/messages within a bulk."""
 
     transaction_id: ClassVar[None] = None
 
-    async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
+    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         caller.require("produce", self.topic)
         result = await sends.send(self, traceparent)
-        return {"status": producers.status_of(result), **result}
+        return with_status(producers.status_of(result), result)
 
 
 class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", forbid_unknown_fields=True):
     """POST /v1/transactions within a bulk."""
 
-    async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
+    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         result = await halves.begin(self, traceparent)
-        return {"status": producers.status_of(result), **result}
+        return with_status(producers.status_of(result), result)
 
 
 class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forbid_unknown_fields=True):
@@ -60,10 +66,10 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 
     transaction_id: uuid.UUID
 
-    async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
+    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
         result = await ends.end(self.transaction_id, self)
-        return {"status": 202 if self.state == "UNKNOWN" else 200, **result}
+        return with_status(producers.status_of_end(self), result)
 
 
 class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbid_unknown_fields=True):
@@ -72,17 +78,22 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     transaction_id: ClassVar[None] = None
     group: str
 
-    async def run(self, caller: Caller, traceparent: str | None) -> dict[str, Any]:
+    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
-        return {"status": 200, **results_of(self.receipt_handles, outcomes)}
+        return with_status(200, results_of(self.receipt_handles, outcomes))
 
 
 Operation = SendOperation | HalfOperation | EndOperation | AckOperation
 
 
-async def run(request: DataRequest) -> list[dict[str, Any]]:
-    """The results of a bulk request's operations, in their order.
+async def bulk(request: DataRequest) -> Answer:
+    """POST /v1/bulk."""
+    return answer(BulkResults(await _results(request)))
+
+
+async def _results(request: DataRequest) -> list[msgspec.Raw]:
+    """The result of each operation, in their order.
 
     Raises MessageIllegal when there are none or too many.
     """
@@ -91,13 +102,13 @@ async def run(request: DataRequest) -> list[dict[str, Any]]:
         raise MessageIllegal(f"operations has {len(raws)} operations: give 1 to {MAX_OPERATIONS}.")
     operations = [_read(raw) for raw in raws]
     await _warm(operations, request.caller)
-    earlier: dict[uuid.UUID, asyncio.Task[dict[str, Any]]] = {}
+    earlier: dict[uuid.UUID, asyncio.Task[msgspec.Raw]] = {}
     tasks = []
     for operation in operations:
-        # Two operations on one transaction keep their order: the half is stored before its end is judged.
+        # Two operations on one transaction keep their order: the half is stored before its end is decided.
         transaction_id = None if isinstance(operation, Refusal) else operation.transaction_id
         before = earlier.get(transaction_id) if transaction_id is not None else None
-        task = asyncio.create_task(_judge(operation, request, before))
+        task = asyncio.create_task(_result(operation, request, before))
         if transaction_id is not None:
             earlier[transaction_id] = task
         tasks.append(task)
@@ -112,9 +123,9 @@ def _read(raw: msgspec.Raw) -> Operation | Refusal:
 
 
 async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
-    """Looks topics up beforehand: then no send waits for its topic, and they reach the group commit in order.
+    """Reads topics beforehand: then no send waits for its topic, and they reach the group commit in order.
 
-    Only what the caller may produce to: a look-up makes a topic that does not exist.
+    Only those that the caller may produce to: the first use makes a topic that does not exist.
     """
     for name in {operation.topic for operation in operations if isinstance(operation, SendOperation)}:
         if caller.may("produce", name):
@@ -122,17 +133,21 @@ async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
                 await topics.for_sending(name)
 
 
-async def _judge(
-    operation: Operation | Refusal, request: DataRequest, before: Awaitable[dict[str, Any]] | None
-) -> dict[str, Any]:
+async def _result(
+    operation: Operation | Refusal, request: DataRequest, before: Awaitable[msgspec.Raw] | None
+) -> msgspec.Raw:
     if isinstance(operation, Refusal):
-        return errors.problem(operation)
+        return _refused(operation)
     if before is not None:
         await before
     try:
         return await operation.run(request.caller, request.header(b"traceparent"))
     except Refusal as refusal:
-        return errors.problem(refusal)
+        return _refused(refusal)
     except Exception:
         logger.exception("an operation of a bulk failed")
-        return errors.refusal_of_status(500, "The broker failed: its log has the details.")
+        return msgspec.Raw(failed().content)
+
+
+def _refused(refusal: Refusal) -> msgspec.Raw:
+    return msgspec.Raw(refused(refusal).content)

@@ -1,4 +1,4 @@
-"""Who sends a body to the control plane, found out before a byte of it is read."""
+"""Authenticates a request of the control plane before a byte of its body is read."""
 
 import asyncio
 from importlib import import_module
@@ -16,9 +16,9 @@ SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 
 
 async def require(headers: dict[bytes, bytes], keys: KeyRing) -> None:
-    """Raises Unauthenticated unless the request bears a key that is known, or the session of a console user.
+    """Raises Unauthenticated unless the request bears a known key or the session of a console user.
 
-    What the caller may do is for the view to judge.
+    The view checks what the caller may do.
     """
     authorization = headers.get(b"authorization")
     cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
@@ -28,7 +28,7 @@ async def require(headers: dict[bytes, bytes], keys: KeyRing) -> None:
         if not await asyncio.to_thread(_is_of_console_user, session_key):
             raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
     else:
-        await keys.caller(authorization.decode("latin-1") if authorization else None)
+        await keys.caller(authorization)
 
 
 def _is_of_console_user(session_key: str) -> bool:
@@ -40,5 +40,5 @@ def _is_of_console_user(session_key: str) -> bool:
     except DatabaseError as problem:
         raise away(problem) from problem
     finally:
-        # A thread that kept its connection would serve nobody else with it.
+        # A connection that this thread kept would serve no other request.
         connection.close()

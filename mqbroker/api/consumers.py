@@ -1,10 +1,7 @@
 """The consumer's calls."""
 
-import re
-from urllib.parse import parse_qs
-
 import msgspec
-from django.http import HttpResponse
+from msgspec import UNSET, UnsetType
 
 from delivery import dead_letters as delivery_dead_letters
 from delivery import offsets as delivery_offsets
@@ -14,12 +11,12 @@ from delivery.dead_letters import RedriveDeadLetters
 from delivery.offsets import ResetOffsets
 from delivery.receive import receives
 from delivery.receive.receives import Receive
+from mqbroker import errors
 from mqbroker.access import Caller
-from mqbroker.api.asgi_handler import DataRequest, answer, decode, page
-from mqbroker.errors import problem
-from store.errors import MessageIllegal, Refusal
-
-WHOLE = re.compile(r"-?[0-9]{1,19}")
+from mqbroker.api.answers import Answer, answer, page
+from mqbroker.api.requests import DataRequest, decode, number
+from mqbroker.errors import Code
+from store.errors import Refusal
 
 
 class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,25 +37,40 @@ class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
     invisible_seconds: float | None = None
 
 
-async def receive(request: DataRequest, group: str) -> HttpResponse:
+class ReceiptResult(msgspec.Struct):
+    """The outcome for one receipt: status 200, or the problem that met it."""
+
+    receipt_handle: str
+    status: int
+    type: str | UnsetType = UNSET
+    title: str | UnsetType = UNSET
+    detail: str | UnsetType = UNSET
+    code: Code | UnsetType = UNSET
+
+
+class ReceiptResults(msgspec.Struct):
+    """One result per receipt handle, in order."""
+
+    results: list[ReceiptResult]
+
+
+async def receive(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
-    with request.watched() as gone:
-        received = await receives.entries(group, decode(Receive, request.body), request.hold, gone)
-        response = page(request.hold, iter(received))
-        # Large bodies take their time to encode.
-        await received.given_back(gone)
-    return response
+    received = await receives.entries(group, decode(Receive, request.body), request.hold, request.gone)
+    found = page(request.hold, iter(received))
+    found.give_back = received.given_back
+    return found
 
 
-async def ack(request: DataRequest, group: str) -> HttpResponse:
+async def ack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/ack."""
     request.caller.require("consume", group)
     handles = decode(AckDeliveries, request.body).receipt_handles
     return answer(results_of(handles, await receipts.ack(group, handles)))
 
 
-async def nack(request: DataRequest, group: str) -> HttpResponse:
+async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
     given = decode(NackDeliveries, request.body)
@@ -66,7 +78,7 @@ async def nack(request: DataRequest, group: str) -> HttpResponse:
     return answer(results_of(given.receipt_handles, outcomes))
 
 
-async def extend(request: DataRequest, group: str) -> HttpResponse:
+async def extend(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/extend."""
     request.caller.require("consume", group)
     given = decode(ExtendDeliveries, request.body)
@@ -74,75 +86,57 @@ async def extend(request: DataRequest, group: str) -> HttpResponse:
     return answer(results_of(given.receipt_handles, outcomes))
 
 
-def results_of(handles: list[str], outcomes: list[Refusal | None]) -> dict[str, object]:
-    """What became of each receipt, in order."""
-    return {"results": [result_of(*one) for one in zip(handles, outcomes, strict=True)]}
+def results_of(handles: list[str], outcomes: list[Refusal | None]) -> ReceiptResults:
+    """The outcome of each receipt, in order."""
+    return ReceiptResults([_result(*one) for one in zip(handles, outcomes, strict=True)])
 
 
-def result_of(handle: str, refusal: Refusal | None) -> dict[str, object]:
-    """What became of one receipt: 200, or the problem that met it."""
+def _result(handle: str, refusal: Refusal | None) -> ReceiptResult:
     if refusal is None:
-        return {"receipt_handle": handle, "status": 200}
-    return {"receipt_handle": handle, **problem(refusal)}
+        return ReceiptResult(handle, 200)
+    problem = errors.problem_of(refusal)
+    return ReceiptResult(handle, problem.status, problem.type, problem.title, problem.detail, problem.code)
 
 
-async def offsets(request: DataRequest, group: str) -> HttpResponse:
+async def offsets(request: DataRequest, group: str) -> Answer:
     """GET /v1/consumer-groups/{group}/offsets."""
-    judge_caller(request.caller, group)
-    topic = query_of(request).get("topic", [None])[-1]
+    require_consume(request.caller, group)
+    topic = request.query.get("topic", [None])[-1]
     return answer(await delivery_offsets.positions(group, topic))
 
 
-async def reset(request: DataRequest, group: str) -> HttpResponse:
+async def reset(request: DataRequest, group: str) -> Answer:
     """PUT /v1/consumer-groups/{group}/offsets."""
-    judge_caller(request.caller, group)
+    require_consume(request.caller, group)
     return answer(await delivery_offsets.reset(group, decode(ResetOffsets, request.body)))
 
 
-async def dead_letters(request: DataRequest, group: str) -> HttpResponse:
+async def dead_letters(request: DataRequest, group: str) -> Answer:
     """GET /v1/dead-letters/{group}."""
-    judge_caller(request.caller, group)
-    query = query_of(request)
+    require_consume(request.caller, group)
+    query = request.query
     return answer(await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50)))
 
 
-async def redrive(request: DataRequest, group: str) -> HttpResponse:
+async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage()
     results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body))
-    return answer({"results": [problem(one) if isinstance(one, Refusal) else one for one in results]})
+    return answer({"results": [errors.document(one) if isinstance(one, Refusal) else one for one in results]})
 
 
-def judge_caller(caller: Caller, group: str) -> None:
-    """Raises NoPermission unless the key may consume in the group, or manage: what is read and set here is an
-    operator's business, too.
-    """
-    if "manage" not in caller.scopes:
+def require_consume(caller: Caller, group: str) -> None:
+    """Raises NoPermission unless the key may consume in the group, or manage: operators read and set offsets, too."""
+    if not caller.may_manage:
         caller.require("consume", group)
 
 
-async def pull(request: DataRequest, topic: str, queue_id: int) -> HttpResponse:
+async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
     request.caller.require_any("consume")
-    query = query_of(request)
+    query = request.query
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
     found = await delivery_pull.stretch(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
     return page(request.hold, found.messages, found.bounds)
-
-
-def query_of(request: DataRequest) -> dict[str, list[str]]:
-    """The query string's values by name."""
-    return parse_qs(request.scope["query_string"].decode("latin-1"))
-
-
-def number(query: dict[str, list[str]], name: str, default: int) -> int:
-    """A whole number of the query string.
-
-    Raises MessageIllegal when it is none, or does not fit in 64 bits.
-    """
-    given = query.get(name, [str(default)])[-1]
-    if not WHOLE.fullmatch(given) or not -(2**63) <= int(given) < 2**63:
-        raise MessageIllegal(f"{name}={given[:40]!r} is no whole number of 64 bits.")
-    return int(given)

@@ -1,12 +1,12 @@
-"""The operator's calls that decide something; what only shows or configures is in `mqbroker.api.control`."""
+"""The operator's calls that decide something; reads and configuration are in `mqbroker.api.control`."""
 
 from typing import Literal
 
 import msgspec
-from django.http import HttpResponse
 
-from mqbroker.api.asgi_handler import DataRequest, answer, decode
-from mqbroker.api.producers import transaction_of
+from mqbroker.api import requests
+from mqbroker.api.answers import Answer, answer
+from mqbroker.api.requests import DataRequest, decode
 from store.errors import MessageIllegal
 from transactions import discards
 from transactions.checks import checker
@@ -25,23 +25,23 @@ class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: str
 
 
-async def resume(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def resume(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resume."""
     request.caller.require_manage()
     reason = decode(Resume, request.body or b"{}").reason
-    return answer(await discards.resume(transaction_of(transaction_id), reason))
+    return answer(await discards.resume(requests.transaction_id(transaction_id), reason))
 
 
-async def resolve_discarded(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def resolve_discarded(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    return answer(await discards.resolve(transaction_of(transaction_id), given.state, given.reason))
+    return answer(await discards.resolve(requests.transaction_id(transaction_id), given.state, given.reason))
 
 
-async def resolve(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def resolve(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    return answer(await discards.resolve_any(transaction_of(transaction_id), given.state, given.reason))
+    return answer(await discards.resolve_any(requests.transaction_id(transaction_id), given.state, given.reason))
 
 
 def _resolve_of(request: DataRequest) -> Resolve:
@@ -52,7 +52,7 @@ def _resolve_of(request: DataRequest) -> Resolve:
     return given
 
 
-async def check_now(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
     request.caller.require_manage()
-    return answer(await checker.ask_now(transaction_of(transaction_id)), 202)
+    return answer(await checker.ask_now(requests.transaction_id(transaction_id)), 202)

@@ -4,11 +4,11 @@ import uuid
 from functools import partial
 
 import msgspec
-from django.http import HttpResponse
 
 from mqbroker.access import Caller
-from mqbroker.api import bulks
-from mqbroker.api.asgi_handler import DataRequest, answer, decode
+from mqbroker.api import requests
+from mqbroker.api.answers import Answer, answer
+from mqbroker.api.requests import DataRequest, decode
 from scheduling import batches, recalls, sends
 from scheduling.batches import SendBatch
 from store import lookup, topics
@@ -17,7 +17,6 @@ from transactions import ends, halves, history
 from transactions.checks import polling
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
-from transactions.errors import TransactionNotFound
 from transactions.halves import BeginTransaction
 
 
@@ -32,7 +31,12 @@ def status_of(result: dict[str, object]) -> int:
     return 200 if result.get("duplicate") else 201
 
 
-async def send(request: DataRequest) -> HttpResponse:
+def status_of_end(end: EndTransaction) -> int:
+    """200 for a decision, 202 for an UNKNOWN."""
+    return 202 if end.state == "UNKNOWN" else 200
+
+
+async def send(request: DataRequest) -> Answer:
     """POST /v1/messages."""
     message = decode(Message, request.body)
     request.caller.require("produce", message.topic)
@@ -40,7 +44,7 @@ async def send(request: DataRequest) -> HttpResponse:
     return answer(result, status_of(result))
 
 
-async def send_batch(request: DataRequest) -> HttpResponse:
+async def send_batch(request: DataRequest) -> Answer:
     """POST /v1/messages/batch."""
     given = decode(SendBatch, request.body)
     for topic in {given.topic, *(message.topic for message in given.messages)} - {""}:
@@ -49,7 +53,7 @@ async def send_batch(request: DataRequest) -> HttpResponse:
     return answer({"results": results}, status_of(results[0]))
 
 
-async def recall(request: DataRequest) -> HttpResponse:
+async def recall(request: DataRequest) -> Answer:
     """POST /v1/messages/recall."""
     request.caller.require_any("produce")
     handle = decode(RecallMessage, request.body).recall_handle
@@ -57,7 +61,7 @@ async def recall(request: DataRequest) -> HttpResponse:
     return answer(await recalls.recall(handle))
 
 
-async def begin(request: DataRequest) -> HttpResponse:
+async def begin(request: DataRequest) -> Answer:
     """POST /v1/transactions."""
     begun = decode(BeginTransaction, request.body)
     for topic in halves.topics_of(begun):
@@ -66,44 +70,38 @@ async def begin(request: DataRequest) -> HttpResponse:
     return answer(result, status_of(result))
 
 
-async def end(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def end(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/end."""
     given = decode(EndTransaction, request.body)
-    found = transaction_of(transaction_id)
+    found = requests.transaction_id(transaction_id)
     await require_topics(request.caller, found)
     result = await ends.end(found, given)
-    return answer(result, 202 if given.state == "UNKNOWN" else 200)
+    return answer(result, status_of_end(given))
 
 
-async def transaction(request: DataRequest, transaction_id: str) -> HttpResponse:
+async def transaction(request: DataRequest, transaction_id: str) -> Answer:
     """GET /v1/transactions/{transaction_id}."""
-    found = transaction_of(transaction_id)
-    if "manage" not in request.caller.scopes:
+    found = requests.transaction_id(transaction_id)
+    if not request.caller.may_manage:
         await require_topics(request.caller, found)
     return answer(await history.of(found))
 
 
-async def receive_checks(request: DataRequest, group: str) -> HttpResponse:
+async def receive_checks(request: DataRequest, group: str) -> Answer:
     """POST /v1/producer-groups/{group}/checks/receive."""
     caller = request.caller
     caller.require_any("produce")
     asked = decode(ReceiveChecks, request.body or b"{}")
-    may_produce = None if "produce:*" in caller.scopes else partial(caller.may, "produce")
-    with request.watched() as gone:
-        return answer({"transactions": await polling.receive(group, asked, gone, may_produce)})
-
-
-async def bulk(request: DataRequest) -> HttpResponse:
-    """POST /v1/bulk."""
-    return answer({"results": await bulks.run(request)})
+    may_produce = None if caller.may_everywhere("produce") else partial(caller.may, "produce")
+    return answer({"transactions": await polling.receive(group, asked, request.gone, may_produce)})
 
 
 async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
-    """Raises NoPermission unless the key may produce to the message's topic, MessageNotFound when nobody knows it.
+    """Raises NoPermission unless the key may produce to the message's topic, MessageNotFound when it is not stored.
 
     A key for all topics costs no look-up.
     """
-    if "produce:*" not in caller.scopes:
+    if not caller.may_everywhere("produce"):
         topic_id = (await lookup.copies(message_id))[0].topic_id
         caller.require("produce", (await topics.names({topic_id}))[topic_id])
 
@@ -114,17 +112,6 @@ async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
     A key for all topics, as most are, costs no look-up.
     """
     caller.require_any("produce")
-    if "produce:*" not in caller.scopes:
+    if not caller.may_everywhere("produce"):
         for topic in await history.topics_of(transaction_id):
             caller.require("produce", topic)
-
-
-def transaction_of(given: str) -> uuid.UUID:
-    """The transaction that a path names.
-
-    Raises TransactionNotFound for what is no id at all: none such exists.
-    """
-    try:
-        return uuid.UUID(given)
-    except ValueError as problem:
-        raise TransactionNotFound(f"There is no transaction {given[:64]}: a transaction_id is a UUID.") from problem

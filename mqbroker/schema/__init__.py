@@ -1,4 +1,4 @@
-"""The OpenAPI document: what drf-spectacular tells of the control plane, and what msgspec tells of the data plane."""
+"""The OpenAPI document: drf-spectacular's of the control plane with msgspec's of the data plane."""
 
 from mqbroker.schema.data_plane import add_data_plane
 

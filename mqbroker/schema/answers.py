@@ -1,24 +1,13 @@
 """What the data plane answers, for the schema only: its views give plain dictionaries, which cost less."""
 
 import uuid
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, UnsetType
 
+from mqbroker.errors import Code
 from store.messages import Time
-
-Code = Annotated[str, Meta(description="A stable word for what happened.")]
-
-
-class Problem(msgspec.Struct):
-    """An error (RFC 9457). `detail` names the thing, its state and the way out."""
-
-    type: str
-    title: str
-    status: Annotated[int, Meta(ge=400, le=599)]
-    detail: str
-    code: Code
 
 
 class Sent(msgspec.Struct):
@@ -77,9 +66,9 @@ class Ended(msgspec.Struct):
 class TransactionEvent(msgspec.Struct):
     """Something that happened to a transaction.
 
-    prepared has no other fields. end, discard and resume have `state` (what was said), `by` (producer, check, operator
-    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
-    when nobody was reached, and only a `counted` one counts.
+    prepared has no other fields. end, discard and resume have `state`, `by` (producer, check, operator or limit) and
+    `remark`. check has the rest: `endpoint` is null when a poll received it, `answer` is null when no server was
+    reached, and only a `counted` one counts.
     """
 
     event: Literal["prepared", "check", "end", "discard", "resume"]
@@ -125,7 +114,7 @@ class Awaited(msgspec.Struct):
 
 
 class StoredMessage(msgspec.Struct):
-    """A message as it is given out: the fields that were set, the body in the form it was sent in."""
+    """A message with the fields that were set, its body in the form it was sent in."""
 
     message_id: uuid.UUID
     topic: str
@@ -173,21 +162,6 @@ class Pulled(msgspec.Struct):
     max_offset: int
 
 
-class ReceiptResult(msgspec.Struct):
-    """What became of one receipt: status 200, or the problem that met it."""
-
-    receipt_handle: str
-    status: int
-    code: Code | UnsetType = UNSET
-    detail: str | UnsetType = UNSET
-
-
-class ReceiptResults(msgspec.Struct):
-    """One result per receipt handle, in order."""
-
-    results: list[ReceiptResult]
-
-
 class QueuePosition(msgspec.Struct):
     """Where a group stands in a queue; `max_offset` is the next to be written."""
 
@@ -218,7 +192,7 @@ class QueueMove(msgspec.Struct, rename={"from_": "from"}):
 
 
 class OffsetsReset(msgspec.Struct):
-    """The reset of a group's offsets in a topic, done or only told."""
+    """The reset of a group's offsets in a topic, done, or by `dry_run` only computed."""
 
     group: str
     topic: str
@@ -244,7 +218,7 @@ class DeadLetters(msgspec.Struct):
 
 
 class RedriveResult(msgspec.Struct):
-    """What became of one dead letter: status 200 and where it went, or the problem that met it."""
+    """The outcome for one dead letter: status 200 and where it went, or the problem that met it."""
 
     message_id: uuid.UUID
     status: int

@@ -1,4 +1,4 @@
-"""The calls of the data plane: what each does, what it takes and what it answers. The routes say where each one is."""
+"""The calls of the data plane: their summaries, requests and answers. The routes have their paths."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,9 +7,8 @@ from delivery.dead_letters import MAX_LISTED, RedriveDeadLetters
 from delivery.offsets import ResetOffsets
 from delivery.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
-from mqbroker.api import consumers, lookup, operators, producers
-from mqbroker.api.asgi_handler import View
-from mqbroker.api.control import lists
+from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
+from mqbroker.api.router import View
 from mqbroker.schema import answers, lookups
 from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
@@ -35,7 +34,7 @@ class Call:
 
 
 class Operations:
-    """Stands for the body of a bulk: its operations are read one by one, each judged on its own."""
+    """Stands for the body of a bulk, whose operations are decoded one by one."""
 
 
 CALLS: dict[View, Call] = {
@@ -69,7 +68,7 @@ CALLS: dict[View, Call] = {
             "key": {"type": "string", "pattern": r"^\S+$"},
             "from": {"type": "string", "format": "date-time"},
             "to": {"type": "string", "format": "date-time"},
-            "limit": {"type": "integer", "minimum": 1, "maximum": lists.MAX_LIMIT, "default": lists.DEFAULT_LIMIT},
+            "limit": {"type": "integer", "minimum": 1, "maximum": cursors.MAX_LIMIT, "default": cursors.DEFAULT_LIMIT},
             "cursor": {"type": "string"},
         },
         required_query=("topic",),
@@ -89,7 +88,7 @@ CALLS: dict[View, Call] = {
         given=BeginTransaction,
         answers={201: answers.Begun, 200: answers.Begun},
         problems=(404, 409, 413, 429),
-        description="Stores half messages: durable, and seen by nobody until the transaction is committed. One message "
+        description="Stores half messages: durable, and invisible until the transaction is committed. One message "
         "at the top, or several in `messages` that are decided together.",
     ),
     producers.end: Call(
@@ -111,12 +110,12 @@ CALLS: dict[View, Call] = {
         problems=(404,),
         description="For producers that cannot be called. Handing a transaction out is a check asked.",
     ),
-    producers.bulk: Call(
+    bulks.bulk: Call(
         "Make many calls at once",
         given=Operations,
         answers={200: answers.BulkResults},
         problems=(413,),
-        description="Each operation has the fields of its call. They are judged one by one and answered in order.",
+        description="Each operation has the fields of its call. Each is validated by itself and answered in order.",
     ),
     operators.check_now: Call(
         "Ask about a transaction now", answers={202: answers.Awaited}, problems=(404, 409), may_be_empty=True
@@ -152,19 +151,19 @@ CALLS: dict[View, Call] = {
         "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
     ),
     consumers.ack: Call(
-        "Ack deliveries", given=consumers.AckDeliveries, answers={200: answers.ReceiptResults}, problems=(404,)
+        "Ack deliveries", given=consumers.AckDeliveries, answers={200: consumers.ReceiptResults}, problems=(404,)
     ),
     consumers.nack: Call(
         "Give deliveries back",
         given=consumers.NackDeliveries,
-        answers={200: answers.ReceiptResults},
+        answers={200: consumers.ReceiptResults},
         problems=(404,),
         description="The next attempt comes after the group's retry delay, or after `delay_seconds`.",
     ),
     consumers.extend: Call(
         "Extend the time of deliveries",
         given=consumers.ExtendDeliveries,
-        answers={200: answers.ReceiptResults},
+        answers={200: consumers.ReceiptResults},
         problems=(404,),
     ),
     consumers.offsets: Call(
@@ -179,7 +178,7 @@ CALLS: dict[View, Call] = {
         given=ResetOffsets,
         answers={200: answers.OffsetsReset},
         problems=(404, 416),
-        description="`to` is `earliest`, `latest`, a time or an offset. `dry_run: true` only tells what it would do.",
+        description="`to` is `earliest`, `latest`, a time or an offset. `dry_run: true` changes nothing.",
     ),
     consumers.dead_letters: Call(
         "List a group's dead letters",

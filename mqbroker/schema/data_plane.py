@@ -1,26 +1,24 @@
 """Adds the data plane to drf-spectacular's document: its paths from the routes, its schemas from msgspec."""
 
-import re
 from typing import Any
 
 import msgspec
 from django.conf import settings
-from django.urls import URLPattern
 
-from mqbroker.api.asgi_handler import View
 from mqbroker.api.bulks import MAX_OPERATIONS, Operation
+from mqbroker.api.router import PARAMETER, Route, View
 from mqbroker.api.routes import routes
-from mqbroker.schema.answers import Problem
+from mqbroker.errors import Problem
 from mqbroker.schema.calls import CALLS, Call, Operations
 from mqbroker.schema.rules import NAME, narrow
 
 REF = "#/components/schemas/{name}"
 PROBLEM = {"$ref": "#/components/responses/Problem"}
-# What every call may be refused with, beside its own.
+# Statuses of refusals that every call has, beside its own.
 COMMON_PROBLEMS = (400, 401, 403, 422, 503)
-# What a call with a body may be refused with besides.
+# Those of every call with a body.
 BODY_PROBLEMS = (408, 413)
-PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+PATH_TYPES: dict[str, dict[str, Any]] = {"int": {"type": "integer", "minimum": 0}, "str": {"type": "string"}}
 Document = dict[str, Any]
 
 SECURITY: list[Document] = [{"bearer": []}]
@@ -36,30 +34,30 @@ def add_data_plane(result: Document, generator: Any, request: Any, public: bool)
     components.setdefault("schemas", {}).update(narrow(schemas, settings))
     components["responses"] = {"Problem": _problem(ref_of[Problem])}
     for route in routes:
-        for method, view in route.callback.views.items():  # type: ignore[attr-defined]  # ours: see `by_method`
-            path = "/" + PARAMETER.sub(r"{\2}", str(route.pattern))
+        path = "/" + PARAMETER.sub(r"{\2}", route.pattern)
+        for method, view in route.views.items():
             result["paths"].setdefault(path, {})[method.lower()] = _operation(route, view, ref_of)
     for path, operations in result["paths"].items():
         for operation in operations.values():
-            _tell_names(operation)
+            _narrow_names(operation)
             _add_problems(path, operation)
     result["paths"] = dict(sorted(result["paths"].items()))
     return result
 
 
-def _operation(route: URLPattern, view: View, ref_of: dict[Any, Document]) -> Document:
+def _operation(route: Route, view: View, ref_of: dict[Any, Document]) -> Document:
     call = CALLS.get(view) or Call(summary=str(view.__doc__), answers={200: None})
     operation: Document = {
         "operationId": view.__name__,
         "summary": call.summary,
         "description": call.description,
-        "tags": [str(route.pattern).split("/")[1]],
+        "tags": [route.pattern.split("/")[1]],
         "security": SECURITY,
         "parameters": [*_path_parameters(route), *_query_parameters(call)],
         "responses": {str(status): _answer(ref_of.get(shape)) for status, shape in call.answers.items()},
     }
     if call.given is not None:
-        limit = f"At most {route.callback.limit():,} bytes of JSON."  # type: ignore[attr-defined]  # see `by_method`
+        limit = f"At most {route.limit():,} bytes of JSON."
         body = {"description": limit, "required": not call.may_be_empty}
         operation["requestBody"] = _json(_given(call, ref_of)) | body
     for status in call.problems:
@@ -79,15 +77,9 @@ def _given(call: Call, ref_of: dict[Any, Document]) -> Document:
     }
 
 
-def _path_parameters(route: URLPattern) -> list[Document]:
+def _path_parameters(route: Route) -> list[Document]:
     return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 0} if converter == "int" else {"type": "string"},
-        }
-        for converter, name in PARAMETER.findall(str(route.pattern))
+        {"name": name, "in": "path", "required": True, "schema": PATH_TYPES[kind]} for kind, name in route.parameters
     ]
 
 
@@ -110,15 +102,15 @@ def _problem(ref: Document) -> Document:
     return {"description": "Refused: `detail` says why.", "content": {"application/problem+json": {"schema": ref}}}
 
 
-def _tell_names(operation: Document) -> None:
-    """What stands for a name in a path obeys the rule of names."""
+def _narrow_names(operation: Document) -> None:
+    """A name in a path obeys the rule of names."""
     for parameter in operation.get("parameters", ()):
         if parameter["in"] == "path" and parameter["name"] in ("topic", "group"):
             parameter["schema"] = NAME
 
 
 def _add_problems(path: str, operation: Document) -> None:
-    """Errors look the same everywhere; `default` stands for those that no call expects."""
+    """Errors have one form everywhere; `default` stands for those that no call expects."""
     responses = operation["responses"]
     for answer in responses.values():
         if answer is not PROBLEM:

@@ -1,4 +1,4 @@
-"""The rules that the data plane's structs do not hold themselves, because judging a message by hand is faster."""
+"""The rules that the data plane's structs do not declare: validating a message by hand is faster."""
 
 from inspect import cleandoc
 from typing import Any
@@ -13,7 +13,7 @@ NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}
 
 
 def rules(settings: Any) -> dict[str, dict[str, Any]]:
-    """By the name of a field: what is true of its value wherever a request has it."""
+    """The rule of a field by its name; it holds in every request that has the field."""
     return {
         "topic": NAME,
         "producer_group": NAME,
@@ -61,10 +61,10 @@ NEEDED = {
 def narrow(schemas: dict[str, Any], settings: Any) -> dict[str, Any]:
     """The components of msgspec, requests among them narrowed by the rules."""
     known = rules(settings)
-    return {name: _narrowed(name, _told(schema), known) for name, schema in schemas.items()}
+    return {name: _narrowed(name, _described(schema), known) for name, schema in schemas.items()}
 
 
-def _told(schema: dict[str, Any]) -> dict[str, Any]:
+def _described(schema: dict[str, Any]) -> dict[str, Any]:
     """The component with its docstring as a text."""
     return {**schema, "description": cleandoc(schema.get("description", ""))}
 
@@ -79,8 +79,8 @@ def _narrowed(name: str, schema: dict[str, Any], known: dict[str, dict[str, Any]
 
 
 def _field(schema: dict[str, Any], rule: dict[str, Any]) -> dict[str, Any]:
-    """The rule goes to the branch that is no null. An empty text that the rule forbids stands for a field left out: the
-    document has no default there.
+    """The rule belongs to the branches other than null. An empty text that the rule forbids stands for a field that
+    is left out: the document has no default there.
     """
     if schema.get("default") == "" and ("pattern" in rule or rule.get("minLength")):
         schema = {name: value for name, value in schema.items() if name != "default"}

@@ -22,11 +22,16 @@ class Memory(Generic[Key, Value]):
         self._known: dict[Key, tuple[float, Value]] = {}
         self._looking: dict[Key, asyncio.Future[Value | None]] = {}
 
+    def known(self, key: Key) -> Value | None:
+        """The value that is remembered; None also where it has to be looked up."""
+        known = self._known.get(key)
+        return known[1] if known is not None and known[0] > time.monotonic() else None
+
     async def get(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
         """The value that is remembered, or else looked up now."""
-        known = self._known.get(key)
-        if known is not None and known[0] > time.monotonic():
-            return known[1]
+        known = self.known(key)
+        if known is not None:
+            return known
         looking = self._looking.get(key)
         if looking is None:
             looking = self._looking[key] = asyncio.ensure_future(self._look_up(key, look_up))

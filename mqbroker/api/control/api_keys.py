@@ -6,6 +6,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from mqbroker import keys
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
@@ -51,7 +52,7 @@ class ApiKeyList(Resource):
     def get(self, request: Request) -> Response:
         """API keys by name."""
         page = self.asked(PageQuery)
-        rows = keys.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = keys.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ApiKey, rows, page["limit"], lambda row: row.name)
 
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})

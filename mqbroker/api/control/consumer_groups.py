@@ -10,11 +10,12 @@ from rest_framework.response import Response
 from delivery import models as delivery
 from delivery import registry, stats
 from delivery.retry_policies import Policy
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
+from mqbroker.api.control.openapi import inlined
 from mqbroker.api.control.resource import Resource
-from mqbroker.schema.structs import inlined
 
 STARTS = ("earliest", "latest")
 MAX_RECONSUME_TIMES = 1000
@@ -89,7 +90,7 @@ class ConsumerGroupList(Resource):
     def get(self, request: Request) -> Response:
         """Consumer groups by name."""
         page = self.asked(PageQuery)
-        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ConsumerGroupSummary, rows, page["limit"], lambda group: group.name)
 
 

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Number, Shape, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -111,7 +112,7 @@ class EndpointList(Resource):
     def get(self, request: Request, group: str) -> Response:
         """A group's endpoints in the order they were registered."""
         page = self.asked(PageQuery)
-        after = lists.place(page["cursor"], int) or 0
+        after = cursors.decode(page["cursor"], int) or 0
         rows = endpoints.page(registry.find(group), after, page["limit"] + 1)
         return lists.answer(Endpoint, rows, page["limit"], lambda endpoint: endpoint.id)
 

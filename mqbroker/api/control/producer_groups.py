@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -69,7 +70,7 @@ class ProducerGroupList(Resource):
     def get(self, request: Request) -> Response:
         """Producer groups by name."""
         page = self.asked(PageQuery)
-        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ProducerGroupSummary, rows, page["limit"], lambda group: group.name)
 
 

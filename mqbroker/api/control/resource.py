@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from mqbroker.api.control.fields import Given
-from mqbroker.schema.control import ControlSchema
+from mqbroker.api.control.openapi import ControlSchema
 from store.errors import BadRequest, MessageIllegal
 
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from delivery import models as delivery
 from delivery.push import registry
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import MAX_CONCURRENCY, MAX_TIMEOUT_SECONDS, STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
@@ -130,7 +131,7 @@ class SubscriptionList(Resource):
     def get(self, request: Request) -> Response:
         """Subscriptions by name."""
         page = self.asked(PageQuery)
-        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
 
 

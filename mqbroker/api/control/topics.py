@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -82,7 +83,7 @@ class TopicList(Resource):
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
         page = self.asked(PageQuery)
-        rows = registry.page(lists.place(page["cursor"], str) or "", page["limit"] + 1)
+        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(TopicSummary, rows, page["limit"], lambda topic: topic.name)
 
 

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Shape, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -71,7 +72,7 @@ class TransactionList(Resource):
         """
         asked = self.asked(TransactionQuery)
         limit = asked.pop("limit")
-        after = lists.place(asked.pop("cursor"), Place)
+        after = cursors.decode(asked.pop("cursor"), Place)
         page = listing.page(Wanted(**asked), after, limit)
         return Response(told(page))
 
@@ -98,15 +99,15 @@ class DiscardedList(Resource):
     def get(self, request: Request) -> Response:
         """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
         asked = self.asked(DiscardedQuery)
-        after = lists.place(asked["cursor"], DiscardedPlace)
+        after = cursors.decode(asked["cursor"], DiscardedPlace)
         wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
         found, following = listing.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
-        return Response(told(listing.Page(found, None)) | {"next": following and lists.cursor(following)})
+        return Response(told(listing.Page(found, None)) | {"next": following and cursors.encode(following)})
 
 
 def told(page: listing.Page) -> dict[str, Any]:
     """A page as the schema tells it."""
     return {
         "results": TransactionSummary(page.transactions, many=True).data,
-        "next": None if page.after is None else lists.cursor(page.after),
+        "next": None if page.after is None else cursors.encode(page.after),
     }

@@ -1,7 +1,9 @@
-"""How drf-spectacular reads the control plane's views."""
+"""How drf-spectacular reads the control plane's views, and the JSON schemas of msgspec structs within them."""
 
+from inspect import cleandoc
 from typing import Any
 
+import msgspec
 from drf_spectacular.extensions import (
     OpenApiAuthenticationExtension,
     OpenApiSerializerExtension,
@@ -11,10 +13,10 @@ from drf_spectacular.openapi import AutoSchema
 
 
 class ControlSchema(AutoSchema):
-    """Bodies are JSON whatever the content type says, and the errors are those that every path has."""
+    """Bodies are JSON whatever their content type is, and the errors are those that every path has."""
 
     def get_summary(self) -> str:
-        """The first sentence of what the view's method says of itself."""
+        """The first sentence of the method's docstring."""
         return str(self.get_description()).partition(".")[0]
 
     def map_parsers(self) -> list[str]:
@@ -32,7 +34,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # as above
-    """Whoever is signed in to the console."""
+    """The session of a console user."""
 
     target_class = "mqbroker.access.ConsoleSession"
     name = "session"
@@ -42,7 +44,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 
 
 class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # as above
-    """What a caller gives has no fields but those that are named."""
+    """A body that a caller sends has no other fields than the named ones."""
 
     target_class = "mqbroker.api.control.fields.Given"
     match_subclasses = True
@@ -64,3 +66,25 @@ class ChoiceExtension(OpenApiSerializerFieldExtension):  # type: ignore[no-untyp
 
     def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
         return {"type": "string", "enum": list(self.target.choices)}
+
+
+def inlined(type_: Any) -> dict[str, Any]:
+    """The schema of a type with its references resolved; for types that do not refer to themselves."""
+    schema = msgspec.json.schema(type_)
+    definitions = schema.pop("$defs", {})
+    resolved: dict[str, Any] = _resolve(schema, definitions)
+    return resolved
+
+
+def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_resolve(inner, definitions) for inner in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return _resolve(definitions[node["$ref"].rpartition("/")[2]], definitions)
+    # A discriminator refers to components; the branches' own constants tell them apart as well.
+    resolved = {name: _resolve(inner, definitions) for name, inner in node.items() if name != "discriminator"}
+    if isinstance(node.get("description"), str):
+        resolved["description"] = cleandoc(node["description"])
+    return resolved

@@ -1,0 +1,93 @@
+"""Answers of the data plane: a status, the bytes and the headers, encoded once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import msgspec
+
+from mqbroker import errors
+from mqbroker.api.bodies import Event
+from store.budget import Hold
+from store.errors import Refusal
+
+Headers = tuple[tuple[bytes, bytes], ...]
+# Returns deliveries to their group if their caller is gone; whether it did.
+GiveBack = Callable[[asyncio.Future[Event]], Awaitable[bool]]
+
+# An answer with larger bodies is sent in parts.
+WHOLE_BYTES = 256 * 1024
+JSON: Headers = ((b"content-type", b"application/json"),)
+PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
+
+encode = msgspec.json.Encoder().encode
+
+
+class Answer:
+    """An answer that is sent whole. Django's HttpResponse costs 6 to 21 µs for the same."""
+
+    __slots__ = ("content", "give_back", "headers", "status")
+
+    def __init__(self, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
+        self.content = content
+        self.status = status
+        self.headers = headers
+        # What undoes the call when its caller hangs up before the answer has left.
+        self.give_back: GiveBack | None = None
+
+
+class Page(Answer):
+    """An answer with messages: one large object that is encoded and sent message by message.
+
+    Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
+    """
+
+    __slots__ = ("_entries", "_more")
+
+    def __init__(self, entries: Iterator[object], more: object) -> None:
+        super().__init__(b"")
+        self._entries = entries
+        self._more = more
+
+    def parts(self) -> Iterator[bytes]:
+        """The JSON of the whole object, in parts of one message each."""
+        yield from _parts(self._entries, self._more)
+
+
+def answer(result: object, status: int = 200) -> Answer:
+    """A JSON answer with a struct or whatever else msgspec encodes."""
+    return Answer(encode(result), status)
+
+
+def page(hold: Hold, entries: Iterator[object], more: object = None) -> Answer:
+    """A JSON answer with `messages`, and beside it the fields of `more`; in parts when its bodies are large."""
+    if hold.size > WHOLE_BYTES:
+        return Page(entries, more)
+    return Answer(b"".join(_parts(entries, more)))
+
+
+def _parts(entries: Iterator[object], more: object) -> Iterator[bytes]:
+    opening = b'{"messages":['
+    for entry in entries:
+        yield opening + encode(entry)
+        opening = b","
+    start = opening if opening != b"," else b""
+    rest = b"}" if more is None else b"," + encode(more)[1:]
+    yield start + b"]" + rest
+
+
+def with_status(status: int, result: object) -> msgspec.Raw:
+    """The JSON of a result within a bulk: an object's fields behind the status that the call itself would have had."""
+    fields = encode(result)[1:]
+    return msgspec.Raw(b'{"status":%d%s%s' % (status, b"" if fields == b"}" else b",", fields))
+
+
+def refused(refusal: Refusal) -> Answer:
+    """The problem document of a refusal, with the headers that belong to it."""
+    headers = [(name.lower().encode(), value.encode()) for name, value in errors.headers_of(refusal).items()]
+    return Answer(encode(errors.document(refusal)), errors.status_of(refusal), (*PROBLEM, *headers))
+
+
+def failed() -> Answer:
+    """The answer when the broker itself failed."""
+    problem = errors.problem_of_status(500, "The broker failed: its log has the details.")
+    return Answer(encode(problem), problem.status, PROBLEM)

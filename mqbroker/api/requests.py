@@ -1,0 +1,156 @@
+"""Requests of the data plane: what a view reads of one, and how bodies, queries and ids are decoded."""
+
+import asyncio
+import re
+import uuid
+from datetime import UTC, datetime
+from typing import TypeVar
+from urllib.parse import parse_qs
+
+import msgspec
+
+from mqbroker.access import Caller
+from mqbroker.api.bodies import Event, Receive, Scope
+from store.budget import Hold
+from store.errors import BadRequest, MessageIllegal, MessageNotFound
+from store.messages import Time
+from transactions.errors import TransactionNotFound
+
+Shape = TypeVar("Shape")
+Query = dict[str, list[str]]
+
+WHOLE = re.compile(r"-?[0-9]{1,19}")
+# The + of an offset that was not escaped arrives as a blank.
+BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
+
+
+class DataRequest:
+    """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
+
+    __slots__ = ("_gone", "_hold", "_receive", "body", "caller", "headers", "scope")
+
+    def __init__(
+        self, scope: Scope, headers: dict[bytes, bytes], caller: Caller, body: bytes, receive: Receive
+    ) -> None:
+        self.scope = scope
+        self.headers = headers
+        self.caller = caller
+        self.body = body
+        self._receive = receive
+        self._hold: Hold | None = None
+        self._gone: asyncio.Future[Event] | None = None
+
+    @property
+    def hold(self) -> Hold:
+        """The bytes of the answer within the process's budget, counted until `close`."""
+        if self._hold is None:
+            self._hold = Hold()
+        return self._hold
+
+    @property
+    def gone(self) -> asyncio.Future[Event]:
+        """A future that is done as soon as the caller has hung up; watched from the first use until `close`."""
+        if self._gone is None:
+            self._gone = asyncio.ensure_future(self._receive())
+        return self._gone
+
+    def close(self) -> None:
+        """Ends the watch for a hang-up and returns the answer's bytes to the budget."""
+        if self._gone is not None:
+            self._gone.cancel()
+        if self._hold is not None:
+            self._hold.__exit__()
+
+    def header(self, name: bytes) -> str | None:
+        """A header's value, by its lower-case name."""
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    @property
+    def query(self) -> Query:
+        """The values of the query string by name; a name without a value is left out."""
+        return self._query(keep_blank=False)
+
+    @property
+    def query_with_blanks(self) -> Query:
+        """The values of the query string by name, empty ones too."""
+        return self._query(keep_blank=True)
+
+    def _query(self, *, keep_blank: bool) -> Query:
+        text: bytes = self.scope["query_string"]
+        return parse_qs(text.decode("latin-1"), keep_blank_values=keep_blank)
+
+
+def decode(shape: type[Shape], body: bytes) -> Shape:
+    """The body as the shape of a request.
+
+    Raises BadRequest when it is no JSON, MessageIllegal when a field is missing, unknown or of the wrong type.
+    """
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except msgspec.ValidationError as problem:
+        _require_json(body)
+        raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _no_json(problem) from problem
+
+
+def _require_json(body: bytes) -> None:
+    """Raises BadRequest for what is no JSON: a field that breaks a rule ends the decoding before the rest is read."""
+    try:
+        msgspec.json.decode(body)
+    except msgspec.ValidationError:
+        return  # It is JSON, with a number that no type here holds.
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
+        raise _no_json(problem) from problem
+
+
+def _no_json(problem: Exception) -> BadRequest:
+    return BadRequest(f"The body is no JSON: {problem}.")
+
+
+def number(query: Query, name: str, default: int) -> int:
+    """A whole number of the query string.
+
+    Raises MessageIllegal when it is none, or does not fit in 64 bits.
+    """
+    given = query.get(name, [str(default)])[-1]
+    if not WHOLE.fullmatch(given) or not -(2**63) <= int(given) < 2**63:
+        raise MessageIllegal(f"{name}={given[:40]!r} is no whole number of 64 bits.")
+    return int(given)
+
+
+def time(name: str, given: str | None) -> datetime | None:
+    """A time of the query string, in UTC; None when it is left out.
+
+    Raises MessageIllegal when it is no time.
+    """
+    if given is None:
+        return None
+    try:
+        # PostgreSQL is given UTC: a time that leaves the year 9999 by its offset is refused here.
+        return msgspec.convert(BLANK_OFFSET.sub(r"+\1", given), Time).astimezone(UTC)
+    except (msgspec.ValidationError, OverflowError) as problem:
+        raise MessageIllegal(f"{name} {given[:60]!r} is no time: give one such as 2026-01-31T12:00:00Z.") from problem
+
+
+def transaction_id(given: str) -> uuid.UUID:
+    """The transaction that a path names.
+
+    Raises TransactionNotFound for what is no UUID: no such transaction exists.
+    """
+    try:
+        return uuid.UUID(given)
+    except ValueError as problem:
+        raise TransactionNotFound(f"There is no transaction {given[:64]}: a transaction_id is a UUID.") from problem
+
+
+def message_id(given: str) -> uuid.UUID:
+    """The message that a path names.
+
+    Raises MessageNotFound for what is no UUID: no such message exists.
+    """
+    try:
+        return uuid.UUID(given)
+    except ValueError as problem:
+        raise MessageNotFound(f"There is no message {given[:64]}: a message_id is a UUID.") from problem
