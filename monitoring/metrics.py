@@ -1,8 +1,7 @@
-"""The broker's metrics for Prometheus: every name once, with what it means and where it is read.
+"""The broker's metrics for Prometheus: every name once, with its meaning and its source.
 
-All of them are read from the database when they are asked for. Counters of a process would have to be summed over the
-web processes behind one port, of which each request reaches one; rows and offsets are the same for all of them, and
-outlive a restart.
+Each scrape reads all of them from the database. Counters of a process would have to be summed over the web processes
+behind one port, of which a scrape reaches one; rows and offsets are the same for all of them, and outlive a restart.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,8 +19,8 @@ from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Ends
 from store import stats as store_stats
-from store.db.connections import Row
 from transactions import stats as transaction_stats
+from transactions.rows import WaitingHalves
 
 # The values of the labels, in their order, and the number.
 Sample = tuple[tuple[str, ...], float]
@@ -30,7 +29,7 @@ Family = CounterMetricFamily | GaugeMetricFamily
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: what Prometheus calls it, what it means, its labels, and what gives its samples now."""
+    """One metric: its name, meaning and labels, and the function that reads its samples."""
 
     name: str
     meaning: str
@@ -53,10 +52,10 @@ QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
 
 
 class Reading(Collector):
-    """One look at the broker: what several metrics are told from is read once."""
+    """One scrape: what several metrics need is read once."""
 
     @cached_property
-    def waiting(self) -> Sequence[Row]:
+    def waiting(self) -> Sequence[WaitingHalves]:
         """The undecided transactions by group and state."""
         return transaction_stats.waiting()
 
@@ -82,9 +81,8 @@ class Reading(Collector):
 
 
 def _last_minute(_: Reading) -> Iterator[Sample]:
-    for figure, numbers in stats.now().last_minute.items():
-        if isinstance(numbers, dict):
-            yield (figure,), numbers["per_second"]
+    for figure, per_second in stats.now().last_minute.rates():
+        yield (figure,), per_second
 
 
 def _lateness(reading: Reading) -> Iterator[Sample]:
@@ -136,8 +134,7 @@ METRICS = (
     ),
     Metric(
         "mqbroker_per_second",
-        "Rates of the last minute, as /v1/stats tells them: messages, entries, halves, commits, rollbacks, discarded, "
-        "checks.",
+        "Rates of the last minute, as in /v1/stats: messages, entries, halves, commits, rollbacks, discarded, checks.",
         _last_minute,
         labels=("figure",),
     ),
@@ -161,7 +158,7 @@ METRICS = (
     ),
     Metric(
         "mqbroker_half_to_end_seconds",
-        "How long the latest decided transactions were undecided.",
+        "Time from half to end of the latest decided transactions.",
         lambda _: [((quantile,), seconds) for quantile, seconds in transaction_stats.seconds_undecided().items()],
         labels=("quantile",),
     ),

@@ -1,10 +1,10 @@
-"""What the broker did, in all and lately: the figures of its rooms put together, for /v1/stats and /metrics."""
+"""What the broker did, in all and lately: the numbers of its apps put together, for /v1/stats and /metrics."""
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from store import runtime
 from store import stats as store_stats
@@ -17,7 +17,7 @@ BELIEVED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Numbers of a stretch of time; `mqbroker.api.control.stats` says what each means."""
+    """Numbers of a stretch of time; `mqbroker.api.control.stats` documents each."""
 
     messages: int
     entries: int
@@ -30,13 +30,51 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """A number within a window, and per second of it."""
+
+    count: int
+    per_second: float
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The numbers of the last so many seconds."""
+
+    seconds: int
+    estimated: bool
+    messages: Count
+    entries: Count
+    halves: Count
+    commits: Count
+    rollbacks: Count
+    discarded: Count
+    checks: Count
+
+    @classmethod
+    def of(cls, seconds: int, totals: Totals) -> "Window":
+        """The totals of a window with their rates."""
+        numbers = asdict(totals)
+        estimated = numbers.pop("estimated")
+        counts = {name: Count(number, round(number / seconds, 3)) for name, number in numbers.items()}
+        return cls(seconds=seconds, estimated=estimated, **counts)
+
+    def rates(self) -> Iterator[tuple[str, float]]:
+        """Each number's name and its rate per second."""
+        for name in self.__slots__:
+            number = getattr(self, name)
+            if isinstance(number, Count):
+                yield name, number.per_second
+
+
+@dataclass(frozen=True, slots=True)
 class Statistics:
-    """One reading. A window's numbers come each with their rate per second."""
+    """One reading: what is kept, and two windows."""
 
     at: datetime
     totals: Totals
-    last_minute: dict[str, Any]
-    last_hour: dict[str, Any]
+    last_minute: Window
+    last_hour: Window
 
 
 class Latest:
@@ -61,34 +99,27 @@ def now() -> Statistics:
 
 def _read() -> Statistics:
     windows = (MINUTE, HOUR)
-    messages, visible, transactions = (
-        store_stats.messages(windows),
-        store_stats.entries(windows),
-        transaction_stats.decisions(windows),
-    )
+    messages = store_stats.messages(windows)
+    visible = store_stats.entries(windows)
+    decisions = transaction_stats.decisions(windows)
 
-    def totals(ended: transaction_stats.Figures, messages: int, entries: int, discarded: int) -> Totals:
-        return Totals(messages=messages, entries=entries, discarded=discarded, **asdict(ended))
-
-    def window(seconds: int) -> dict[str, Any]:
-        numbers = totals(
-            transactions.within[seconds],
-            messages.within[seconds],
-            visible.entries.within[seconds],
-            visible.discarded.within[seconds],
+    def window(seconds: int) -> Window:
+        totals = Totals(
+            messages=messages.within[seconds],
+            entries=visible.entries.within[seconds],
+            discarded=visible.discarded.within[seconds],
+            **asdict(decisions.within[seconds]),
         )
-        return _rates(numbers, seconds)
+        return Window.of(seconds, totals)
 
     return Statistics(
         at=datetime.now(UTC),
-        totals=totals(transactions.kept, messages.kept, visible.entries.kept, visible.discarded.kept),
+        totals=Totals(
+            messages=messages.kept,
+            entries=visible.entries.kept,
+            discarded=visible.discarded.kept,
+            **asdict(decisions.kept),
+        ),
         last_minute=window(MINUTE),
         last_hour=window(HOUR),
     )
-
-
-def _rates(numbers: Totals, seconds: int) -> dict[str, Any]:
-    counts = asdict(numbers)
-    estimated = counts.pop("estimated")
-    rates = {name: {"count": count, "per_second": round(count / seconds, 3)} for name, count in counts.items()}
-    return {"seconds": seconds, "estimated": estimated, **rates}

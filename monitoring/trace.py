@@ -1,52 +1,144 @@
-"""Traces: everything that is kept of one message's life, from its store to each consumer group's ack or dead letter."""
+"""Traces: all that is kept of one message's life, from its store to each consumer group's ack or dead letter."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
 
 from delivery import trace as delivery_trace
 from delivery.trace import Standing
 from scheduling import trace as scheduling_trace
-from scheduling.trace import Entry, Way
+from scheduling.trace import Entry, Wait, Way
 from store import topics
-from store.db.connections import Row
+from store.messages import Time
+from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from transactions import history
 from transactions.errors import TransactionNotFound
 
 # What is read in several statements may change in between: it is read again until it does not.
-MAX_LOOKS = 4
+MAX_READS = 4
 
 
-async def of(message_id: uuid.UUID, copies: Sequence[Row]) -> dict[str, Any]:
-    """The trace of a message that lies at these places of the log: its state, its events in the order of time, what it
-    waits for, and how each consumer group stands with it.
+class TraceEvent(msgspec.Struct, kw_only=True):
+    """Something that happened to a message, proved by a row that is kept.
 
-    An event is told only where a row proves it.
+    stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
+    redriven; received where something proves a delivery, else passed. Which other fields are there depends on it.
+    """
+
+    event: Literal[
+        "stored",
+        "prepared",
+        "check",
+        "end",
+        "discard",
+        "resume",
+        "delayed",
+        "visible",
+        "retry",
+        "dead_letter",
+        "redriven",
+        "received",
+        "passed",
+    ]
+    at: Time
+    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"] | UnsetType = UNSET
+    by: Literal["producer", "check", "operator", "limit"] | UnsetType = UNSET
+    remark: str | UnsetType | None = UNSET
+    endpoint: str | UnsetType | None = UNSET
+    status: int | UnsetType | None = UNSET
+    latency_ms: int | UnsetType | None = UNSET
+    answer: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] | UnsetType | None = UNSET
+    counted: bool | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+    commit_log_offset: int | UnsetType = UNSET
+    topic: str | UnsetType = UNSET
+    queue_id: int | UnsetType = UNSET
+    queue_offset: int | UnsetType = UNSET
+    deliver_at: Time | UnsetType | None = UNSET
+    delay_level: int | UnsetType = UNSET
+    group: str | UnsetType = UNSET
+    delivery_attempt: int | UnsetType = UNSET
+    reconsume_times: int | UnsetType = UNSET
+
+
+class TraceWait(msgspec.Struct):
+    """A delay that is not over; at a delay level, or a timer."""
+
+    topic: str
+    deliver_at: Time
+    delay_level: int | UnsetType = UNSET
+
+
+class TraceGroup(msgspec.Struct):
+    """How a consumer group stands with a message. No row is left of an ack.
+
+    WAITING: not read yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered again
+    at `next_attempt_at`. PARKED: behind a failing message of its sharding key. DEAD_LETTER: given up; REDRIVEN: sent
+    again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is too
+    long ago.
+    """
+
+    group: str
+    state: Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]
+    delivery_attempt: int
+    received_at: Time | UnsetType = UNSET
+    expires_at: Time | UnsetType = UNSET
+    next_attempt_at: Time | UnsetType = UNSET
+    passed_at: Time | UnsetType | None = UNSET
+
+
+State = Literal["PREPARED", "ROLLED_BACK", "DISCARDED", "DELAYED", "VISIBLE", "RECALLED", "INVISIBLE"]
+
+
+class Trace(msgspec.Struct):
+    """What is kept of a message's life, in the order of time.
+
+    INVISIBLE: it has no entry and waits for nothing; a timer that was recalled, or entries that retention has dropped.
+    """
+
+    message_id: uuid.UUID
+    topic: str
+    queue_id: int
+    state: State
+    events: list[TraceEvent]
+    waits: list[TraceWait]
+    groups: list[TraceGroup]
+    transaction_id: uuid.UUID | UnsetType = UNSET
+    producer_group: str | UnsetType = UNSET
+
+
+async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
+    """The trace of a message whose copies lie at these places of the log.
+
+    1. Read the history of its transaction, if it has one.
+    2. Read its entries and delays, and how each consumer group stands with it, until no entry appeared in between.
+    3. Sort what happened by time, and derive the state of the message.
     """
     first = copies[0]
     transaction = await _transaction(first.transaction_id)
-    way, names, found = await _settled(copies)
+    way, names, standings = await _settled(copies)
     events = [
-        {"event": "stored", "at": first.stored_at, "commit_log_offset": first.log_offset},
-        *(transaction["history"] if transaction else ()),
+        TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
+        *(TraceEvent(**event) for event in (transaction["history"] if transaction else ())),
         *(_entered(entry, names) for entry in way.entries),
-        *(event for standing in found for event in delivery_trace.events(standing)),
+        *(TraceEvent(**event) for standing in standings for event in delivery_trace.events(standing)),
     ]
-    trace: dict[str, Any] = {
-        "message_id": message_id,
-        "topic": names[first.topic_id],
-        "queue_id": first.queue_id,
-        "state": _state(first.topic_id, transaction, way),
-    }
-    if transaction:
-        trace |= {"transaction_id": first.transaction_id, "producer_group": transaction["producer_group"]}
-    return trace | {
-        "events": _in_order(events, first.topic_id, way),
-        "waits": [_waiting(wait, names) for wait in way.waits],
-        "groups": [delivery_trace.shown(standing) for standing in found],
-    }
+    return Trace(
+        message_id=message_id,
+        topic=names[first.topic_id],
+        queue_id=first.queue_id,
+        state=_state(first.topic_id, transaction["state"] if transaction else None, way),
+        events=_in_order(events, first.topic_id, way),
+        waits=[_waiting(wait, names) for wait in way.waits],
+        groups=[TraceGroup(**delivery_trace.shown(standing)) for standing in standings],
+        transaction_id=UNSET if transaction is None or first.transaction_id is None else first.transaction_id,
+        producer_group=transaction["producer_group"] if transaction else UNSET,
+    )
 
 
 async def _transaction(transaction_id: uuid.UUID | None) -> dict[str, Any] | None:
@@ -59,74 +151,68 @@ async def _transaction(transaction_id: uuid.UUID | None) -> dict[str, Any] | Non
         return None
 
 
-async def _settled(copies: Sequence[Row]) -> tuple[Way, dict[int, str], list[Standing]]:
+async def _settled(copies: Sequence[Copy]) -> tuple[Way, dict[int, str], list[Standing]]:
     offsets = [copy.log_offset for copy in copies]
     way = await scheduling_trace.of(offsets)
-    for _ in range(MAX_LOOKS):
-        names = await _names(copies, way)
-        found = await delivery_trace.of(way, names)
+    for _ in range(MAX_READS):
+        names = await _names(copies[0].topic_id, way)
+        standings = await delivery_trace.of(way, names)
         before, way = way, await scheduling_trace.of(offsets)
         if way == before:
             break
-    return before, names, found
+    return before, names, standings
 
 
-async def _names(copies: Sequence[Row], way: Way) -> dict[int, str]:
-    ids = {copies[0].topic_id, *(wait.topic_id for wait in way.waits)}
+async def _names(topic_id: int, way: Way) -> dict[int, str]:
+    ids = {topic_id, *(wait.topic_id for wait in way.waits)}
     for entry in way.entries:
         ids |= {entry.topic_id, entry.topic_id if entry.goes_to is None else entry.goes_to}
     return await topics.names(ids)
 
 
-def _state(topic_id: int, transaction: dict[str, Any] | None, way: Way) -> str:
-    """PREPARED, ROLLED_BACK, DISCARDED, DELAYED, VISIBLE, RECALLED, or INVISIBLE.
-
-    The last one has no entry and waits for nothing: a timer that was recalled, or entries that retention has dropped.
-    """
+def _state(topic_id: int, transaction_state: State | Literal["COMMITTED"] | None, way: Way) -> State:
     if any(entry.topic_id == topic_id for entry in way.entries):
         return "VISIBLE"
-    if transaction and transaction["state"] != "COMMITTED":
-        return str(transaction["state"])
+    if transaction_state is not None and transaction_state != "COMMITTED":
+        return transaction_state
     if any(wait.topic_id == topic_id for wait in way.waits):
         return "DELAYED"
     return "RECALLED" if any(entry.goes_to == topic_id for entry in way.entries) else "INVISIBLE"
 
 
-def _in_order(events: list[dict[str, Any]], topic_id: int, way: Way) -> list[dict[str, Any]]:
-    """By time; but a commit comes before the entries it made, although it is noted a moment after them."""
+def _in_order(events: Iterable[TraceEvent], topic_id: int, way: Way) -> list[TraceEvent]:
+    """By time; but a commit comes before the entries it made, although it is recorded a moment after them."""
     visible_at = [entry.entered_at for entry in way.entries if topic_id in (entry.topic_id, entry.goes_to)]
 
-    def moment(event: dict[str, Any]) -> datetime:
-        at: datetime = event["at"]
-        made_entries = event["event"] == "end" and event["state"] == "COMMIT"
-        return min(at, *visible_at) if made_entries and visible_at else at
+    def moment(event: TraceEvent) -> datetime:
+        made_entries = event.event == "end" and event.state == "COMMIT"
+        return min(event.at, *visible_at) if made_entries and visible_at else event.at
 
     return sorted(events, key=moment)
 
 
-def _entered(entry: Entry, names: dict[int, str]) -> dict[str, Any]:
-    """The event of an entry: what it means depends on whose topic it is in."""
-    topic = names[entry.topic_id]
-    place = {"queue_id": entry.queue_id, "queue_offset": entry.queue_offset}
+def _entered(entry: Entry, names: dict[int, str]) -> TraceEvent:
+    """The event of an entry: its meaning depends on the kind of its topic."""
+    topic, at = names[entry.topic_id], entry.entered_at
     if entry.goes_to is not None:
-        return _event("delayed", entry.entered_at, _delay(names[entry.goes_to], entry.level, entry.deliver_at))
+        return TraceEvent(
+            event="delayed",
+            at=at,
+            topic=names[entry.goes_to],
+            deliver_at=entry.deliver_at,
+            delay_level=UNSET if entry.level is None else entry.level,
+        )
+    event = TraceEvent(event="visible", at=at, queue_id=entry.queue_id, queue_offset=entry.queue_offset)
     if topic.startswith(RETRY_PREFIX):
-        attempt = {"group": topic.removeprefix(RETRY_PREFIX), "delivery_attempt": entry.reconsume_times + 1}
-        return _event("retry", entry.entered_at, attempt | place)
-    if topic.startswith(DEAD_LETTER_PREFIX):
-        given_up = {"group": topic.removeprefix(DEAD_LETTER_PREFIX), "reconsume_times": entry.reconsume_times}
-        return _event("dead_letter", entry.entered_at, given_up | place)
-    return _event("visible", entry.entered_at, {"topic": topic} | place)
+        event.event = "retry"
+        event.group, event.delivery_attempt = topic.removeprefix(RETRY_PREFIX), entry.reconsume_times + 1
+    elif topic.startswith(DEAD_LETTER_PREFIX):
+        event.event = "dead_letter"
+        event.group, event.reconsume_times = topic.removeprefix(DEAD_LETTER_PREFIX), entry.reconsume_times
+    else:
+        event.topic = topic
+    return event
 
 
-def _event(name: str, at: datetime, told: dict[str, Any]) -> dict[str, Any]:
-    return {"event": name, "at": at, **told}
-
-
-def _delay(topic: str, level: int | None, deliver_at: datetime | None) -> dict[str, Any]:
-    told = {"topic": topic, "deliver_at": deliver_at}
-    return told if level is None else {**told, "delay_level": level}
-
-
-def _waiting(wait: scheduling_trace.Wait, names: dict[int, str]) -> dict[str, Any]:
-    return _delay(names[wait.topic_id], wait.level, wait.deliver_at)
+def _waiting(wait: Wait, names: dict[int, str]) -> TraceWait:
+    return TraceWait(names[wait.topic_id], wait.deliver_at, UNSET if wait.level is None else wait.level)

@@ -1,4 +1,4 @@
-"""Who may call: API keys with their scopes, on both planes, and the console's session on the control plane."""
+"""Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
 
 import fnmatch
 import hashlib
@@ -74,7 +74,7 @@ class Caller:
 
 
 def digest_of(key: str) -> bytes:
-    """What is kept of a key. Keys are long random texts, so that one fast hash is enough."""
+    """The stored form of a key. Keys are long random texts, so that one fast hash is enough."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -84,7 +84,7 @@ def make_key() -> str:
 
 
 def store_key(name: str, key: str, scopes: list[str], expires_at: datetime | None = None) -> ApiKey:
-    """Keeps a key under a name; the same name again replaces the key."""
+    """Stores a key under a name; the same name again replaces the key."""
     fields = {"digest": digest_of(key), "hint": key[-4:], "scopes": scopes, "expires_at": expires_at}
     return ApiKey.objects.update_or_create(name=name, defaults=fields)[0]
 
@@ -165,7 +165,7 @@ class MayManage(BasePermission):
 
 
 class MayLook(MayManage):
-    """Any key, or a signed-in console user: for what every caller may see."""
+    """Any key, or a signed-in console user: for what every caller may read."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, Caller):

@@ -165,7 +165,7 @@ def answer_status(status: int, detail: str, headers: Mapping[str, str] | None = 
 
 
 def is_of_console(request: HttpRequest) -> bool:
-    """Whether a browser asked for a page: it is answered with one."""
+    """Whether a browser requested a page; the answer is one."""
     return request.path.startswith("/console")
 
 

@@ -1,4 +1,4 @@
-"""API keys as an operator keeps them: made, listed, found, changed and revoked."""
+"""The registry of API keys: made, listed, found, changed and revoked."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def find(name_or_id: str) -> ApiKey:
 
 
 def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -> tuple[ApiKey, str]:
-    """Makes a key; gives its row, and the key itself, which is kept nowhere.
+    """Makes a key; gives its row, and the key itself, of which only the digest is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
     """
@@ -56,14 +56,14 @@ def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -
             row = ApiKey.objects.create(
                 name=name, digest=digest_of(key), hint=key[-4:], scopes=list(scopes), expires_at=expires_at
             )
-            judge_expiry(row)
+            require_unexpired(row)
     except IntegrityError as problem:
         raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
     return row, key
 
 
 def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's `scopes` and `expires_at`: every process goes by it within KEY_BELIEVED_SECONDS.
+    """Changes what is given of a key's `scopes` and `expires_at`: every process applies it within KEY_BELIEVED_SECONDS.
 
     Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
     """
@@ -71,18 +71,18 @@ def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
         row = find(name_or_id)
         ApiKey.objects.filter(id=row.id).update(**fields)
         if fields.get("expires_at") is not None:
-            judge_expiry(row)
+            require_unexpired(row)
         return find(str(row.id))
 
 
-def judge_expiry(row: ApiKey) -> None:
+def require_unexpired(row: ApiKey) -> None:
     """Raises MessageIllegal for a key that is stored as expired."""
     if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
         raise MessageIllegal("expires_at: it is over already.")
 
 
 def revoke(name_or_id: str) -> None:
-    """Takes a key away: every process refuses it within KEY_BELIEVED_SECONDS.
+    """Deletes a key: every process refuses it within KEY_BELIEVED_SECONDS.
 
     Raises KeyNotExist.
     """

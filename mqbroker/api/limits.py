@@ -47,7 +47,7 @@ def transaction() -> int:
 
 
 def bulk() -> int:
-    """POST /v1/bulk: what one request may have at all, for each of its operations is judged on its own."""
+    """POST /v1/bulk: what one request may have at all, for each of its operations has its own limits."""
     return of_messages(batches.MAX_MESSAGES)
 
 

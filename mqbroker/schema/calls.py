@@ -7,6 +7,7 @@ from delivery.dead_letters import MAX_LISTED, RedriveDeadLetters
 from delivery.offsets import ResetOffsets
 from delivery.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
+from monitoring import trace as monitoring_trace
 from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
 from mqbroker.api.router import View
 from mqbroker.schema import answers, lookups
@@ -78,7 +79,7 @@ CALLS: dict[View, Call] = {
     lookup.message: Call("Look a message up by its id", answers={200: lookups.FoundMessage}, problems=(404,)),
     lookup.trace: Call(
         "Trace a message",
-        answers={200: lookups.Trace},
+        answers={200: monitoring_trace.Trace},
         problems=(404,),
         description="From its store over its transaction, its delays and its entries to how each consumer group stands "
         "with it.",

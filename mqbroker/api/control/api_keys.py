@@ -51,14 +51,14 @@ class ApiKeyList(Resource):
     @extend_schema(operation_id="list_api_keys", parameters=[PageQuery], responses=lists.page_of(ApiKey))
     def get(self, request: Request) -> Response:
         """API keys by name."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         rows = keys.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ApiKey, rows, page["limit"], lambda row: row.name)
 
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
     def post(self, request: Request) -> Response:
         """Makes a key and shows it, once."""
-        row, key = keys.make(**self.given(NewApiKey))
+        row, key = keys.make(**self.body(NewApiKey))
         return Response({**ApiKey(row).data, "key": key}, status=201)
 
 
@@ -74,7 +74,7 @@ class ApiKeyDetail(Resource):
 
         The key itself stays; POST /v1/api-keys makes another.
         """
-        return Response(ApiKey(keys.change(name_or_id, self.given(ApiKeyChange))).data)
+        return Response(ApiKey(keys.change(name_or_id, self.body(ApiKeyChange))).data)
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, name_or_id: str) -> Response:

@@ -23,7 +23,7 @@ MAX_RECONSUME_TIMES = 1000
 
 @extend_schema_field(inlined(Policy))
 class RetryPolicy(Strict, serializers.JSONField):
-    """How long a message that was not acked waits before it comes again. What is in it is judged by its owner."""
+    """The wait before a retry; `delivery` validates its contents."""
 
     types = (dict,)
     default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as in `fields`
@@ -78,7 +78,7 @@ class ConsumerGroup(ConsumerGroupSummary):
     lag = QueueLag(many=True)
 
 
-def told(group: delivery.ConsumerGroup) -> dict[str, Any]:
+def document(group: delivery.ConsumerGroup) -> dict[str, Any]:
     """A group as `ConsumerGroup` shows it."""
     return {**ConsumerGroupSummary(group).data, "lag": QueueLag(stats.queues_of(group), many=True).data}
 
@@ -89,7 +89,7 @@ class ConsumerGroupList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Consumer groups by name."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ConsumerGroupSummary, rows, page["limit"], lambda group: group.name)
 
@@ -98,7 +98,7 @@ class ConsumerGroupDetail(Resource):
     @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)
     def get(self, request: Request, group: str) -> Response:
         """A consumer group with its lag."""
-        return Response(told(registry.find(group)))
+        return Response(document(registry.find(group)))
 
     @extend_schema(
         operation_id="put_consumer_group",
@@ -107,8 +107,8 @@ class ConsumerGroupDetail(Resource):
     )
     def put(self, request: Request, group: str) -> Response:
         """Makes a consumer group, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(group, self.given(ConsumerGroupSettings))
-        return Response(told(row), status=201 if made else 200)
+        row, made = registry.put(group, self.body(ConsumerGroupSettings))
+        return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_consumer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

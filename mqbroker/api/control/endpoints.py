@@ -1,4 +1,4 @@
-"""Endpoints: where the producers of a group are asked about their half messages."""
+"""Endpoints: the URLs at which a producer group answers checks."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class EndpointSettings(SecretGiven):
         required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
     )
     max_batch = Whole(
-        required=False, min_value=1, max_value=MAX_BATCH, help_text="Transactions asked about in one call. Default: 1."
+        required=False, min_value=1, max_value=MAX_BATCH, help_text="Transactions in one check. Default: 1."
     )
     timeout_seconds = Number(
         required=False, min_value=0.1, max_value=MAX_TIMEOUT_SECONDS, help_text="For the whole call. Default: 5."
@@ -90,7 +90,7 @@ class EndpointSet(Endpoint):
 
 
 class Trial(Shape):
-    """What came of asking an endpoint about nothing. `ok`: a check's answer like this one would be understood."""
+    """The outcome of a trial. `ok`: the same answer to a check would be understood."""
 
     ok = Switch()
     outcome = Choice(
@@ -101,8 +101,8 @@ class Trial(Shape):
     reason = serializers.CharField()
 
 
-def told(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, Any]:
-    """An endpoint, with its secret only for whoever just set it."""
+def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, Any]:
+    """An endpoint, with its secret only in the answer to the request that set it."""
     fields: dict[str, Any] = (EndpointSet if with_secret else Endpoint)(endpoint).data
     return fields
 
@@ -111,7 +111,7 @@ class EndpointList(Resource):
     @extend_schema(operation_id="list_endpoints", parameters=[PageQuery], responses=lists.page_of(Endpoint))
     def get(self, request: Request, group: str) -> Response:
         """A group's endpoints in the order they were registered."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         after = cursors.decode(page["cursor"], int) or 0
         rows = endpoints.page(registry.find(group), after, page["limit"] + 1)
         return lists.answer(Endpoint, rows, page["limit"], lambda endpoint: endpoint.id)
@@ -125,10 +125,10 @@ class EndpointList(Resource):
         At a URL where the group has one already it changes that one, as PUT does, so that a producer may register at
         each of its starts. The answer is 200 then; it shows a secret only if the request brought one.
         """
-        given = self.given(NewEndpoint)
+        given = self.body(NewEndpoint)
         endpoint, made = endpoints.register(registry.find(group), given)
         return Response(
-            told(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
+            document(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
         )
 
 
@@ -136,7 +136,7 @@ class EndpointDetail(Resource):
     @extend_schema(operation_id="get_endpoint", responses=Endpoint)
     def get(self, request: Request, group: str, endpoint_id: int) -> Response:
         """An endpoint, without its secret."""
-        return Response(told(endpoints.find(registry.find(group), endpoint_id), with_secret=False))
+        return Response(document(endpoints.find(registry.find(group), endpoint_id), with_secret=False))
 
     @extend_schema(operation_id="put_endpoint", request=EndpointSettings, responses=EndpointSet)
     def put(self, request: Request, group: str, endpoint_id: int) -> Response:
@@ -144,13 +144,13 @@ class EndpointDetail(Resource):
 
         A secret that is given replaces the one before as `rotate-secret` does; only then the answer shows it.
         """
-        given = self.given(EndpointSettings)
+        given = self.body(EndpointSettings)
         endpoint = endpoints.change(endpoints.find(registry.find(group), endpoint_id), given)
-        return Response(told(endpoint, with_secret=given.get("secret") is not None))
+        return Response(document(endpoint, with_secret=given.get("secret") is not None))
 
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Takes an endpoint away; half messages that named it are asked about at the group's others."""
+        """Takes an endpoint away; half messages that named it are checked at the group's others."""
         endpoints.remove(endpoints.find(registry.find(group), endpoint_id))
         return Response(status=204)
 
@@ -159,16 +159,16 @@ class EndpointSecret(Resource):
     @extend_schema(operation_id="rotate_secret", request=SecretGiven, responses=EndpointSet)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
-        given = self.given(SecretGiven)
+        given = self.body(SecretGiven)
         found = endpoints.find(registry.find(group), endpoint_id)
         endpoint = endpoints.rotate_secret(found, given.get("secret"))
-        return Response(told(endpoint, with_secret=True))
+        return Response(document(endpoint, with_secret=True))
 
 
 class EndpointTrial(Resource):
     @extend_schema(operation_id="test_endpoint", request=None, responses=Trial)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
-        """Sends a signed check about no transaction and tells what came back. Changes nothing.
+        """Sends a signed check of no transaction and answers with the outcome. Changes nothing.
 
         The endpoint gets `{"type": "transaction.check", "producer_group": …, "transactions": []}`.
         """

@@ -1,4 +1,4 @@
-"""Fields that take what the schema says and nothing that merely looks like it: "5" is no number, 1 is no switch."""
+"""Fields that take values of the schema's type alone: "5" is no number, 1 is no switch."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ class Shape(serializers.Serializer[Any]):
 
 
 class Given(Shape):
-    """What a caller gives: a body or a query. Fields that are unknown here are refused and named."""
+    """A body or a query. Unknown fields are refused by name."""
 
     def run_validation(self, data: Any = empty) -> Any:
         if not isinstance(data, Mapping):

@@ -15,7 +15,7 @@ Row = TypeVar("Row")
 
 
 class PageQuery(Given):
-    """Which page of a list is asked for."""
+    """The page of a list."""
 
     limit = serializers.IntegerField(
         default=DEFAULT_LIMIT,

@@ -83,7 +83,7 @@ def _resolve(node: Any, definitions: dict[str, Any]) -> Any:
         return node
     if "$ref" in node:
         return _resolve(definitions[node["$ref"].rpartition("/")[2]], definitions)
-    # A discriminator refers to components; the branches' own constants tell them apart as well.
+    # A discriminator refers to components; the branches' own constants distinguish them, too.
     resolved = {name: _resolve(inner, definitions) for name, inner in node.items() if name != "discriminator"}
     if isinstance(node.get("description"), str):
         resolved["description"] = cleandoc(node["description"])

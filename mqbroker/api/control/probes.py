@@ -1,4 +1,4 @@
-"""What asks after the broker itself: whether it lives, whether it is ready, and its figures for Prometheus."""
+"""Probes of the broker itself: whether it is alive, whether it is ready, and its metrics for Prometheus."""
 
 from django.http import HttpResponse
 from drf_spectacular.types import OpenApiTypes
@@ -34,7 +34,7 @@ class Health(Resource):
 
     @extend_schema(operation_id="healthz", tags=["health"], responses=Alive)
     def get(self, request: Request) -> Response:
-        """Whether the process is alive. Asks nobody else."""
+        """Whether the process is alive, without a look at its servers."""
         return Response({"status": "alive"})
 
 
@@ -57,5 +57,5 @@ class Metrics(Resource):
 
     @extend_schema(operation_id="metrics", tags=["health"], responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        """The broker's figures in Prometheus' text format. Any web process answers for all of them."""
+        """The broker's metrics in Prometheus' text format, the same from every web process."""
         return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)

@@ -29,7 +29,7 @@ class ProducerGroupSettings(Given):
         max_value=MAX_UNDECIDED,
         help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
     )
-    checks_paused = Switch(required=False, help_text="Nobody is asked about its half messages. Default: false.")
+    checks_paused = Switch(required=False, help_text="No checks of its half messages are made. Default: false.")
 
 
 class ProducerGroupSummary(Shape):
@@ -58,7 +58,7 @@ class Pending(Shape):
     oldest_pending_at = Time(allow_null=True)
 
 
-def told(group: transactions.ProducerGroup) -> dict[str, Any]:
+def document(group: transactions.ProducerGroup) -> dict[str, Any]:
     """A group as `ProducerGroup` shows it."""
     return {**ProducerGroupSummary(group).data, **Pending(stats.of_group(group.id)).data}
 
@@ -69,7 +69,7 @@ class ProducerGroupList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Producer groups by name."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(ProducerGroupSummary, rows, page["limit"], lambda group: group.name)
 
@@ -78,7 +78,7 @@ class ProducerGroupDetail(Resource):
     @extend_schema(operation_id="get_producer_group", responses=ProducerGroup)
     def get(self, request: Request, group: str) -> Response:
         """A producer group with what waits for its decision."""
-        return Response(told(registry.find(group)))
+        return Response(document(registry.find(group)))
 
     @extend_schema(
         operation_id="put_producer_group",
@@ -87,8 +87,8 @@ class ProducerGroupDetail(Resource):
     )
     def put(self, request: Request, group: str) -> Response:
         """Makes a producer group, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(group, self.given(ProducerGroupSettings))
-        return Response(told(row), status=201 if made else 200)
+        row, made = registry.put(group, self.body(ProducerGroupSettings))
+        return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

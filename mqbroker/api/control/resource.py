@@ -1,4 +1,4 @@
-"""What the views of the control plane share: how a body and a query are read, and which methods there are."""
+"""The base of the control plane's views: how bodies and queries are read, and which methods a path has."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
@@ -20,7 +20,7 @@ from store.errors import BadRequest, MessageIllegal
 
 
 class JsonAlways(BaseContentNegotiation):
-    """Answers in the one form there is, whatever the caller would like to accept, as the data plane does."""
+    """Answers in JSON whatever the Accept header is, as the data plane does."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
         return next(iter(parsers))
@@ -46,8 +46,8 @@ class Resource(APIView):
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             return response
         finally:
-            # Django's ASGI handler gives each request a thread of its own: kept open, its connection would serve nobody
-            # else, and 60 requests were enough to leave PostgreSQL without a free one.
+            # Django's ASGI handler gives each request a thread of its own: kept open, its connection would serve no
+            # other, and 60 requests were enough to leave PostgreSQL without a free one.
             connection.close()
 
     @property
@@ -60,7 +60,7 @@ class Resource(APIView):
             f"{request.path} has no method {request.method}: it has {', '.join(self.allowed_methods)}.",
         )
 
-    def given(self, shape: type[Given]) -> dict[str, Any]:
+    def body(self, shape: type[Given]) -> dict[str, Any]:
         """The request's body as the fields of a shape; no body is an empty object.
 
         Raises BadRequest when it is no JSON, or MessageIllegal, which names what breaks a rule.
@@ -73,18 +73,18 @@ class Resource(APIView):
             raise MessageIllegal(f"The body holds a number that is too large: {problem}.") from problem
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise BadRequest(f"The body is no JSON: {problem}.") from problem
-        return judged(shape(data=data))
+        return validated(shape(data=data))
 
-    def asked(self, shape: type[Given]) -> dict[str, Any]:
+    def query(self, shape: type[Given]) -> dict[str, Any]:
         """The query as the fields of a shape, the last of several of one name.
 
-        Raises what names a parameter that is unknown or breaks a rule.
+        Raises MessageIllegal, which names a parameter that is unknown or breaks a rule.
         """
-        return judged(shape(data=self.request.query_params.dict()))
+        return validated(shape(data=self.request.query_params.dict()))
 
 
-def judged(shape: Given) -> dict[str, Any]:
-    """What a shape holds, once it obeys every rule."""
+def validated(shape: Given) -> dict[str, Any]:
+    """The fields of a shape that obeys every rule."""
     shape.is_valid(raise_exception=True)
     fields: dict[str, Any] = shape.validated_data
     return fields

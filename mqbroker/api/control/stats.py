@@ -1,4 +1,4 @@
-"""Statistics: how much was stored, became visible and was decided, in all and lately."""
+"""Stats: how much was stored, became visible and was decided, in all and within the last minute and hour."""
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -26,9 +26,9 @@ class Totals(Shape):
     commits = Whole()
     rollbacks = Whole()
     discarded = Whole(help_text="Messages of transactions that were given up by their checks.")
-    checks = Whole(help_text="Checks that were asked.")
+    checks = Whole(help_text="Check attempts.")
     estimated = Switch(
-        help_text="There were too many decisions to count: halves, commits and rollbacks are told from a sample."
+        help_text="There were too many decisions to count: halves, commits and rollbacks are estimated from a sample."
     )
 
 
@@ -47,7 +47,7 @@ class Window(Shape):
 
 
 class Stats(Shape):
-    """What the broker did. Figures are told from offsets and keys, not counted row by row: see the description."""
+    """What the broker did. Numbers come from offsets and keys, not from counting rows: see the description."""
 
     at = Time()
     totals = Totals()

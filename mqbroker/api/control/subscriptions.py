@@ -35,7 +35,7 @@ FORMS = {
 
 @extend_schema_field(FORMS)
 class Filter(Strict, serializers.JSONField):
-    """Which messages are wanted, as `receive` takes it. What is in it is judged by its owner."""
+    """Which messages are wanted, as `receive` takes it. The app that uses it validates its contents."""
 
     types = (str, dict)
     default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as in `fields`
@@ -118,8 +118,8 @@ class SubscriptionSet(Subscription):
     )
 
 
-def told(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, Any]:
-    """A subscription with its lag, and with its secret only for whoever just set it."""
+def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, Any]:
+    """A subscription with its lag, and with its secret only in the answer to the request that set it."""
     fields = {**SubscriptionSummary(row).data, "lag": registry.lag(row)}
     return {**fields, "secret": row.secret} if with_secret else fields
 
@@ -130,7 +130,7 @@ class SubscriptionList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Subscriptions by name."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
 
@@ -139,7 +139,7 @@ class SubscriptionDetail(Resource):
     @extend_schema(operation_id="get_subscription", responses=Subscription)
     def get(self, request: Request, name: str) -> Response:
         """A subscription, without its secret."""
-        return Response(told(registry.find(name)))
+        return Response(document(registry.find(name)))
 
     @extend_schema(
         operation_id="put_subscription",
@@ -157,9 +157,9 @@ class SubscriptionDetail(Resource):
         A new subscription's secret is shown here, once. A secret that is given later replaces the one before as
         `rotate-secret` does; only then the answer shows it. Calls that are under way at a change are finished.
         """
-        given = self.given(SubscriptionSettings)
+        given = self.body(SubscriptionSettings)
         row, made = registry.put(name, given)
-        return Response(told(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
+        return Response(document(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
@@ -172,6 +172,6 @@ class SubscriptionSecret(Resource):
     @extend_schema(operation_id="rotate_subscription_secret", request=SecretGiven, responses=SubscriptionSet)
     def post(self, request: Request, name: str) -> Response:
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
-        given = self.given(SecretGiven)
+        given = self.body(SecretGiven)
         row = registry.rotate_secret(registry.find(name), given.get("secret"))
-        return Response(told(row, with_secret=True))
+        return Response(document(row, with_secret=True))

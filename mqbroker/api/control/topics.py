@@ -22,7 +22,7 @@ PERMISSIONS = ("rw", "r", "w")
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": registry.MAX_QUEUES})
 class QueueCount(Whole):
-    """A number of queues. The catalog judges it: one that is out of range is as illegal as one that shrinks."""
+    """A number of queues. The registry validates it: a number out of range is as illegal as a smaller one."""
 
 
 class TopicSettings(Given):
@@ -73,7 +73,7 @@ class Topic(TopicSummary):
     offsets = QueueBounds(many=True)
 
 
-def told(topic: store.Topic) -> dict[str, Any]:
+def document(topic: store.Topic) -> dict[str, Any]:
     """A topic as `Topic` shows it."""
     return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 
@@ -82,7 +82,7 @@ class TopicList(Resource):
     @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
-        page = self.asked(PageQuery)
+        page = self.query(PageQuery)
         rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
         return lists.answer(TopicSummary, rows, page["limit"], lambda topic: topic.name)
 
@@ -91,20 +91,20 @@ class TopicDetail(Resource):
     @extend_schema(operation_id="get_topic", responses=Topic)
     def get(self, request: Request, topic: str) -> Response:
         """A topic with the bounds of its queues."""
-        return Response(told(registry.find(topic)))
+        return Response(document(registry.find(topic)))
 
     @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
     def put(self, request: Request, topic: str) -> Response:
         """Makes a topic, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(topic, self.given(TopicSettings))
-        return Response(told(row), status=201 if made else 200)
+        row, made = registry.put(topic, self.body(TopicSettings))
+        return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
     def delete(self, request: Request, topic: str) -> Response:
         """Takes a topic away with all its messages; refused while undecided transactions hold messages of it.
 
         A topic that is made later under the same name begins at offset 0. What a producer sends in the moment of the
-        deletion, until every process knows of it (2 s), is gone with the topic.
+        deletion, until every process has seen it (2 s), is gone with the topic.
         """
         row = registry.find(topic)
         stats.judge_topic(row)

@@ -19,7 +19,7 @@ MAX_AGE_SECONDS = 10 * 366 * 86400
 
 
 class TransactionQuery(PageQuery):
-    """Which transactions are asked for."""
+    """The filters of the list of transactions."""
 
     state = Choice("TransactionState", listing.STATES, default=None)
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
@@ -43,7 +43,7 @@ class TransactionMessage(Shape):
 
 
 class TransactionSummary(Shape):
-    """A transaction as it stands; GET /v1/transactions/{transaction_id} tells its history."""
+    """A transaction as it stands; GET /v1/transactions/{transaction_id} has its history."""
 
     transaction_id = serializers.UUIDField()
     producer_group = serializers.CharField()
@@ -67,18 +67,18 @@ class TransactionList(Resource):
     def get(self, request: Request) -> Response:
         """Transactions: first the undecided ones, those begun last first, then the decided ones, the latest first.
 
-        A page may hold fewer than `limit`, even none, while `next` is not null: a filter looks at a bounded number of
+        A page may hold fewer than `limit`, even none, while `next` is not null: a filter reads a bounded number of
         decisions at a time. Follow `next` until it is null.
         """
-        asked = self.asked(TransactionQuery)
+        asked = self.query(TransactionQuery)
         limit = asked.pop("limit")
         after = cursors.decode(asked.pop("cursor"), Place)
         page = listing.page(Wanted(**asked), after, limit)
-        return Response(told(page))
+        return Response(document(page))
 
 
 class DiscardedQuery(PageQuery):
-    """Which discarded transactions are asked for."""
+    """The filters of the list of discarded transactions."""
 
     producer_group = serializers.CharField(default=None, trim_whitespace=False)
     topic = serializers.CharField(default=None, trim_whitespace=False, help_text="One of its messages has this topic.")
@@ -98,15 +98,15 @@ class DiscardedList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
-        asked = self.asked(DiscardedQuery)
+        asked = self.query(DiscardedQuery)
         after = cursors.decode(asked["cursor"], DiscardedPlace)
         wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
         found, following = listing.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
-        return Response(told(listing.Page(found, None)) | {"next": following and cursors.encode(following)})
+        return Response(document(listing.Page(found, None)) | {"next": following and cursors.encode(following)})
 
 
-def told(page: listing.Page) -> dict[str, Any]:
-    """A page as the schema tells it."""
+def document(page: listing.Page) -> dict[str, Any]:
+    """A page of transactions with the cursor of the next one."""
     return {
         "results": TransactionSummary(page.transactions, many=True).data,
         "next": None if page.after is None else cursors.encode(page.after),
