@@ -1,1 +1,1 @@
-"""Outgoing HTTP: how the broker calls a server that somebody else runs, for check-back and for push."""
+"""Outgoing HTTP: calls of servers that others run, for check-back and for push."""

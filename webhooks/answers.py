@@ -1,4 +1,4 @@
-"""What came of a call, in a form that can be stored and decided upon."""
+"""The answer to a call, in a form that can be stored and decided upon."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,13 +17,13 @@ WAYS_OUT = {
     405: "this path takes no POST; register the URL at which checks are answered",
     413: "its server takes no request this large, not even without bodies; raise its limit",
 }
-# A server that asks for a year would silence itself for good; a day is longer than any maintenance.
+# A `Retry-After` of a year would silence the endpoint for good; a day is longer than any maintenance.
 MAX_RETRY_AFTER_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of one call.
+    """The outcome of one call.
 
     `answered`: a whole answer, of any status. `timeout`: the deadline passed. `refused`: no connection (refused,
     unreachable, unknown name). `forbidden_address`: only addresses that may not be called. `too_large`: more bytes
@@ -31,8 +31,8 @@ class Answer:
     """
 
     outcome: Outcome
-    #: True only if the request was handed to a connection, and the server did not hang up in the middle of it: whether
-    #: a check counts (semantics 4.3).
+    #: Whether a check counts (semantics 4.3): the request was written to a connection, and the server did not hang up
+    #: in the middle of it.
     asked: bool
     #: One sentence for the history, printable, at most 200 characters.
     reason: str
@@ -41,7 +41,7 @@ class Answer:
     status: int | None = None
     #: The whole body, not decoded; empty unless `answered`.
     body: bytes = b""
-    #: Of a 429 or 503 that bore `Retry-After`, at most a day.
+    #: From the `Retry-After` of a 429 or 503, at most a day.
     retry_after_seconds: float | None = None
     #: The connection took the beginning of the request, but not its end.
     cut: bool = False
@@ -55,12 +55,12 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """A whole answer with a 2xx status. What its body says is for the caller to judge."""
+        """A whole answer with a 2xx status; the body is not read here."""
         return self.outcome == "answered" and self.status is not None and 200 <= self.status < 300
 
 
 def way_out(answer: Answer) -> str | None:
-    """What to change, for an answer that shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
+    """What to change when an answer shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
     status = answer.status or 0
     if 300 <= status < 400:
         place = f" to {sentence(answer.location)[:MAX_LOCATION_CHARACTERS]}" if answer.location else ""
@@ -69,7 +69,7 @@ def way_out(answer: Answer) -> str | None:
 
 
 def sentence(text: str) -> str:
-    """Text that may hold a stranger's bytes, as one line that a log, a page and a PostgreSQL text column can bear."""
+    """Text from a foreign server as one line that is safe in a log, on a page and in a PostgreSQL text column."""
     line = "".join(character if character.isprintable() else " " for character in text[: 4 * MAX_REASON_CHARACTERS])
     line = " ".join(line.split())
     return line if len(line) <= MAX_REASON_CHARACTERS else line[: MAX_REASON_CHARACTERS - 1] + "…"

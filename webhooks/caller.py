@@ -1,4 +1,4 @@
-"""Calls a stranger's server: one request, one deadline for all of it, and an `Answer` whatever the server does."""
+"""Calls a foreign server: one request, one deadline for all of it, and an `Answer` whatever the server does."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ __all__ = ["Answer", "Caller"]
 MAX_ANSWER_BYTES = 65_536
 # Below the 64 KiB at which aiohttp's writer waits for the server to read: the first write must not wait.
 WRITE_BYTES = 32_768
-# What holds while the beginning of a request is written.
+# Entered while the beginning of a request is written.
 Beginning = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
 
@@ -103,8 +103,8 @@ class Caller:
         try:
             return await _send_and_read(self._keeping, url, headers, request(), limit, exchange)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            # A server may close a kept connection just as it is used again: that says nothing about this request. To
-            # ask twice does no harm: a check only asks, a push is at least once, and both bear the same webhook-id.
+            # A server may close a kept connection just as it is used again: the request is not at fault. To send it
+            # twice does no harm: a check is a question, a push is at least once, and both have the same webhook-id.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
         exchange.written = exchange.whole = False
@@ -120,7 +120,7 @@ _FAILURES = (aiohttp.ClientError, OSError, ValueError, RuntimeError, _TooLarge)
 
 
 class _Body(aiohttp.Payload):
-    """The request's body. It notes when the request is handed to a connection, which nothing else in aiohttp tells."""
+    """The request's body. It notes when the request is written to a connection; aiohttp has no other place for that."""
 
     _autoclose = True
 
@@ -135,7 +135,7 @@ class _Body(aiohttp.Payload):
 
     async def write(self, writer: AbstractStreamWriter) -> None:
         async with self._beginning():
-            # With the headers, which aiohttp keeps back until then.
+            # Together with the headers, which aiohttp keeps back until then.
             await writer.write(self._value[:WRITE_BYTES])
             self._exchange.written = True
         for start in range(WRITE_BYTES, len(self._value), WRITE_BYTES):

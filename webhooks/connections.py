@@ -1,4 +1,4 @@
-"""Connections to strangers' servers: opened only to judged addresses, kept for the next call, never waited for."""
+"""Connections to foreign servers: opened only to allowed addresses, kept for the next call, never waited for."""
 
 import asyncio
 import functools
@@ -17,11 +17,11 @@ from aiohttp.http import RawResponseMessage
 
 from webhooks.addresses import Networks, forbidden_kind, look_up
 
-# A bound on file descriptors. Callers' slots keep far below it; who waits here does so inside the call's deadline.
+# A bound on file descriptors. The slots of calls keep far below it; a wait here counts towards the call's deadline.
 MAX_CONNECTIONS = 1_000
-# Shorter than what common servers allow (uvicorn and Node 5 s), so that a kept connection is seldom closed under us.
+# Shorter than common servers allow (uvicorn and Node 5 s): a kept connection is seldom closed by the server first.
 KEEP_SECONDS = 4.0
-# A name server that hangs holds a thread for its own time-out, 10 s and more; aiohttp asks once per name at a time.
+# A name server that hangs holds a thread for its own time-out, 10 s and more; aiohttp looks a name up once at a time.
 LOOKUP_THREADS = 16
 DNS_CACHE_SECONDS = 10
 # More than an honest server sends before its answer (100 Continue, 103 Early Hints).
@@ -30,13 +30,13 @@ MAX_INTERIM_ANSWERS = 16
 
 @dataclass(slots=True)
 class Exchange:
-    """What has happened to one request so far."""
+    """The state of one request so far."""
 
-    #: It went over a connection kept from an earlier call, which the server may have just closed.
+    #: The request went over a connection kept from an earlier call, which the server may have just closed.
     kept: bool = True
-    #: Handed to a connection, at least its headers and the beginning of its body.
+    #: The headers and the beginning of the body were written to a connection.
     written: bool = False
-    #: Handed over to its last byte: before that, no server can have read the question.
+    #: Written to its last byte: before that, no server can have read the whole request.
     whole: bool = False
     #: Why an address of the host was not connected to.
     forbidden: str | None = None
@@ -46,12 +46,12 @@ class Exchange:
     location: str | None = None
 
 
-#: The request for which this task is opening a connection; aiohttp offers no other way to tell the connector.
+#: The request for which this task is opening a connection; aiohttp has no other way to pass it to the connector.
 exchange_under_way: ContextVar[Exchange] = ContextVar("exchange_under_way")
 
 
 def connector(allowed: Networks, tls: ssl.SSLContext, resolver: AbstractResolver, keep: bool) -> aiohttp.TCPConnector:
-    """A connector that judges each address at the moment of connecting to it, whatever a name stood for before."""
+    """A connector that checks each address when it connects to it, whatever the name resolved to before."""
     made = aiohttp.TCPConnector(
         ssl=tls,
         resolver=resolver,
@@ -66,7 +66,7 @@ def connector(allowed: Networks, tls: ssl.SSLContext, resolver: AbstractResolver
 
 
 def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.socket:
-    """The socket for one address, which is the very one that the kernel will be told to connect to."""
+    """The socket for one address, the same that the kernel then connects to."""
     family, kind, protocol, _, sockaddr = addr_info
     exchange = exchange_under_way.get()
     forbidden = forbidden_kind(ip_address(str(sockaddr[0])), allowed)
@@ -78,7 +78,7 @@ def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.s
 
 
 class Line(ResponseHandler):
-    """One connection, which hangs up on a server that talks without being asked.
+    """One connection, which closes when a server sends what no request asked for.
 
     aiohttp parses and queues what comes over an idle connection without a limit (170 MB/s of memory and the event
     loop held for 0.2 s at a time, in a trial with empty answers sent in a loop), and then takes the first of it, say
@@ -89,7 +89,7 @@ class Line(ResponseHandler):
     _interim_answers = 0
 
     def set_response_params(self, **params: Any) -> None:
-        """A request is about to be sent: one answer is awaited."""
+        """Called before a request is sent: one answer is awaited."""
         self._awaited, self._interim_answers = True, 0
         super().set_response_params(**params)
 
@@ -104,12 +104,12 @@ class Line(ResponseHandler):
         super().feed_data(data, size)
 
     def close(self) -> None:
-        """Close at once: a server that does not read would hold an orderly close, and what is unsent, for ever."""
+        """Close at once: with a server that does not read, an orderly close would wait for ever to send the rest."""
         self.abort()
 
 
 class ThreadResolver(AbstractResolver):
-    """Names by the operating system, in threads of its own: strangers' slow name servers hold up nothing else."""
+    """Resolves names by the operating system, in threads of its own: a slow name server delays no other work."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(LOOKUP_THREADS, thread_name_prefix="webhook-lookup")

@@ -10,13 +10,13 @@ SMALL_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
-class _Lane:
+class _EndpointSlots:
     limit: int
     held: int = 0
     waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
 
     def fill(self) -> None:
-        """Hand free slots to the longest waiting."""
+        """Give free slots to the calls that have waited longest."""
         while self.waiting and self.held < self.limit:
             waiter = self.waiting.popleft()
             if not waiter.done():
@@ -31,50 +31,50 @@ class _Lane:
 class Slots:
     """Slots of each endpoint, first come first served. One per process, used from one event loop.
 
-    Not `asyncio.Semaphore`: the limit is the operator's to change while calls are under way; a lower one lets those
-    end and admits fewer. Who waits is bounded by what the caller has claimed.
+    Not `asyncio.Semaphore`: an operator may change the limit while calls are under way; after a lower one those calls
+    end, and fewer begin. The waiting calls are bounded by the claims of their callers.
     """
 
     def __init__(self) -> None:
-        self._lanes: dict[Hashable, _Lane] = {}
+        self._endpoints: dict[Hashable, _EndpointSlots] = {}
 
     @asynccontextmanager
     async def hold(self, endpoint_id: Hashable, limit: int) -> AsyncIterator[None]:
         """Wait for a slot of the endpoint, whose limit is now `limit` (at least 1), and hold it."""
-        lane = self._lanes.setdefault(endpoint_id, _Lane(limit))
-        lane.limit = max(limit, 1)
-        lane.fill()
+        slots = self._endpoints.setdefault(endpoint_id, _EndpointSlots(limit))
+        slots.limit = max(limit, 1)
+        slots.fill()
         try:
-            await self._take(lane)
+            await self._take(slots)
             try:
                 yield
             finally:
-                lane.give_back()
+                slots.give_back()
         finally:
-            if not lane.held and not lane.waiting:
-                self._lanes.pop(endpoint_id, None)
+            if not slots.held and not slots.waiting:
+                self._endpoints.pop(endpoint_id, None)
 
-    async def _take(self, lane: _Lane) -> None:
-        if lane.held < lane.limit:  # Then nobody waits: a free slot is handed over the moment it is given back.
-            lane.held += 1
+    async def _take(self, slots: _EndpointSlots) -> None:
+        if slots.held < slots.limit:  # Then no call waits: a slot that is given back goes to a waiting call at once.
+            slots.held += 1
             return
         waiter = asyncio.get_running_loop().create_future()
-        lane.waiting.append(waiter)
+        slots.waiting.append(waiter)
         try:
             await waiter
         except asyncio.CancelledError:
-            if waiter in lane.waiting:
-                lane.waiting.remove(waiter)
+            if waiter in slots.waiting:
+                slots.waiting.remove(waiter)
             elif not waiter.cancelled():
-                lane.give_back()  # The slot was handed over at the same moment; nobody else would return it.
+                slots.give_back()  # The slot was given at the same moment, and is returned nowhere else.
             raise
 
 
 class Allowance:
     """Bytes that may be held at once, first come first served. One per process, used from one event loop.
 
-    Up to SMALL_BYTES wait for nobody: a crowd of large ones at slow servers must not hold up the others. One that is
-    larger than all there is waits until nothing else is held, and then has everything.
+    Sizes up to SMALL_BYTES do not wait: many large ones at slow servers must not delay the small ones. A size above the
+    total waits until nothing else is held, and then takes the whole.
     """
 
     def __init__(self, total_bytes: int) -> None:
@@ -104,7 +104,7 @@ class Allowance:
         try:
             await waiter
         except asyncio.CancelledError:
-            # Handed over at the same moment, nobody else would return it; else those behind may fit now.
+            # Bytes that were given at the same moment are returned nowhere else; if none were, the next may fit now.
             self._give_back(0 if waiter.cancelled() else wanted)
             raise
 
