@@ -15,7 +15,7 @@ from store import runtime  # noqa: E402  # after Django is set up
 from store.db import connections  # noqa: E402
 from transactions import groups  # noqa: E402
 from transactions.checks import outcomes, questions  # noqa: E402
-from transactions.checks.checker import CLAIM_HALVES  # noqa: E402
+from transactions.checks.checker import CLAIM_HALVES, MAX_CLAIM_BYTES  # noqa: E402
 from transactions.checks.outcomes import Attempt  # noqa: E402
 
 PER_CLAIM = 1000
@@ -25,7 +25,13 @@ async def main(name: str) -> None:
     """Prints ends per second as JSON."""
     group = await groups.find(name)
     assert group is not None
-    claim = {"group_id": group.id, "lease_seconds": 60.0, "max_halves": PER_CLAIM, "topic_ids": None}
+    claim = {
+        "group_id": group.id,
+        "claim_seconds": 60.0,
+        "max_halves": PER_CLAIM,
+        "max_bytes": MAX_CLAIM_BYTES,
+        "topic_ids": None,
+    }
     done, began = 0, time.perf_counter()
     while halves := await connections.read(CLAIM_HALVES, claim):
         await questions.transactions(halves)

@@ -129,7 +129,7 @@ METRICS = (
     Metric(
         "mqbroker_operations_total",
         "What was ever said of transactions: commits, rollbacks, unknowns, discards and resumes.",
-        lambda _: [((), transaction_stats.ever_said())],
+        lambda _: [((), transaction_stats.operations_ever())],
         counter=True,
     ),
     Metric(

@@ -17,6 +17,7 @@ from store.messages import Time
 from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from transactions import history
+from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.errors import TransactionNotFound
 
 # What is read in several statements may change in between: it is read again until it does not.
@@ -124,7 +125,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     way, names, standings = await _settled(copies)
     events = [
         TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
-        *(TraceEvent(**event) for event in (transaction["history"] if transaction else ())),
+        *(TraceEvent(**_document(event)) for event in (transaction.history if transaction else ())),
         *(_entered(entry, names) for entry in way.entries),
         *(TraceEvent(**event) for standing in standings for event in delivery_trace.events(standing)),
     ]
@@ -132,16 +133,16 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
         message_id=message_id,
         topic=names[first.topic_id],
         queue_id=first.queue_id,
-        state=_state(first.topic_id, transaction["state"] if transaction else None, way),
+        state=_state(first.topic_id, transaction.state if transaction else None, way),
         events=_in_order(events, first.topic_id, way),
         waits=[_waiting(wait, names) for wait in way.waits],
         groups=[TraceGroup(**delivery_trace.shown(standing)) for standing in standings],
         transaction_id=UNSET if transaction is None or first.transaction_id is None else first.transaction_id,
-        producer_group=transaction["producer_group"] if transaction else UNSET,
+        producer_group=transaction.producer_group if transaction else UNSET,
     )
 
 
-async def _transaction(transaction_id: uuid.UUID | None) -> dict[str, Any] | None:
+async def _transaction(transaction_id: uuid.UUID | None) -> TransactionHistory | None:
     if transaction_id is None:
         return None
     try:
@@ -149,6 +150,12 @@ async def _transaction(transaction_id: uuid.UUID | None) -> dict[str, Any] | Non
     except TransactionNotFound:
         # A message that was needed for longer than its transaction's segment.
         return None
+
+
+def _document(event: TransactionEvent) -> dict[str, Any]:
+    """The fields that an event of the transaction's history has."""
+    document: dict[str, Any] = msgspec.to_builtins(event, builtin_types=(datetime,))
+    return document
 
 
 async def _settled(copies: Sequence[Copy]) -> tuple[Way, dict[int, str], list[Standing]]:

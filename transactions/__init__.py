@@ -1,1 +1,1 @@
-"""The producer's side: half messages, the decisions that end them and the checks that ask about them."""
+"""The producer's side: half messages, the ends that decide them and the checks that ask about them."""

@@ -1,7 +1,8 @@
-"""Discards: halves that nobody decided in time are set aside, until an operator resumes or resolves them."""
+"""Discards: undecided halves are set aside after their last check, until an operator resumes or resolves them."""
 
 import asyncio
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 from django.conf import settings
@@ -11,11 +12,11 @@ from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.segments import retention
-from transactions import ends, history
+from transactions import answers, ends, history
+from transactions.answers import Awaited
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
@@ -27,95 +28,28 @@ FIND_LEFTOVERS = Statement(__file__, "find_leftovers", TransactionId)
 FIND_OUTDATED = Statement(__file__, "find_outdated", TransactionId)
 RESUME_HALVES = Statement(__file__, "resume_halves", ResumedHalf)
 
+# Of one run.
 MAX_DISCARDED_AT_ONCE = 1000
-
-MAX_AT_ONCE = 500
-REMARK = "discarded, and decided by nobody before its segment was dropped"
+MAX_ROLLED_BACK_AT_ONCE = 500
+# Of the operation that rolls back a leftover.
+REMARK = "discarded, and not decided before its segment was dropped"
 
 
 async def run(late_seconds: float = 0) -> int:
-    """Discards the halves that were asked about as often as is allowed; gives their number."""
-    asked = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await connections.read(FIND_EXHAUSTED, asked)
+    """Discards the halves that have had TRANSACTION_CHECK_MAX checks; gives their number."""
+    parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
+    rows = await connections.read(FIND_EXHAUSTED, parameters)
     return await _discard(rows, f"no decision after {settings.TRANSACTION_CHECK_MAX} checks")
 
 
 async def run_outdated() -> int:
     """Discards the halves that are older than the retention; gives their number."""
-    asked = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
-    rows = await connections.read(FIND_OUTDATED, asked)
+    parameters = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
+    rows = await connections.read(FIND_OUTDATED, parameters)
     return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
 
 
-async def resume(transaction_id: uuid.UUID, reason: str | None) -> dict[str, Any]:
-    """Has a discarded transaction checked again, from 0 checks on.
-
-    Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
-    retention: no check may keep it longer.
-    """
-    answer: dict[str, Any] = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
-    return answer
-
-
-async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
-    """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
-
-    Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was decided otherwise.
-    """
-    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
-    answer = await ends.decide(end)
-    if end.half is None and not await _was_discarded(transaction_id):
-        raise ends.not_discarded(transaction_id)
-    return answer
-
-
-async def _was_discarded(transaction_id: uuid.UUID) -> bool:
-    asked = {"transaction_id": transaction_id, "max_events": history.MAX_EVENTS}
-    return any(row.decision == "DISCARD" for row in await connections.read(history.FIND_OPERATIONS, asked))
-
-
-async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
-    """Decides a pending or discarded transaction as an operator, with the reason.
-
-    Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
-    """
-    return await ends.decide(End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None))
-
-
-class Resumes(Kind[tuple[uuid.UUID, str | None]]):
-    """A resume is one update and its record."""
-
-    async def decide(self, batch: Batch, pending: list[Pending[tuple[uuid.UUID, str | None]]]) -> None:
-        for one in pending:
-            transaction_id, reason = one.request
-            asked = {"transaction_id": transaction_id, "reserved_hours": settings.RESERVED_HOURS}
-            halves = await batch.read(RESUME_HALVES, asked)
-            if not halves:
-                one.outcome = await self._refusal(batch, transaction_id)
-                continue
-            end = End(transaction_id, "RESUME", "operator", None, remark=reason)
-            batch.insert(INSERT_OPERATIONS, ends.operation(end, halves[0], None))
-            one.outcome = {
-                "transaction_id": transaction_id,
-                "state": "PREPARED",
-                "check_times": 0,
-                "next_check_at": halves[0].next_check_at,
-            }
-
-    async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
-        found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
-        if not found or found[0].state != "DISCARDED":
-            return ends.not_discarded(transaction_id)
-        return TransactionDiscarded(
-            f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
-            f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
-        )
-
-
-RESUMES = Resumes()
-
-
-async def _discard(rows: Any, reason: str) -> int:
+async def _discard(rows: Sequence[TransactionId], reason: str) -> int:
     if not rows:
         return 0
     discarded: int = await writer.submit(DISCARDS, ([row.transaction_id for row in rows], reason))
@@ -134,42 +68,110 @@ class Discards(Kind[tuple[list[uuid.UUID], str]]):
                 remark = f"{reason}; {half.last_failure}" if half.last_failure else reason
                 end = End(half.transaction_id, "DISCARD", "limit", None, remark=ends.clip(remark))
                 batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
-                for place in range(len(half.message_ids)):
-                    await publish(batch, _publication(half, place, topic.id))
+                for publication in _publications(half, topic.id):
+                    await publish(batch, publication)
             one.outcome = len(halves)
 
 
 DISCARDS = Discards()
 
 
-def _publication(half: Row, place: int, topic_id: int) -> Publication:
-    return Publication(
-        message_id=half.message_ids[place],
-        topic_id=topic_id,
-        queue_id=0,
-        log_segment=half.log_segment,
-        log_offset=half.log_offsets[place],
-        tags_code=half.tags_codes[place],
-    )
+def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
+    return [
+        Publication(
+            message_id=message_id,
+            topic_id=topic_id,
+            queue_id=0,
+            log_segment=half.log_segment,
+            log_offset=log_offset,
+            tags_code=tags_code,
+        )
+        for message_id, log_offset, tags_code in zip(half.message_ids, half.log_offsets, half.tags_codes, strict=True)
+    ]
+
+
+async def resume(transaction_id: uuid.UUID, reason: str | None) -> Awaited:
+    """Makes a discarded transaction pending again, with 0 checks.
+
+    Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
+    retention: no check may keep it longer.
+    """
+    answer: Awaited = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
+    return answer
+
+
+class Resumes(Kind[tuple[uuid.UUID, str | None]]):
+    """A resume is one update and its operation."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[tuple[uuid.UUID, str | None]]]) -> None:
+        for one in pending:
+            transaction_id, reason = one.request
+            parameters = {"transaction_id": transaction_id, "reserved_hours": settings.RESERVED_HOURS}
+            halves = await batch.read(RESUME_HALVES, parameters)
+            if not halves:
+                one.outcome = await self._refusal(batch, transaction_id)
+                continue
+            [half] = halves
+            end = End(transaction_id, "RESUME", "operator", None, remark=reason)
+            batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
+            one.outcome = answers.awaited(transaction_id, half.check_times, half.next_check_at)
+
+    async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
+        found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+        if not found or found[0].state != "DISCARDED":
+            return ends.not_discarded(transaction_id)
+        return TransactionDiscarded(
+            f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
+            f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
+        )
+
+
+RESUMES = Resumes()
+
+
+async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+    """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
+
+    Answers as an end. Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was
+    decided otherwise.
+    """
+    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
+    answer = await ends.decide(end)
+    if end.half is None and not await _was_discarded(transaction_id):
+        raise ends.not_discarded(transaction_id)
+    return answer
+
+
+async def _was_discarded(transaction_id: uuid.UUID) -> bool:
+    return any(row.decision == "DISCARD" for row in await history.operations_of(transaction_id))
+
+
+async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+    """Decides a pending or discarded transaction as an operator, with the reason.
+
+    Answers as an end. Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
+    """
+    return await ends.decide(End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None))
 
 
 async def roll_back_leftovers() -> int:
-    """Rolls back the discarded halves whose log goes next; gives their number. Nothing goes while there is one left.
+    """Rolls back the discarded halves whose log is dropped next; gives their number.
 
-    The record of it is an operation like any other, so that a late end is told what became of its transaction.
+    The log stays while one of them is left. The roll-back is an operation like any other, so that a late end is refused
+    with the state of its transaction.
     """
     leaving_id = await retention.leaving()
     ended = 0
     while leaving_id is not None:
-        rows = await connections.read(FIND_LEFTOVERS, {"leaving_id": leaving_id, "max_halves": MAX_AT_ONCE})
+        rows = await connections.read(FIND_LEFTOVERS, {"leaving_id": leaving_id, "max_halves": MAX_ROLLED_BACK_AT_ONCE})
         ended += sum(await asyncio.gather(*(_roll_back(row.transaction_id) for row in rows)))
-        if len(rows) < MAX_AT_ONCE:
+        if len(rows) < MAX_ROLLED_BACK_AT_ONCE:
             break
     return ended
 
 
 async def _roll_back(transaction_id: uuid.UUID) -> bool:
-    """Whether it was this that decided, and not an operator in the last moment."""
+    """Whether this call decided; False when an operator was faster."""
     try:
         await ends.decide(End(transaction_id, "ROLLBACK", "limit", None, remark=REMARK, discarded=True))
     except Refusal as refusal:

@@ -10,27 +10,29 @@ from django.db.models.functions import Now
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, Refusal
-from transactions.groups import GroupFacts
 from transactions.models import Endpoint, ProducerGroup
-from transactions.rows import EndpointId, EndpointRow, Probe
+from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
 from webhooks import registration, signing
-from webhooks.answers import Answer
 from webhooks.breaker import Circuit
 from webhooks.health import ROTATION_HOURS, Callee, Health
 
 CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)
 FIND_ENDPOINT = Statement(__file__, "find_endpoint", EndpointId)
-UPDATE_CIRCUIT = Statement(__file__, "update_circuit")
+UPDATE_CIRCUIT = Statement(__file__, "update_circuit", CircuitState)
 
 MAX_ENDPOINTS = 1000
 
-_health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
-may_call = _health.may_call
-note = _health.note
+health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
 
-async def of_url(group: GroupFacts, url: str) -> int:
+class EndpointNotExist(Refusal):
+    """The producer group has no endpoint of this id."""
+
+    code = "not_found"
+
+
+async def of_url(group: ProducerGroupRow, url: str) -> int:
     """The id of the group's endpoint at this URL.
 
     Raises MessageIllegal when the group has registered no such endpoint.
@@ -42,17 +44,17 @@ async def of_url(group: GroupFacts, url: str) -> int:
             f"check_url {url[:200]!r} is no endpoint of the producer group {group.name}: "
             f"register it at POST /v1/producer-groups/{group.name}/endpoints."
         )
-    return int(rows[0].id)
+    return rows[0].id
 
 
-class EndpointNotExist(Refusal):
-    """The producer group has no endpoint of this id."""
-
-    code = "not_found"
+async def callable_endpoints(group_id: int) -> Sequence[Callee]:
+    """The endpoints of a group that may be called now, by the database's clock."""
+    rows = await connections.read(FIND_CALLABLE_ENDPOINTS, {"group_id": group_id, "rotation_hours": ROTATION_HOURS})
+    return [Callee.of(row) for row in rows]
 
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
-    """The group's endpoints in the order they were registered, the first `count` behind the id `after`."""
+    """The group's endpoints in the order of their registration, the first `count` behind the id `after`."""
     return list(group.endpoints.filter(id__gt=after).order_by("id")[:count])
 
 
@@ -71,24 +73,24 @@ def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
 
 
 def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, bool]:
-    """Makes an endpoint, or changes the one that the group has at this `url` already: a producer may say at each of its
-    starts where it is asked.
+    """Creates an endpoint, or changes the one that the group has at this `url` already: a producer may register at each
+    of its starts.
 
-    Tells whether it was made. Raises MessageIllegal for a URL that may not be called, a secret that cannot sign, or too
-    many endpoints.
+    The flag is whether it was created. Raises MessageIllegal for a URL that may not be called, a secret that cannot
+    sign, or too many endpoints.
     """
     existing = _at(group, given["url"])
     if existing is not None:
         return change(existing, given), False
     if group.endpoints.count() >= MAX_ENDPOINTS:
         raise MessageIllegal(f"The producer group {group.name} has {MAX_ENDPOINTS} endpoints, the limit: delete some.")
-    registration.judge(given)
-    new = {"secret": signing.make_secret(), **_set(given)}
+    registration.validate(given)
+    new = {"secret": signing.make_secret(), **_without_absent_secret(given)}
     try:
         with transaction.atomic():
             return Endpoint.objects.create(group=group, **new), True
     except IntegrityError as problem:
-        # Another process registered the same URL since we looked, or deleted the group.
+        # Since the read above another process registered the same URL, or deleted the group.
         existing = _at(group, given["url"])
         if existing is None:
             raise GroupNotExist(f"The producer group {group.name} was just deleted.") from problem
@@ -100,13 +102,13 @@ def _at(group: ProducerGroup, url: str) -> Endpoint | None:
 
 
 def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
-    """Changes the fields given. Whoever changes an endpoint vouches for it: its circuit is closed again.
+    """Changes the given fields, and closes the circuit: a change by an operator is the way out of `disabled`.
 
     A `secret` replaces the one before as `rotate_secret` does. Raises MessageIllegal as `register` does, and when the
     group has another endpoint at the new URL.
     """
-    changes = _set(given)
-    registration.judge({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
+    changes = _without_absent_secret(given)
+    registration.validate({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
     if changes.get("secret", endpoint.secret) != endpoint.secret:
         changes.update(previous_secret=F("secret"), rotated_at=Now())
     healthy = Circuit()
@@ -131,21 +133,10 @@ def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
 
 
 def remove(endpoint: Endpoint) -> None:
-    """Takes an endpoint away; halves that named it are asked about at the group's others."""
+    """Deletes an endpoint; halves that named it are asked about at the group's others."""
     endpoint.delete()
 
 
-def _set(given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was given, without a secret that was not."""
+def _without_absent_secret(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The given fields; a `secret` of None counts as not given."""
     return {name: value for name, value in given.items() if not (name == "secret" and value is None)}
-
-
-async def callable_endpoints(group_id: int) -> Sequence[Callee]:
-    """The endpoints of a group that may be called now."""
-    rows = await connections.read(FIND_CALLABLE_ENDPOINTS, {"group_id": group_id, "rotation_hours": ROTATION_HOURS})
-    return [Callee.of(row) for row in rows]
-
-
-def unreachable() -> Answer:
-    """Stands for a call that was not made because every endpoint's circuit is open."""
-    return Answer(outcome="refused", asked=False, reason="No endpoint of the group may be called now.", latency_ms=0)

@@ -1,4 +1,4 @@
-"""What transactions refuse."""
+"""The refusals of transactions."""
 
 from store.errors import Refusal
 
@@ -28,13 +28,13 @@ class CommitLogOffsetWrong(Refusal):
 
 
 class TransactionEnded(Refusal):
-    """The opposite decision was made before."""
+    """The transaction was decided the other way before."""
 
     code = "transaction_ended"
 
 
 class TransactionDiscarded(Refusal):
-    """The checks were given up; only an operator decides it now."""
+    """The transaction was given up after its last check; only an operator decides it now."""
 
     code = "transaction_discarded"
 

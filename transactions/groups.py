@@ -1,6 +1,4 @@
-"""Producer groups by name, remembered for a moment by each process."""
-
-from dataclasses import dataclass
+"""Producer groups by name, cached for a moment by each process, and the limit of their undecided transactions."""
 
 from django.conf import settings
 
@@ -13,33 +11,24 @@ from store.groups import BELIEVED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
 from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
 
-FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
-CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
-FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
 COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
+CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
+FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
+FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
 
 MAX_NAME = 127
+# Up to this limit a group's undecided transactions are counted for each begin; beyond it a count is cached.
 SMALL_COUNT = 1000
+LARGE_COUNT_CACHED_SECONDS = 0.2
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
-    """What the message path needs to know of a producer group."""
-
-    id: int
-    name: str
-    reject_transaction_message: bool
-    max_undecided: int | None
-    checks_paused: bool
-
-
-class ProducerGroups(Groups[GroupFacts]):
+class ProducerGroups(Groups[ProducerGroupRow]):
     """What one process caches of producer groups."""
 
     def __init__(self) -> None:
-        super().__init__("producer", MAX_NAME, GroupFacts, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
-        self.undecided: Memory[tuple[int, int], int] = Memory(0.2)
-        # Of the requests that need a small count at once, one reads it.
+        super().__init__("producer", MAX_NAME, ProducerGroupRow, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
+        self.undecided: Memory[tuple[int, int], int] = Memory(LARGE_COUNT_CACHED_SECONDS)
+        # Requests that need a small count at the same time share one read.
         self.counting: Memory[tuple[int, int], int] = Memory(0)
 
 
@@ -47,7 +36,7 @@ def _groups() -> ProducerGroups:
     return runtime.part(ProducerGroups)
 
 
-async def find(name: str) -> GroupFacts | None:
+async def find(name: str) -> ProducerGroupRow | None:
     """The group of this name, or None."""
     return await _groups().find(name)
 
@@ -62,17 +51,17 @@ def forget(name: str) -> None:
     _groups().forget(name)
 
 
-def judge_name(name: str) -> None:
+def validate_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
     _groups().judge_name(name, "producer_group")
 
 
-async def for_producing(name: str) -> GroupFacts:
+async def for_producing(name: str) -> ProducerGroupRow:
     """The group that begins a transaction; made at its first use where AUTO_CREATE_TOPICS is on.
 
     Raises GroupNotExist or TransactionsRejected.
     """
-    judge_name(name)
+    validate_name(name)
     group = await _groups().at_first_use(name)
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
@@ -82,26 +71,32 @@ async def for_producing(name: str) -> GroupFacts:
 async def name(group_id: int) -> str:
     """The name of a group by its id."""
     rows = await connections.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
-    return str(rows[0].name) if rows else f"(deleted producer group {group_id})"
+    return rows[0].name if rows else deleted_name(group_id)
 
 
-async def over_limit(group: GroupFacts) -> RateLimited | None:
+def deleted_name(group_id: int) -> str:
+    """What stands for the name of a group that was deleted."""
+    return f"(deleted producer group {group_id})"
+
+
+async def over_limit(group: ProducerGroupRow) -> RateLimited | None:
     """The refusal of one more undecided transaction of the group, or None when it may have one.
 
-    A small limit is counted each time, so that one sender after another meets it to the transaction. A large one guards
-    the store and is no account: it is counted now and then, and senders at one time may pass either by as many.
+    Up to SMALL_COUNT the transactions are counted for each begin: begins one after another meet the limit exactly. A
+    larger limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their
+    number.
     """
     limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
 
     async def count() -> int:
         rows = await connections.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
-        return int(rows[0].undecided)
+        return rows[0].undecided
 
     groups = _groups()
     counts = groups.counting if limit <= SMALL_COUNT else groups.undecided
     undecided = await counts.get((group.id, limit), count) or 0
     if undecided > SMALL_COUNT:
-        # A large count costs the more, and changes the less in a moment.
+        # The larger a count, the more it costs, and the less of it changes within seconds.
         groups.undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
     if undecided < limit:
         return None

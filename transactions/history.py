@@ -1,87 +1,82 @@
 """The history of a transaction: when it was prepared, every check, every end."""
 
 import uuid
-from typing import Any
+from typing import Literal
 
 from store import topics
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
-from transactions import groups, halves
+from transactions import answers, groups, halves
+from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.errors import TransactionNotFound
-from transactions.rows import CheckAttemptRow, OperationRow
+from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
 
-FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
+FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
 
-# A half message is checked a limited number of times; an UNKNOWN may be said any number of times.
+# The checks of a half message are limited; a producer may answer UNKNOWN any number of times.
 MAX_EVENTS = 1000
 
+EVENTS: dict[Decision, Literal["end", "discard", "resume"]] = {
+    "COMMIT": "end",
+    "ROLLBACK": "end",
+    "UNKNOWN": "end",
+    "DISCARD": "discard",
+    "RESUME": "resume",
+}
 
-async def of(transaction_id: uuid.UUID) -> dict[str, Any]:
+
+async def of(transaction_id: uuid.UUID) -> TransactionHistory:
     """A transaction as it stands, with its history in the order of time.
 
     Raises TransactionNotFound when it was never stored, or its segment is gone.
     """
-    transaction = await halves.find(transaction_id)
+    transaction: TransactionRow | None = await halves.find(transaction_id)
     if transaction is None:
         raise TransactionNotFound(f"There is no transaction {transaction_id}: never stored, or its segment is gone.")
-    asked = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
-    operations = await connections.read(FIND_OPERATIONS, asked)
-    checks = await connections.read(FIND_CHECK_ATTEMPTS, asked)
-    events = [_prepared(transaction), *map(_operation, operations), *map(_check, checks)]
+    operations = await operations_of(transaction_id)
+    checks = await connections.read(FIND_CHECK_ATTEMPTS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS})
     names = await topics.names(set(transaction.topic_ids))
-    return {
-        "transaction_id": transaction_id,
-        "producer_group": await groups.name(transaction.producer_group_id),
-        "state": transaction.state,
-        "check_times": transaction.check_times,
-        "next_check_at": transaction.next_check_at if transaction.state == "PREPARED" else None,
-        "last_failure": transaction.last_failure,
-        "commit_log_offset": transaction.log_offsets[0],
-        "messages": _messages(transaction, names),
-        "history": sorted(events, key=lambda event: event["at"]),
-    }
+    prepared = TransactionEvent("prepared", transaction.stored_at)
+    events = [prepared, *map(_operation, operations), *map(_check, checks)]
+    return TransactionHistory(
+        transaction_id=transaction_id,
+        producer_group=await groups.name(transaction.producer_group_id),
+        state=transaction.state,
+        check_times=transaction.check_times,
+        next_check_at=answers.next_check_at(transaction),
+        last_failure=transaction.last_failure,
+        commit_log_offset=transaction.log_offsets[0],
+        messages=answers.parts(transaction, names),
+        history=sorted(events, key=lambda event: event.at),
+    )
+
+
+async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:
+    """The first MAX_EVENTS ends, UNKNOWNs, discards and resumes of a transaction, in the order of time."""
+    return list(await connections.read(FIND_OPERATIONS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS}))
 
 
 async def topics_of(transaction_id: uuid.UUID) -> set[str]:
-    """The names of the topics that a transaction writes to; none when it is not known."""
-    transaction = await halves.find(transaction_id)
+    """The names of the topics that a transaction writes to; none when there is no such transaction."""
+    transaction: TransactionRow | None = await halves.find(transaction_id)
     return set() if transaction is None else set((await topics.names(set(transaction.topic_ids))).values())
 
 
-def _messages(transaction: Row, names: dict[int, str]) -> list[dict[str, Any]]:
-    offsets = transaction.queue_offsets or [None] * len(transaction.message_ids)
-    return [
-        {"message_id": message_id, "topic": names[topic_id], "queue_id": queue_id, "queue_offset": queue_offset}
-        for message_id, topic_id, queue_id, queue_offset in zip(
-            transaction.message_ids, transaction.topic_ids, transaction.queue_ids, offsets, strict=True
-        )
-    ]
+def _operation(row: OperationRow) -> TransactionEvent:
+    return TransactionEvent(
+        EVENTS[row.decision], row.decided_at, state=row.decision, by=row.decided_by, remark=row.remark
+    )
 
 
-def _prepared(transaction: Row) -> dict[str, Any]:
-    return {"event": "prepared", "at": transaction.stored_at}
-
-
-def _operation(row: Row) -> dict[str, Any]:
-    return {
-        "event": "end" if row.decision in ("COMMIT", "ROLLBACK", "UNKNOWN") else row.decision.lower(),
-        "at": row.decided_at,
-        "state": row.decision,
-        "by": row.decided_by,
-        "remark": row.remark,
-    }
-
-
-def _check(row: Row) -> dict[str, Any]:
-    return {
-        "event": "check",
-        "at": row.asked_at,
-        "endpoint": row.endpoint_url,
-        "status": row.status,
-        "latency_ms": row.latency_ms,
-        "answer": row.answer,
-        "counted": row.counted,
-        "reason": row.reason,
-    }
+def _check(row: CheckAttemptRow) -> TransactionEvent:
+    return TransactionEvent(
+        "check",
+        row.asked_at,
+        endpoint=row.endpoint_url,
+        status=row.status,
+        latency_ms=row.latency_ms,
+        answer=row.answer,
+        counted=row.counted,
+        reason=row.reason,
+    )

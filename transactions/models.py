@@ -1,4 +1,4 @@
-"""The tables of transactions: who produces, what is undecided, and how it was decided."""
+"""The tables of transactions: producer groups, what is undecided, how it was decided and what the checks brought."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -25,7 +25,7 @@ class ProducerGroup(models.Model):
 
 
 class Endpoint(models.Model):
-    """Where a producer group is asked about its half messages, and how that has gone lately.
+    """The URL at which a producer group is asked about its half messages, with the health of the server there.
 
     healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
     disabled: by the operator, or by the endpoint itself with 410.
@@ -65,10 +65,10 @@ class HalfMessage(models.Model):
     """A transaction whose stored messages wait for their producer's decision.
 
     prepared ──commit──▶ an entry per message in its topic's queue: its row here is deleted, that delete is the decision
-       ├──rollback──▶ nobody ever sees it; the row is deleted likewise
+       ├──rollback──▶ no consumer ever sees it; the row is deleted likewise
        └──too many checks──▶ discarded (discarded_at), until an operator resumes or decides it
 
-    The arrays run in parallel, one place per message; `delays` is null when no message is delayed.
+    The arrays run in parallel, one element per message; `delays` is null when no message is delayed.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
@@ -78,7 +78,7 @@ class HalfMessage(models.Model):
     immunity_seconds = models.FloatField()
     next_check_at = models.DateTimeField()
     check_times = models.IntegerField(default=0)
-    # The last check that is allowed was asked: the next due time discards instead of asking.
+    # The last allowed check was asked: at the next due time the half is discarded.
     exhausted = models.BooleanField(default=False)
     last_failure = models.TextField(null=True)
     discarded_at = models.DateTimeField(null=True)
@@ -93,13 +93,13 @@ class HalfMessage(models.Model):
     class Meta:
         db_table = "half_message"
         indexes = (
-            # Each group's checks take what is due, the longest due first.
+            # Checks claim a group's due halves, the longest due first.
             models.Index(
                 fields=("producer_group_id", "next_check_at"),
                 condition=models.Q(discarded_at__isnull=True),
                 name="half_message_due",
             ),
-            # The discard takes what was asked about in vain; almost always empty.
+            # Discards read the halves whose checks are used up; almost always empty.
             models.Index(
                 fields=("next_check_at",),
                 condition=models.Q(exhausted=True, discarded_at__isnull=True),
@@ -117,10 +117,10 @@ class HalfMessage(models.Model):
 
 
 class Operation(models.Model):
-    """What was said of a transaction, by whom and when. RocketMQ's op queue. Append-only; partitioned by segment.
+    """An end, UNKNOWN, discard or resume of a transaction. RocketMQ's op queue. Append-only; partitioned by segment.
 
     COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The arrays are those of
-    the half message, with the queue offsets it got (null while delayed): the answer to whoever asks again.
+    the half message, with the queue offsets of a commit (null while delayed): a repeated end is answered from them.
     """
 
     pk = models.CompositePrimaryKey("operation_id", "segment_id")
@@ -154,7 +154,7 @@ class Operation(models.Model):
 
 
 class CheckAttempt(models.Model):
-    """One asked check and its answer. Append-only; partitioned by segment."""
+    """One check of a transaction, and its answer. Append-only; partitioned by segment."""
 
     pk = models.CompositePrimaryKey("attempt_id", "segment_id")
     segment_id = models.IntegerField()

@@ -1,4 +1,4 @@
-"""Producer groups as an operator keeps them: made, changed, listed and taken away."""
+"""Producer groups as an operator keeps them: created, changed, listed and deleted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,8 @@ from django.db import OperationalError, transaction
 
 from store.db import sync
 from store.db.statements import Statement
-from store.errors import SystemBusy
+from store.errors import MessageIllegal, SystemBusy
+from store.models import Topic
 from transactions import groups, stats
 from transactions.models import ProducerGroup
 from transactions.rows import LimitedLockWait
@@ -28,7 +29,7 @@ def find(name: str) -> ProducerGroup:
 
     Raises MessageIllegal for what is no name, or GroupNotExist.
     """
-    groups.judge_name(name)
+    groups.validate_name(name)
     group = ProducerGroup.objects.filter(name=name).first()
     if group is None:
         raise groups.absent(name)
@@ -36,36 +37,59 @@ def find(name: str) -> ProducerGroup:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
-    """Makes the group, or changes the fields given (`reject_transaction_message`, `max_undecided`, `checks_paused`);
-    others stay as they are.
+    """Creates the group, or changes the given fields of it (`reject_transaction_message`, `max_undecided`,
+    `checks_paused`); the others stay as they are.
 
-    Tells whether it was made. Raises MessageIllegal. Other processes see the change within 2 s.
+    The flag is whether the group was created. Raises MessageIllegal. Other processes see the change within 2 s.
     """
-    groups.judge_name(name)
+    groups.validate_name(name)
     with transaction.atomic():
-        group, made = ProducerGroup.objects.select_for_update().get_or_create(name=name, defaults=changes)
-        if not made:
+        group, created = ProducerGroup.objects.select_for_update().get_or_create(name=name, defaults=changes)
+        if not created:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
     groups.forget(name)
-    return group, made
+    return group, created
 
 
 def remove(name: str) -> None:
     """Deletes a group with its endpoints.
 
-    The row is locked before its transactions are counted: those that are just being begun hold it (`hold_groups`), so
-    each of them is counted, or finds the group gone. Raises MessageIllegal for what is no name, GroupNotExist,
-    MessageIllegal while the group has undecided transactions, or SystemBusy while others begin without a pause.
+    The row is locked before its transactions are counted. A begin holds the same row (`hold_groups`), so each begin is
+    counted here, or does not find the group any more. Raises MessageIllegal for what is no name, GroupNotExist,
+    MessageIllegal while the group has undecided transactions, or SystemBusy while begins follow without a pause.
     """
     group = find(name)
-    stats.judge_group(group)
+    _require_decided(group)
     with transaction.atomic():
         _lock(group)
-        stats.judge_group(group)
+        _require_decided(group)
         group.delete()
     groups.forget(name)
+
+
+def require_topic_unused(topic: Topic) -> None:
+    """Raises MessageIllegal while transactions without a decision hold messages of the topic.
+
+    Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
+    """
+    undecided = stats.undecided_of_topic(topic.id)
+    if undecided:
+        raise MessageIllegal(
+            f"The topic {topic.name} has messages of {undecided} undecided transactions: "
+            "end them, or resolve the discarded ones, before it is deleted."
+        )
+
+
+def _require_decided(group: ProducerGroup) -> None:
+    """Raises MessageIllegal while the group has transactions without a decision, discarded ones among them."""
+    undecided = stats.undecided_of_group(group.id)
+    if undecided:
+        raise MessageIllegal(
+            f"The producer group {group.name} has {undecided} undecided transactions: "
+            "end them, or resolve the discarded ones, before it is deleted."
+        )
 
 
 def _lock(group: ProducerGroup) -> None:

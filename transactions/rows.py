@@ -4,65 +4,152 @@ A test prepares every statement and compares its columns with its type.
 """
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
+State = Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
+Decision = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"]
+Decider = Literal["producer", "check", "operator", "limit"]
+# What a check was answered.
+CheckAnswer = Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
 
-class BegunCount(NamedTuple):
-    """A row of count_begun."""
-
-    begun: int
-
-
-class CheckAttemptRow(NamedTuple):
-    """A row of find_check_attempts."""
-
-    asked_at: datetime
-    endpoint_url: str | None
-    counted: bool
-    status: int | None
-    latency_ms: int | None
-    answer: str | None
-    reason: str | None
+# Producer groups and their endpoints.
 
 
-class CheckCount(NamedTuple):
-    """A row of count_checks."""
+class ProducerGroupRow(NamedTuple):
+    """A producer group as the message path needs it."""
 
-    checks: int
-
-
-class ClaimedHalf(NamedTuple):
-    """A row of claim_halves."""
-
-    transaction_id: UUID
-    endpoint_id: int | None
-    check_times: int
-    log_segment: int
-    log_offsets: list[int]
-    stored_at: datetime
-    last_failure: str | None
-    claimed_bytes: int
+    id: int
+    name: str
+    reject_transaction_message: bool
+    max_undecided: int | None
+    checks_paused: bool
 
 
-class DiscardedHalf(NamedTuple):
-    """A row of discard_halves."""
+class GroupName(NamedTuple):
+    """The name of the producer group that has an id."""
+
+    name: str
+
+
+class HeldGroup(NamedTuple):
+    """A producer group that exists, and cannot be deleted before the transaction ends."""
+
+    id: int
+
+
+class LimitedLockWait(NamedTuple):
+    """The lock timeout that the transaction has now."""
+
+    lock_timeout: str
+
+
+class TopicName(NamedTuple):
+    """A topic, to be compared with what a key may produce to."""
+
+    id: int
+    name: str
+
+
+class EndpointId(NamedTuple):
+    """The endpoint that a group has at a URL."""
+
+    id: int
+
+
+class EndpointRow(NamedTuple):
+    """An endpoint that may be called at the database's time `now`; `previous_secret` only while it still signs."""
+
+    id: int
+    url: str
+    max_batch: int
+    timeout_seconds: float
+    concurrency: int
+    secret: str
+    previous_secret: str | None
+    state: str
+    failures: int
+    open_until: datetime | None
+    now: datetime
+
+
+class Probe(NamedTuple):
+    """The circuit of an endpoint whose one probe was claimed."""
+
+    state: str
+    failures: int
+    open_until: datetime | None
+
+
+class CircuitState(NamedTuple):
+    """The state that an endpoint's circuit has after a call."""
+
+    state: str
+
+
+# Transactions. Lists run in parallel, one element per message.
+
+
+class TransactionRow(NamedTuple):
+    """A transaction: its half message while it is undecided, else the operation that decided it.
+
+    `endpoint_id`, `next_check_at` and `last_failure` are a half message's; `queue_offsets` are a commit's, each null
+    while its message is delayed; `decided_at` of a discarded one is the time of its discard.
+    """
 
     transaction_id: UUID
     producer_group_id: int
-    stored_at: datetime
+    endpoint_id: int | None
+    state: State
     check_times: int
+    next_check_at: datetime | None
+    stored_at: datetime
     log_segment: int
     log_offsets: list[int]
     message_ids: list[UUID]
     topic_ids: list[int]
     queue_ids: list[int]
-    tags_codes: list[int]
+    queue_offsets: list[int | None] | None
+    decided_by: Decider | None
+    decided_at: datetime | None
     last_failure: str | None
 
 
+class ListedEnd(NamedTuple):
+    """A decided transaction of a list: the columns of TransactionRow behind the place where the next page begins.
+
+    `go_on_below` is null when no older operation is left. A list without a match is one row whose columns are null from
+    `operation_id` on.
+    """
+
+    go_on_below: int | None
+    operation_id: int | None
+    transaction_id: UUID
+    producer_group_id: int
+    endpoint_id: int | None
+    state: State
+    check_times: int
+    next_check_at: datetime | None
+    stored_at: datetime
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    queue_offsets: list[int | None] | None
+    decided_by: Decider | None
+    decided_at: datetime | None
+    last_failure: str | None
+
+
+class TransactionId(NamedTuple):
+    """A transaction that is to be discarded or rolled back."""
+
+    transaction_id: UUID
+
+
 class EndedHalf(NamedTuple):
-    """A row of end_halves."""
+    """A half message that was deleted: that delete is the decision. `delays` is null when no message is delayed."""
 
     transaction_id: UUID
     producer_group_id: int
@@ -77,148 +164,147 @@ class EndedHalf(NamedTuple):
     delays: Any | None
 
 
-class EndpointId(NamedTuple):
-    """A row of find_endpoint."""
+class DiscardedHalf(NamedTuple):
+    """A half message that was discarded, with the reason why its last check decided nothing."""
 
-    id: int
-
-
-class EndpointRow(NamedTuple):
-    """A row of find_callable_endpoints."""
-
-    id: int
-    url: str
-    max_batch: int
-    timeout_seconds: float
-    concurrency: int
-    secret: str
-    previous_secret: str
-    state: str
-    failures: int
-    open_until: datetime | None
-    now: datetime
+    transaction_id: UUID
+    producer_group_id: int
+    stored_at: datetime
+    check_times: int
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    tags_codes: list[int]
+    last_failure: str | None
 
 
-class GroupName(NamedTuple):
-    """A row of find_producer_group_name."""
+class ResumedHalf(NamedTuple):
+    """A discarded half message that is pending again, with the time of its first check."""
 
-    name: str
+    transaction_id: UUID
+    producer_group_id: int
+    stored_at: datetime
+    check_times: int
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    next_check_at: datetime
+
+
+class OperationRow(NamedTuple):
+    """What was recorded of a transaction: COMMIT, ROLLBACK, UNKNOWN, DISCARD or RESUME, and by whom."""
+
+    decision: Decision
+    decided_by: Decider
+    decided_at: datetime
+    check_times: int
+    remark: str | None
+
+
+# Checks.
 
 
 class GroupWithDueHalves(NamedTuple):
-    """A row of groups_with_due_halves."""
+    """A producer group whose checks are due, and that has an endpoint which may be called."""
 
     group_id: int
     name: str
-    now: datetime
 
 
-class HeldGroup(NamedTuple):
-    """A row of hold_groups."""
-
-    id: int
-
-
-class LimitedLockWait(NamedTuple):
-    """A row of limit_lock_wait."""
-
-    lock_timeout: str
-
-
-class ListedDiscarded(NamedTuple):
-    """A row of list_discarded."""
+class ClaimedHalf(NamedTuple):
+    """A half message that no other process asks about until the claim ends; `claimed_bytes` are the whole claim's."""
 
     transaction_id: UUID
-    producer_group_id: int
-    state: str
+    endpoint_id: int | None
     check_times: int
-    next_check_at: datetime
+    log_segment: int
+    log_offsets: list[int]
     last_failure: str | None
-    stored_at: datetime
-    decided_at: datetime | None
-    decided_by: str
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    queue_offsets: list[int]
-    discarded_at: datetime
-
-
-class ListedEnded(NamedTuple):
-    """A row of list_ended."""
-
-    go_on_below: int
-    operation_id: int
-    transaction_id: UUID
-    producer_group_id: int
-    state: str
-    decided_by: str
-    decided_at: datetime
-    check_times: int
-    stored_at: datetime
-    next_check_at: str
-    last_failure: str
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    queue_offsets: list[int] | None
-
-
-class ListedHalf(NamedTuple):
-    """A row of list_halves."""
-
-    transaction_id: UUID
-    producer_group_id: int
-    stored_at: datetime
-    check_times: int
-    next_check_at: datetime
-    last_failure: str | None
-    discarded_at: datetime | None
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    state: str
-    decided_by: str
-    decided_at: datetime | None
-    queue_offsets: list[int]
+    claimed_bytes: int
 
 
 class NextCheck(NamedTuple):
-    """A row of check_now."""
+    """When a pending half message is checked next, and how many checks it has had."""
 
     next_check_at: datetime
     check_times: int
 
 
+class SecondsToNextCheck(NamedTuple):
+    """Seconds until a group's next check is due, negative when it is late; null when no half message is pending."""
+
+    seconds: float | None
+
+
+class CheckAttemptRow(NamedTuple):
+    """One check of a transaction, and its answer."""
+
+    asked_at: datetime
+    endpoint_url: str | None
+    counted: bool
+    status: int | None
+    latency_ms: int | None
+    answer: CheckAnswer | None
+    reason: str | None
+
+
+# Stats.
+
+
+class UndecidedCount(NamedTuple):
+    """How many transactions of a group are pending, up to a limit."""
+
+    undecided: int
+
+
+class WaitingHalves(NamedTuple):
+    """The undecided transactions of a producer group in one state, with the age of the oldest."""
+
+    producer_group: str
+    state: str
+    halves: int
+    oldest_seconds: float
+
+
+class BegunCount(NamedTuple):
+    """How many undecided transactions were begun since a time, up to a limit."""
+
+    begun: int
+
+
+class CheckCount(NamedTuple):
+    """How many checks were asked since a time, up to a limit."""
+
+    checks: int
+
+
+class OutcomeCount(NamedTuple):
+    """How many checks had one outcome."""
+
+    outcome: str
+    checks: int
+
+
 class OperationCounts(NamedTuple):
-    """A row of count_operations, sample_operations."""
+    """The decisions of a range of operations, and how many of their transactions were begun in the same time."""
 
     commits: int
     rollbacks: int
     begun: int
 
 
-class OperationRow(NamedTuple):
-    """A row of find_operations."""
-
-    decision: str
-    decided_by: str
-    decided_at: datetime
-    check_times: int
-    remark: str | None
-
-
 class OperationTotal(NamedTuple):
-    """A row of ever_said."""
+    """How many operations were ever recorded."""
 
     operations: int
 
 
 class OperationsSince(NamedTuple):
-    """A row of operations_since."""
+    """The range of operations of a window: from `since_id` up to, without it, `next_id`; `lowest` is the first kept."""
 
     seconds: int
     since: datetime
@@ -227,102 +313,7 @@ class OperationsSince(NamedTuple):
     next_id: int
 
 
-class OutcomeCount(NamedTuple):
-    """A row of check_outcomes."""
-
-    outcome: str
-    checks: int
-
-
-class Probe(NamedTuple):
-    """A row of claim_probe."""
-
-    state: str
-    failures: int
-    open_until: datetime | None
-
-
-class ProducerGroupRow(NamedTuple):
-    """A row of find_producer_group."""
-
-    id: int
-    name: str
-    reject_transaction_message: bool
-    max_undecided: int | None
-    checks_paused: bool
-
-
-class ResumedHalf(NamedTuple):
-    """A row of resume_halves."""
-
-    transaction_id: UUID
-    producer_group_id: int
-    stored_at: datetime
-    check_times: int
-    log_segment: int
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    next_check_at: datetime
-
-
-class SecondsToNextCheck(NamedTuple):
-    """A row of seconds_to_next_check."""
-
-    seconds: float
-
-
 class SecondsUndecided(NamedTuple):
-    """A row of half_to_end."""
+    """The median and the 99th percentile of the seconds from half message to end; null without an end."""
 
-    seconds: list[float]
-
-
-class TopicName(NamedTuple):
-    """A row of list_topic_names."""
-
-    id: int
-    name: str
-
-
-class TransactionId(NamedTuple):
-    """A row of find_exhausted, find_leftovers, find_outdated."""
-
-    transaction_id: UUID
-
-
-class TransactionRow(NamedTuple):
-    """A row of find_transactions."""
-
-    transaction_id: UUID
-    producer_group_id: int
-    endpoint_id: int
-    state: str
-    check_times: int
-    next_check_at: datetime
-    stored_at: datetime
-    log_segment: int
-    log_offsets: list[int]
-    message_ids: list[UUID]
-    topic_ids: list[int]
-    queue_ids: list[int]
-    queue_offsets: list[int]
-    decided_by: str
-    decided_at: datetime
-    last_failure: str
-
-
-class UndecidedCount(NamedTuple):
-    """A row of count_undecided."""
-
-    undecided: int
-
-
-class WaitingHalves(NamedTuple):
-    """A row of count_waiting."""
-
-    producer_group: str
-    state: str
-    halves: int
-    oldest_seconds: float
+    seconds: list[float] | None

@@ -1,4 +1,4 @@
-"""Numbers of transactions: begun, decided, checked and undecided, in all and within the last hour."""
+"""Numbers of transactions: begun, decided, checked and undecided, in all and of the last minutes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,12 +8,9 @@ from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from store.db import sync
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.db.uuid7 import first_id_of
-from store.errors import MessageIllegal
-from store.models import Topic
-from transactions.models import Endpoint, HalfMessage, ProducerGroup
+from transactions.models import Endpoint, HalfMessage
 from transactions.rows import (
     BegunCount,
     CheckCount,
@@ -29,35 +26,36 @@ CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
 COUNT_BEGUN = Statement(__file__, "count_begun", BegunCount)
 COUNT_CHECKS = Statement(__file__, "count_checks", CheckCount)
 COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
+COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", OperationTotal)
 COUNT_WAITING = Statement(__file__, "count_waiting", WaitingHalves)
-EVER_SAID = Statement(__file__, "ever_said", OperationTotal)
 HALF_TO_END = Statement(__file__, "half_to_end", SecondsUndecided)
 OPERATIONS_SINCE = Statement(__file__, "operations_since", OperationsSince)
 SAMPLE_OPERATIONS = Statement(__file__, "sample_operations", OperationCounts)
 
-# Longer ranges are estimated: 100,000 operations take some 40 ms to count, an hour of a busy broker holds millions.
+# An exact count of a million rows takes 0.1 s and more; beyond it the number only says "very many".
+MAX_COUNTED = 1_000_000
+# Ranges of more operations are estimated: 100,000 take some 40 ms to count, an hour of a busy broker holds millions.
 MAX_COUNTED_OPERATIONS = 100_000
-# A share of one half is then off by 2 % in one case of twenty.
+# The estimate of a share of one half is then off by 2 % in one case of twenty.
 SAMPLES = 2000
-MAX_COUNTED_ROWS = 1_000_000
+# Checks of the last hour that are counted by their outcome.
+MAX_COUNTED_CHECKS = 100_000
+# Decisions from which the quantiles of the undecided time are taken.
+MAX_TIMED_OPERATIONS = 10_000
+# Pairs of a producer group and a state.
 MAX_ROWS = 2000
-LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 OUTCOMES = ("decided", "unknown", "unanswered", "handed_out", "unreached")
 QUANTILES = ("0.5", "0.99")
-MAX_COUNTED_CHECKS = 100_000
-MAX_LOOKED_AT = 10_000
-
-# An exact count of a million rows takes 0.1 s and more; beyond it the number only says "very many".
-MAX_COUNTED_HALVES = 1_000_000
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class Counts:
     """What became of transactions in a stretch of time. `halves` are those begun in it, decided by now or not.
 
-    `estimated` when there were too many operations to count and a sample of them was looked at instead. `halves` and
-    `checks` are counted to MAX_COUNTED beyond that.
+    `estimated` when there were too many operations to count and a sample of them was read instead. Undecided halves and
+    checks are counted up to MAX_COUNTED.
     """
 
     halves: int
@@ -69,49 +67,58 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The figures of all that is kept, and of each window of so many seconds."""
+    """The counts of all that is kept, and of each window by its seconds."""
 
-    kept: Figures
-    within: dict[int, Figures]
+    kept: Counts
+    within: dict[int, Counts]
 
 
 def decisions(windows: Sequence[int]) -> Decisions:
-    """What became of transactions within each window."""
-    rows = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})
+    """What became of transactions within each window, in seconds until now."""
+    ranges = sync.read(OPERATIONS_SINCE, {"seconds": list(windows)})
     return Decisions(
-        kept=_figures(LONG_AGO, rows[0].lowest, rows[0].next_id),
-        within={row.seconds: _figures(row.since, row.since_id, row.next_id) for row in rows},
+        kept=_counts(LONG_AGO, ranges[0].lowest, ranges[0].next_id),
+        within={row.seconds: _counts(row.since, row.since_id, row.next_id) for row in ranges},
     )
 
 
-def _figures(since: datetime, since_id: int, next_id: int) -> Figures:
+def _counts(since: datetime, since_id: int, next_id: int) -> Counts:
     ended, estimated = _ended(since, since_id, next_id)
-    begun = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED_ROWS})
-    checks = sync.read(COUNT_CHECKS, {"since_id": first_id_of(since), "max_count": MAX_COUNTED_ROWS})
-    return Figures(
-        halves=ended.begun + begun[0].begun,
+    [undecided] = sync.read(COUNT_BEGUN, {"since": since, "max_count": MAX_COUNTED})
+    [asked] = sync.read(COUNT_CHECKS, {"since_id": first_id_of(since), "max_count": MAX_COUNTED})
+    return Counts(
+        halves=ended.begun + undecided.begun,
         commits=ended.commits,
         rollbacks=ended.rollbacks,
-        checks=checks[0].checks,
+        checks=asked.checks,
         estimated=estimated,
     )
 
 
-def _ended(since: datetime, since_id: int, next_id: int) -> tuple[Row, bool]:
-    asked = {"since": since, "since_id": since_id, "next_id": next_id}
-    if next_id - since_id <= MAX_COUNTED_OPERATIONS:
-        return sync.read(COUNT_OPERATIONS, asked)[0], False
-    return sync.read(SAMPLE_OPERATIONS, {**asked, "every": -(-(next_id - since_id) // SAMPLES)})[0], True
+def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCounts, bool]:
+    parameters = {"since": since, "since_id": since_id, "next_id": next_id}
+    operations = next_id - since_id
+    if operations <= MAX_COUNTED_OPERATIONS:
+        return sync.read(COUNT_OPERATIONS, parameters)[0], False
+    return sync.read(SAMPLE_OPERATIONS, {**parameters, "every": -(-operations // SAMPLES)})[0], True
 
 
-def ever_said() -> int:
+def operations_ever() -> int:
     """How many ends, UNKNOWNs, discards and resumes were ever recorded, with the gaps that failed writes left."""
-    return int(sync.read(EVER_SAID)[0].operations)
+    return sync.read(COUNT_OPERATIONS_EVER)[0].operations
 
 
-def waiting() -> Sequence[Row]:
-    """Per producer group and state: producer_group, state, halves and oldest_seconds; MAX_ROWS of these at most."""
-    return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
+def checks() -> dict[str, int]:
+    """The latest MAX_COUNTED_CHECKS checks of the last hour by outcome. An `unreached` one reached no producer."""
+    since = timezone.now() - timedelta(hours=1)
+    rows = sync.read(CHECK_OUTCOMES, {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS})
+    return dict.fromkeys(OUTCOMES, 0) | {row.outcome: row.checks for row in rows}
+
+
+def seconds_undecided() -> dict[str, float]:
+    """Quantiles of the seconds from half to end, of the last hour's latest decisions; none when there were none."""
+    [row] = sync.read(HALF_TO_END, {"max_count": MAX_TIMED_OPERATIONS})
+    return {} if row.seconds is None else dict(zip(QUANTILES, row.seconds, strict=True))
 
 
 def endpoints() -> Sequence[tuple[str, str, int]]:
@@ -120,56 +127,35 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
     return list(rows)
 
 
-def checks() -> dict[str, int]:
-    """Checks of the last hour, the latest MAX_COUNTED, by outcome. An unreached one asked nobody and does not count."""
-    since = timezone.now() - timedelta(hours=1)
-    rows = sync.read(CHECK_OUTCOMES, {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS})
-    return dict.fromkeys(OUTCOMES, 0) | {row.outcome: row.checks for row in rows}
-
-
-def seconds_undecided() -> dict[str, float]:
-    """Quantiles of the seconds from half to end, of the last hour's latest decisions; none when there were none."""
-    [row] = sync.read(HALF_TO_END, {"max_count": MAX_LOOKED_AT})
-    return dict(zip(QUANTILES, map(float, row.seconds), strict=True)) if row.seconds is not None else {}
+def waiting() -> Sequence[WaitingHalves]:
+    """The undecided transactions per producer group and state, MAX_ROWS of these pairs at most."""
+    return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
 
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The transactions of a group that wait for their decision, counted to MAX_COUNTED, and the age of the oldest."""
+    """The pending transactions of a group, counted up to MAX_COUNTED, and when the oldest was stored."""
 
     pending: int
     oldest_pending_at: datetime | None
 
 
 def of_group(group_id: int) -> Undecided:
-    """What waits in a producer group; discarded transactions wait for an operator and are not in it."""
-    waiting = HalfMessage.objects.filter(producer_group_id=group_id, discarded_at__isnull=True)
-    oldest = waiting.order_by("stored_at").values_list("stored_at", flat=True).first()
-    return Undecided(_count(waiting), oldest)
+    """The pending transactions of a producer group, without the discarded ones: those wait for an operator."""
+    pending = HalfMessage.objects.filter(producer_group_id=group_id, discarded_at__isnull=True)
+    oldest = pending.order_by("stored_at").values_list("stored_at", flat=True).first()
+    return Undecided(_count(pending), oldest)
 
 
-def judge_group(group: ProducerGroup) -> None:
-    """Raises MessageIllegal while the group has transactions without a decision, discarded ones among them."""
-    left = _count(HalfMessage.objects.filter(producer_group_id=group.id))
-    if left:
-        raise MessageIllegal(
-            f"The producer group {group.name} has {left} undecided transactions: "
-            "end them, or resolve the discarded ones, before it is deleted."
-        )
+def undecided_of_group(group_id: int) -> int:
+    """The transactions of a group without a decision, discarded ones among them, counted up to MAX_COUNTED."""
+    return _count(HalfMessage.objects.filter(producer_group_id=group_id))
 
 
-def judge_topic(topic: Topic) -> None:
-    """Raises MessageIllegal while transactions without a decision hold messages of the topic.
-
-    Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
-    """
-    left = _count(HalfMessage.objects.filter(topic_ids__contains=[topic.id]))
-    if left:
-        raise MessageIllegal(
-            f"The topic {topic.name} has messages of {left} undecided transactions: "
-            "end them, or resolve the discarded ones, before it is deleted."
-        )
+def undecided_of_topic(topic_id: int) -> int:
+    """The transactions without a decision that have messages of a topic, counted up to MAX_COUNTED."""
+    return _count(HalfMessage.objects.filter(topic_ids__contains=[topic_id]))
 
 
 def _count(rows: QuerySet[HalfMessage]) -> int:
-    return rows.order_by()[:MAX_COUNTED_HALVES].count()
+    return rows.order_by()[:MAX_COUNTED].count()

@@ -1,4 +1,4 @@
-"""What beat starts for transactions."""
+"""The periodic tasks of transactions."""
 
 from celery import shared_task
 
@@ -15,7 +15,7 @@ def check() -> None:
 
 @shared_task(name="transactions.discard")
 def discard() -> None:
-    """Sets aside the halves that were asked about in vain, or are older than the retention."""
+    """Discards the halves whose checks are used up, or that are older than the retention; rolls back leftovers."""
     event_loop.run(discards.run(), limit_seconds=60)
     event_loop.run(discards.run_outdated(), limit_seconds=60)
     event_loop.run(discards.roll_back_leftovers(), limit_seconds=60)

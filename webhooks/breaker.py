@@ -30,22 +30,22 @@ class Circuit:
     state: State = "healthy"
     #: Failures in a row that count; those of calls that were under way when it opened don't.
     failures: int = 0
-    #: Not called before this time. In `half_open`: when its probe must have ended, so that a probe whose worker
-    #: died does not keep the endpoint closed for good. None when healthy or disabled.
+    #: Not called before this time. In `half_open`: when its probe must have ended, so that a worker that dies during
+    #: the probe does not silence the endpoint for good. None when healthy or disabled.
     open_until: datetime | None = None
 
     def may_call(self, now: datetime) -> bool:
-        """Whether a call may begin. Unless healthy, store `probing` first, by compare-and-set: one caller wins."""
+        """Whether a call may begin. Unless healthy, `probing` is stored first, by compare-and-set: one process wins."""
         return self.state != "disabled" and (self.open_until is None or now >= self.open_until)
 
-    def probing(self, now: datetime, lease_seconds: float) -> "Circuit":
+    def probing(self, now: datetime, claim_seconds: float) -> "Circuit":
         """The state to store before a call that `may_call` allows; itself when healthy.
 
-        `lease_seconds` is how long the call may take at most, with the time to store its outcome.
+        `claim_seconds` is the longest that the call may take, with the time to store its outcome.
         """
         if self.state in ("healthy", "disabled"):
             return self
-        return replace(self, state="half_open", open_until=now + timedelta(seconds=lease_seconds))
+        return replace(self, state="half_open", open_until=now + timedelta(seconds=claim_seconds))
 
     def after(self, now: datetime, answer: Answer) -> "Circuit":
         """The state after a call, which succeeded if it was answered 2xx."""

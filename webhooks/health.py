@@ -1,27 +1,66 @@
-"""The health of whom the broker calls: who may be called now, and what a call changes. Kept in rows of all processes.
+"""The health of the servers that the broker calls: which may be called now, and what a call changes.
 
-The rows are their owners': an endpoint's and a subscription's have the same columns for it, and each app its own SQL.
+It lies in rows that all processes share: endpoints and subscriptions have the same columns for it, and each app has its
+own statements.
 """
 
 import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Generic, Protocol, Self, TypeVar, cast
 
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
 from webhooks.answers import Answer
-from webhooks.breaker import Circuit
+from webhooks.breaker import Circuit, State
 
 # Both secrets sign for this long after a rotation.
 ROTATION_HOURS = 24
+# Time to write the outcome of a probe after its call.
 PROBE_MARGIN_SECONDS = 5.0
+
+
+class CalleeRow(Protocol):
+    """The columns that every row of a callee has. `previous_secret` is null unless it still signs at the time `now`."""
+
+    @property
+    def id(self) -> int: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def max_batch(self) -> int: ...
+    @property
+    def timeout_seconds(self) -> float: ...
+    @property
+    def concurrency(self) -> int: ...
+    @property
+    def secret(self) -> str: ...
+    @property
+    def previous_secret(self) -> str | None: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def failures(self) -> int: ...
+    @property
+    def open_until(self) -> datetime | None: ...
+    @property
+    def now(self) -> datetime: ...
+
+
+class CircuitRow(Protocol):
+    """The row of a circuit after a call."""
+
+    @property
+    def state(self) -> str: ...
+
+
+ProbeRowType = TypeVar("ProbeRowType")
+CircuitRowType = TypeVar("CircuitRowType", bound=CircuitRow)
 
 
 @dataclass(slots=True)
 class Callee:
-    """Whom the broker calls: its row, and its circuit as this process knows it."""
+    """A server that the broker calls: its row, and its circuit as this process last read or changed it."""
 
     id: int
     url: str
@@ -30,12 +69,13 @@ class Callee:
     concurrency: int
     secrets: tuple[str, ...]
     circuit: Circuit
+    #: By the database's clock, and by that of the event loop.
     read_at: datetime
     read_on: float
 
     @classmethod
-    def of(cls, row: Row, **more: Any) -> Self:
-        """From a row with these columns, the secrets that sign now, the circuit's columns and the database's `now`."""
+    def of(cls, row: CalleeRow, **more: object) -> Self:
+        """From a row, with the fields that a subclass adds."""
         return cls(
             id=row.id,
             url=row.url,
@@ -43,7 +83,7 @@ class Callee:
             timeout_seconds=row.timeout_seconds,
             concurrency=row.concurrency,
             secrets=tuple(secret for secret in (row.secret, row.previous_secret) if secret),
-            circuit=Circuit(row.state, row.failures, row.open_until),
+            circuit=Circuit(cast("State", row.state), row.failures, row.open_until),
             read_at=row.now,
             read_on=asyncio.get_running_loop().time(),
             **more,
@@ -55,35 +95,34 @@ class Callee:
         return asyncio.get_running_loop().time() - self.read_on
 
     def now(self) -> datetime:
-        """The database's time, by what has passed here since the row was read."""
+        """The database's time: that of the read, and the seconds that have passed in this process since."""
         return self.read_at + timedelta(seconds=self.age_seconds)
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
-    """How callees of one kind fare, by the statements of whoever owns their rows.
+class Health(Generic[ProbeRowType, CircuitRowType]):
+    """The health of callees of one kind, kept by the statements of the app that has their table.
 
-    `claim_probe` takes `id` and `lease_seconds`, and returns a row to the one that may probe. `update_circuit` takes
-    `id`, `state`, `failures`, `open_until` and `failure` (None: the call succeeded); where its owner judges further it
-    returns the state that it kept.
+    `claim_probe` takes `id` and `claim_seconds`, and returns a row to one process only. `update_circuit` takes `id`,
+    `state`, `failures`, `open_until` and `failure` (None: the call succeeded), and returns the state that is kept.
     """
 
-    claim_probe: Statement[Any]
-    update_circuit: Statement[Any]
+    claim_probe: Statement[ProbeRowType]
+    update_circuit: Statement[CircuitRowType]
 
     async def may_call(self, callee: Callee) -> bool:
-        """Whether to call now. A callee whose open time is over gets one probe, from one worker."""
+        """Whether to call now. A callee whose open time is over gets one probe, from one process."""
         if not callee.circuit.may_call(callee.now()):
             return False
         if callee.circuit.state == "healthy":
             return True
-        lease = callee.timeout_seconds + PROBE_MARGIN_SECONDS
-        rows = await connections.read(self.claim_probe, {"id": callee.id, "lease_seconds": lease})
-        callee.circuit = callee.circuit.probing(callee.now(), lease)
+        claim_seconds = callee.timeout_seconds + PROBE_MARGIN_SECONDS
+        rows = await connections.read(self.claim_probe, {"id": callee.id, "claim_seconds": claim_seconds})
+        callee.circuit = callee.circuit.probing(callee.now(), claim_seconds)
         return bool(rows)
 
     async def note(self, callee: Callee, answer: Answer, *, keep_success: bool = False) -> None:
-        """Keeps what a call says of the callee's health.
+        """Keeps what a call shows of the callee's health.
 
         A success of a healthy one changes nothing, and is written only with `keep_success`.
         """
@@ -102,4 +141,4 @@ class Health:
             },
         )
         if rows:
-            callee.circuit = replace(callee.circuit, state=rows[0].state)
+            callee.circuit = replace(callee.circuit, state=cast("State", rows[0].state))

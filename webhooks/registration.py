@@ -1,4 +1,4 @@
-"""What is judged of a URL and its secret when somebody registers them."""
+"""Validates a URL and its secret when they are registered."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from webhooks.addresses import UrlIllegal, check_url
 from webhooks.signing import SecretIllegal
 
 
-def judge(given: Mapping[str, Any]) -> None:
+def validate(given: Mapping[str, Any]) -> None:
     """Raises MessageIllegal for a `url` that may not be called, or a `secret` that cannot sign.
 
     Waits for DNS 2 s at most.

@@ -75,7 +75,7 @@ def rotate_secret(subscription: Subscription, secret: str | None) -> Subscriptio
     Raises MessageIllegal for a secret that cannot sign.
     """
     given = {"secret": secret or signing.make_secret()}
-    registration.judge(given)
+    registration.validate(given)
     return _change(subscription, given)
 
 
@@ -139,7 +139,7 @@ def _judge_new(name: str, given: Mapping[str, Any]) -> None:
 
 
 def _judge(changes: Mapping[str, Any]) -> None:
-    registration.judge(changes)
+    registration.validate(changes)
     if "filter" in changes:
         _judge_filter(changes["filter"])
     if "topic_name" in changes:

@@ -63,56 +63,6 @@ class Ended(msgspec.Struct):
     messages: list[EndedMessage]
 
 
-class TransactionEvent(msgspec.Struct):
-    """Something that happened to a transaction.
-
-    prepared has no other fields. end, discard and resume have `state`, `by` (producer, check, operator or limit) and
-    `remark`. check has the rest: `endpoint` is null when a poll received it, `answer` is null when no server was
-    reached, and only a `counted` one counts.
-    """
-
-    event: Literal["prepared", "check", "end", "discard", "resume"]
-    at: Time
-    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"] | UnsetType = UNSET
-    by: Literal["producer", "check", "operator", "limit"] | UnsetType = UNSET
-    remark: str | UnsetType | None = UNSET
-    endpoint: str | UnsetType | None = UNSET
-    status: int | UnsetType | None = UNSET
-    latency_ms: int | UnsetType | None = UNSET
-    answer: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] | UnsetType | None = UNSET
-    counted: bool | UnsetType = UNSET
-    reason: str | UnsetType | None = UNSET
-
-
-class TransactionPart(EndedMessage, kw_only=True):
-    """A message of a transaction, with its topic."""
-
-    topic: str
-
-
-class TransactionHistory(msgspec.Struct):
-    """A transaction with everything that happened to it, in the order of time."""
-
-    transaction_id: uuid.UUID
-    producer_group: str
-    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
-    check_times: int
-    next_check_at: Time | None
-    last_failure: str | None
-    commit_log_offset: int
-    messages: list[TransactionPart]
-    history: list[TransactionEvent]
-
-
-class Awaited(msgspec.Struct):
-    """A pending transaction whose next check was set anew."""
-
-    transaction_id: uuid.UUID
-    state: Literal["PREPARED"]
-    check_times: int
-    next_check_at: Time
-
-
 class StoredMessage(msgspec.Struct):
     """A message with the fields that were set, its body in the form it was sent in."""
 

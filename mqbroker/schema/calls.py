@@ -15,6 +15,7 @@ from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
 from scheduling.recalls import Recalled
 from store.messages import Message
+from transactions.answers import Awaited, TransactionHistory
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
@@ -101,7 +102,7 @@ CALLS: dict[View, Call] = {
         "it changes nothing but the history.",
     ),
     producers.transaction: Call(
-        "Get a transaction with its history", answers={200: answers.TransactionHistory}, problems=(404,)
+        "Get a transaction with its history", answers={200: TransactionHistory}, problems=(404,)
     ),
     producers.receive_checks: Call(
         "Receive the checks that are due",
@@ -119,13 +120,13 @@ CALLS: dict[View, Call] = {
         description="Each operation has the fields of its call. Each is validated by itself and answered in order.",
     ),
     operators.check_now: Call(
-        "Ask about a transaction now", answers={202: answers.Awaited}, problems=(404, 409), may_be_empty=True
+        "Ask about a transaction now", answers={202: Awaited}, problems=(404, 409), may_be_empty=True
     ),
     operators.resume: Call(
         "Resume a discarded transaction",
         given=operators.Resume,
         may_be_empty=True,
-        answers={200: answers.Awaited},
+        answers={200: Awaited},
         problems=(404, 409),
         description="Its checks start again at 0. One that is older than the retention can only be resolved.",
     ),

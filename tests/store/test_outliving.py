@@ -201,9 +201,9 @@ def test_a_half_that_nobody_decides_is_discarded_and_then_rolled_back_before_its
 
     keeper.drop_old()
     assert keeper.states()[1] == "dropped"
-    told = keeper.do(history.of(transaction_id))
-    assert told["state"] == "ROLLED_BACK"
-    assert [(event["event"], event.get("by")) for event in told["history"]][1:] == [
+    found = keeper.do(history.of(transaction_id))
+    assert found.state == "ROLLED_BACK"
+    assert [(event.event, event.by) for event in found.history][1:] == [
         ("discard", "limit"),
         ("end", "limit"),
     ]

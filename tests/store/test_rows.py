@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Iterator
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import psycopg
 import pytest
@@ -90,8 +90,12 @@ def _is_union(hint: Any) -> bool:
 
 
 def _named(hint: Any) -> str:
-    arguments = get_args(hint)
-    return f"list[{_named(arguments[0])}]" if arguments else getattr(hint, "__name__", str(hint))
+    if get_origin(hint) is Literal:
+        return type(get_args(hint)[0]).__name__
+    if get_origin(hint) is list:
+        [element] = accepted(get_args(hint)[0])
+        return f"list[{element}]"
+    return getattr(hint, "__name__", str(hint))
 
 
 def described(reader: psycopg.Connection[Any], text: str) -> list[tuple[str, str]]:

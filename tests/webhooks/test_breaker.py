@@ -46,7 +46,7 @@ def test_a_success_in_between_starts_the_count_again() -> None:
 
 
 def test_one_probe_decides_and_nobody_else_calls_meanwhile() -> None:
-    probing = failed(5).probing(after(5), lease_seconds=15)
+    probing = failed(5).probing(after(5), claim_seconds=15)
 
     assert probing == Circuit("half_open", 5, after(20))
     assert not probing.may_call(after(19))
@@ -59,16 +59,16 @@ def test_a_probe_that_fails_opens_it_for_twice_as_long_up_to_five_minutes() -> N
         assert circuit.open_until is not None
         waits.append((circuit.open_until - now).total_seconds())
         now = circuit.open_until
-        circuit = circuit.probing(now, lease_seconds=15).after(now, TIMEOUT)
+        circuit = circuit.probing(now, claim_seconds=15).after(now, TIMEOUT)
 
     assert waits == [5, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
 def test_a_probe_whose_worker_died_is_followed_by_another_one_after_its_lease() -> None:
-    probing = failed(5).probing(after(5), lease_seconds=15)
+    probing = failed(5).probing(after(5), claim_seconds=15)
 
     assert probing.may_call(after(20))
-    assert probing.probing(after(20), lease_seconds=15) == Circuit("half_open", 5, after(35))
+    assert probing.probing(after(20), claim_seconds=15) == Circuit("half_open", 5, after(35))
 
 
 def test_failures_of_calls_that_were_under_way_when_it_opened_do_not_count() -> None:
@@ -107,7 +107,7 @@ def test_retry_after_of_a_late_answer_can_only_ask_for_more_time() -> None:
 
 
 def test_a_short_retry_after_does_not_shorten_the_backoff() -> None:
-    probing = failed(5).probing(after(5), lease_seconds=15)
+    probing = failed(5).probing(after(5), claim_seconds=15)
 
     assert probing.after(after(5), busy(1)) == Circuit("open", 6, after(15))
 
@@ -148,7 +148,7 @@ def test_whatever_is_answered_calls_are_made_only_when_the_law_allows(history: l
         now += timedelta(seconds=seconds)
         assert circuit.may_call(now) == (not model.gone and now >= model.ready_at)
         if circuit.may_call(now):
-            circuit = circuit.probing(now, lease_seconds=15).after(now, answer)
+            circuit = circuit.probing(now, claim_seconds=15).after(now, answer)
             model.call(now, answer)
 
 

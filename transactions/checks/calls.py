@@ -1,18 +1,18 @@
-"""Calls of check-back: which halves go into one, whom it asks, and what is done when a server finds it too large."""
+"""Calls of check-back: the halves of each, the endpoints to ask, and smaller calls where a server refuses the size."""
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 
 from django.conf import settings
 
-from store.db.connections import Row
 from store.db.uuid7 import new_id
 from transactions import endpoints
 from transactions.checks import outcomes, questions
 from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Question
+from transactions.rows import CheckAnswer, ClaimedHalf
 from webhooks.answers import Answer, sentence, way_out
 from webhooks.caller import Caller
 from webhooks.health import Callee
@@ -20,8 +20,10 @@ from webhooks.slots import Slots
 
 # Transactions of a call, encoded; a larger one goes by itself.
 MAX_PAYLOAD_BYTES = 8 * 1024 * 1024
-# What the answer to one transaction may take beyond what any answer may.
+# What the answer to one transaction may have beyond the limit of any answer.
 ANSWER_BYTES = 512
+# Stands for a call that was not made.
+UNREACHABLE = Answer(outcome="refused", asked=False, reason="No endpoint of the group may be called now.", latency_ms=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +31,17 @@ class Chunk:
     """Halves that are asked about in one call, with or without their bodies, and the endpoints to ask, in order."""
 
     order: Sequence[Callee]
-    halves: Sequence[Row]
+    halves: Sequence[ClaimedHalf]
     questions: Sequence[Question]
     brief: bool = False
 
     def payload(self, group_name: str) -> bytes:
-        """What is sent."""
+        """The body of the call."""
         encoded = [one.brief if self.brief else one.whole for one in self.questions]
         return questions.payload(group_name, encoded)
 
     def smaller(self) -> list["Chunk"]:
-        """The same in two calls, or for a single half without its bodies; none when it is as small as can be."""
+        """The same in two calls, or for a single half without its bodies; none when it cannot be smaller."""
         middle = len(self.halves) // 2
         if middle:
             return [
@@ -47,6 +49,26 @@ class Chunk:
                 for part in (slice(middle), slice(middle, None))
             ]
         return [] if self.brief else [replace(self, brief=True)]
+
+
+@dataclass(slots=True)
+class _OpenChunk:
+    """A chunk that still takes halves, while claimed halves are divided into chunks."""
+
+    order: Sequence[Callee]
+    halves: list[ClaimedHalf] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    size: int = 0
+
+    def takes(self, question: Question) -> bool:
+        """Whether one more question fits; the first fits whatever its size is."""
+        fits = len(self.halves) < self.order[0].max_batch and self.size + len(question.whole) <= MAX_PAYLOAD_BYTES
+        return fits or not self.halves
+
+    def add(self, half: ClaimedHalf, question: Question) -> None:
+        self.halves.append(half)
+        self.questions.append(question)
+        self.size += len(question.whole)
 
 
 class Calls:
@@ -63,29 +85,27 @@ class Calls:
             await self._caller.close()
             self._caller = None
 
-    async def ask(self, group_name: str, halves: Sequence[Row], candidates: Sequence[Callee]) -> None:
-        """Asks about claimed halves and writes what came of it."""
-        asked = await questions.encoded(halves)
-        found = [(half, asked.pop(half.transaction_id)) for half in halves if half.transaction_id in asked]
+    async def ask(self, group_name: str, halves: Sequence[ClaimedHalf], candidates: Sequence[Callee]) -> None:
+        """Asks about claimed halves and writes the outcomes."""
+        encoded = await questions.encoded(halves)
+        found = [(half, encoded.pop(half.transaction_id)) for half in halves if half.transaction_id in encoded]
         chunks = self._chunks(found, candidates)
         await asyncio.gather(*(self._ask_chunk(group_name, chunk) for chunk in chunks))
 
-    def _chunks(self, found: Sequence[tuple[Row, Question]], candidates: Sequence[Callee]) -> list[Chunk]:
-        """Halves that go to one endpoint in one call, each with the endpoints to turn to when it can't be reached."""
-        parts: list[tuple[list[Callee], list[tuple[Row, Question]]]] = []
-        open_parts: dict[tuple[int, ...], tuple[list[tuple[Row, Question]], int]] = {}
+    def _chunks(self, found: Sequence[tuple[ClaimedHalf, Question]], candidates: Sequence[Callee]) -> list[Chunk]:
+        """Divides halves by the endpoints to ask, and then by the number and the bytes of a call."""
+        made: list[_OpenChunk] = []
+        last: dict[tuple[int, ...], _OpenChunk] = {}
         for half, question in found:
             order = self._order(half, candidates)
             key = tuple(endpoint.id for endpoint in order)
-            part, size = open_parts.get(key, ([], 0))
-            if not part or len(part) >= order[0].max_batch or size + len(question.whole) > MAX_PAYLOAD_BYTES:
-                part, size = [], 0
-                parts.append((order, part))
-            part.append((half, question))
-            open_parts[key] = (part, size + len(question.whole))
-        return [Chunk(order, [half for half, _ in part], [question for _, question in part]) for order, part in parts]
+            if key not in last or not last[key].takes(question):
+                last[key] = _OpenChunk(order)
+                made.append(last[key])
+            last[key].add(half, question)
+        return [Chunk(one.order, one.halves, one.questions) for one in made]
 
-    def _order(self, half: Row, candidates: Sequence[Callee]) -> list[Callee]:
+    def _order(self, half: ClaimedHalf, candidates: Sequence[Callee]) -> list[Callee]:
         """The sender's own endpoint first, then the others in turn."""
         own = [endpoint for endpoint in candidates if endpoint.id == half.endpoint_id]
         others = [endpoint for endpoint in candidates if endpoint.id != half.endpoint_id]
@@ -94,7 +114,10 @@ class Calls:
         return [*order[turn:], *order[:turn]]
 
     async def _ask_chunk(self, group_name: str, chunk: Chunk) -> None:
-        """A call that is too large for its endpoint is made again smaller: nothing is counted for it."""
+        """Makes a call, and writes the outcome of each of its halves.
+
+        A call that is too large for its endpoint is made again in smaller ones: no check is counted for it.
+        """
         endpoint, answer = await self._ask_in_turn(group_name, chunk)
         smaller = chunk.smaller() if answer.payload_refused else []
         if smaller:
@@ -105,15 +128,15 @@ class Calls:
 
     async def _ask_in_turn(self, group_name: str, chunk: Chunk) -> tuple[Callee, Answer]:
         """The answer of the first endpoint that was asked, or of the last one that was tried."""
-        endpoint, answer = chunk.order[0], endpoints.unreachable()
+        endpoint, answer = chunk.order[0], UNREACHABLE
         payload = chunk.payload(group_name)
         for endpoint in chunk.order:
             async with self._slots.hold(endpoint.id, endpoint.concurrency):
-                if not await endpoints.may_call(endpoint):
+                if not await endpoints.health.may_call(endpoint):
                     continue
                 answer = await self._call(endpoint, payload)
                 can_be_smaller = answer.payload_refused and bool(chunk.smaller())
-                await endpoints.note(endpoint, _alive(answer) if can_be_smaller else answer)
+                await endpoints.health.note(endpoint, _alive(answer) if can_be_smaller else answer)
             if answer.asked or can_be_smaller:
                 break
         return endpoint, answer
@@ -134,13 +157,13 @@ class Calls:
 
 
 def _alive(answer: Answer) -> Answer:
-    """What a refused size says of the endpoint's health: it is there, and is asked again at once."""
+    """What a refused size means for the endpoint's health: its server is there, and gets a smaller call at once."""
     return replace(answer, outcome="answered", status=200)
 
 
-def _attempt(half: Row, endpoint: Callee, answer: Answer) -> Attempt:
+def _attempt(half: ClaimedHalf, endpoint: Callee, answer: Answer) -> Attempt:
     result = questions.read(answer.body).get(half.transaction_id) if answer.status == 200 else None
-    state: str = "UNKNOWN"
+    state: CheckAnswer = "UNKNOWN"
     reason: str | None = answer.reason
     if result is not None:
         state, reason = result.state, None if result.remark is None else sentence(result.remark)

@@ -1,9 +1,8 @@
-"""Outcomes of checks: what an asked, or an unreachable, producer leads to, written by group commit."""
+"""Outcomes of checks: a decision or a later check, written by group commit."""
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from django.conf import settings
 
@@ -14,27 +13,28 @@ from store.db.uuid7 import new_id
 from store.errors import Refusal
 from transactions import ends
 from transactions.ends import INSERT_CHECK_ATTEMPTS, End
+from transactions.rows import CheckAnswer
 
 POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One check of one transaction: who was asked, and what came of it.
+    """One check of one transaction: the endpoint, and its answer.
 
-    `counted` is whether the question was asked: an attempt that reached nobody is not counted. `answer` is None then,
-    and also when it was handed out to a producer that polls, whose answer comes as an end.
+    `counted` is whether the question was asked: an attempt that reached no endpoint does not count. `answer` is None
+    then, and also when the check was handed out to a poll, whose answer comes as an end.
     """
 
     transaction_id: uuid.UUID
     endpoint_id: int | None
     endpoint_url: str | None
     counted: bool
-    answer: str | None
+    answer: CheckAnswer | None
     status: int | None
     latency_ms: int
     reason: str | None
-    # How long to wait before the next check when this one decides nothing.
+    # Until the next check, when this one decides nothing.
     wait_seconds: float
 
     def row(self) -> dict[str, object]:
@@ -53,8 +53,8 @@ class Attempt:
 
 
 async def apply(attempt: Attempt) -> None:
-    """Writes the outcome of one attempt. A late one of a transaction that is decided changes only its history."""
-    if attempt.answer in ends.STATE_AFTER:
+    """Writes the outcome of one attempt. That of a transaction which is decided by now changes only its history."""
+    if attempt.answer in ("COMMIT", "ROLLBACK"):
         decision = End(
             transaction_id=attempt.transaction_id,
             decision=attempt.answer,
@@ -66,7 +66,7 @@ async def apply(attempt: Attempt) -> None:
         try:
             await ends.decide(decision)
         except Refusal as refusal:
-            # Somebody decided otherwise while the question was under way: the first decision stands.
+            # The transaction was decided otherwise while the check was under way: the first decision stands.
             if refusal.code not in ("transaction_ended", "transaction_discarded", "transaction_not_found"):
                 raise
     else:
@@ -86,13 +86,18 @@ POSTPONEMENTS = Postponements()
 
 
 async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
-    """Notes attempts that decided nothing: the asked ones are counted, and each half's next check is set."""
+    """Writes attempts that decided nothing: the asked ones are counted, and each half's next check is set."""
     if not attempts:
         return
-    columns: dict[str, Any] = {
-        name: [getattr(attempt, name) for attempt in attempts]
-        for name in ("transaction_id", "counted", "reason", "wait_seconds")
-    }
-    await batch.read(POSTPONE_CHECKS, {"check_max": settings.TRANSACTION_CHECK_MAX, **columns})
+    await batch.read(
+        POSTPONE_CHECKS,
+        {
+            "check_max": settings.TRANSACTION_CHECK_MAX,
+            "transaction_id": [attempt.transaction_id for attempt in attempts],
+            "counted": [attempt.counted for attempt in attempts],
+            "reason": [attempt.reason for attempt in attempts],
+            "wait_seconds": [attempt.wait_seconds for attempt in attempts],
+        },
+    )
     for attempt in attempts:
         batch.insert(INSERT_CHECK_ATTEMPTS, attempt.row())

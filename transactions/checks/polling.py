@@ -1,8 +1,8 @@
-"""Polled checks: producers that cannot be called fetch the halves that they are asked about."""
+"""Polled checks: a producer that cannot be called fetches the half messages whose check is due."""
 
 import asyncio
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,14 @@ from django.conf import settings
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal
 from transactions import groups
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt
-from transactions.groups import GroupFacts
-from transactions.rows import TopicName
+from transactions.checks.questions import Document
+from transactions.rows import ClaimedHalf, ProducerGroupRow, TopicName
 
 LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 
@@ -29,14 +28,14 @@ MAX_TRANSACTIONS = 100
 DEFAULT_TRANSACTIONS = 32
 # Bodies and properties of one answer; the first transaction is handed out however large it is.
 MAX_BYTES = 8 * 1024 * 1024
-# A half that is stored meanwhile, or asked about by an operator, is seen after this at the latest.
-LOOK_AGAIN_SECONDS = 1.0
-# What is due and was not handed out is just being claimed, is paused, or is for others.
+# A half that is stored during the wait, or made due by an operator, is found after this time at the latest.
+LONGEST_PAUSE_SECONDS = 1.0
+# A half that is due and was not handed out is claimed elsewhere, is paused, or has a topic outside the key's scopes.
 SHORTEST_PAUSE_SECONDS = 0.2
 
 
 class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a polling producer asks for."""
+    """The request of a poll."""
 
     max_transactions: int = DEFAULT_TRANSACTIONS
     wait_seconds: float = 0
@@ -57,19 +56,18 @@ async def receive(
     request: ReceiveChecks,
     gone: asyncio.Future[Any] | None = None,
     may_produce: Callable[[str], bool] | None = None,
-) -> list[dict[str, Any]]:
-    """The group's transactions whose check is due, as the check-back tells of them; handing one out is a check asked.
+) -> list[Document]:
+    """The documents of the group's transactions whose check is due; handing one out is a check asked.
 
-    Waits up to `wait_seconds` for the first one, and not for a producer that is `gone`: its checks would be counted for
-    nothing. `may_produce` says of a topic whether the producer may be asked about it. Raises GroupNotExist or
-    MessageIllegal.
+    Waits up to `wait_seconds` for the first one, and ends when the producer is `gone`: its checks would be counted for
+    nothing. Transactions of topics that fail `may_produce` are left out. Raises GroupNotExist or MessageIllegal.
     """
-    _judge(request)
+    _validate(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_seconds
-    halves: list[Row] = []
+    halves: Sequence[ClaimedHalf] = ()
     while gone is None or not gone.done():
-        group = await _group(group_name)  # each time: its checks may be paused meanwhile
+        group = await _group(group_name)  # Read each time: its checks may be paused during the wait.
         if not group.checks_paused:
             topic_ids = None if may_produce is None else await _topics(may_produce)
             halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, topic_ids))
@@ -77,11 +75,11 @@ async def receive(
         if halves or left <= 0:
             break
         await _wait(min(left, await _pause(group)), gone)
-    told = await questions.transactions(halves)
-    return [told[half.transaction_id] for half in halves if half.transaction_id in told]
+    documents = await questions.transactions(halves)
+    return [documents[half.transaction_id] for half in halves if half.transaction_id in documents]
 
 
-async def _group(name: str) -> GroupFacts:
+async def _group(name: str) -> ProducerGroupRow:
     group = await groups.find(name)
     if group is None:
         raise GroupNotExist(f"There is no producer group {name}: its first half message makes it.")
@@ -93,10 +91,12 @@ async def _topics(may_produce: Callable[[str], bool]) -> list[int]:
     return [row.id for row in rows if may_produce(row.name)]
 
 
-async def _pause(group: GroupFacts) -> float:
-    """Seconds until it is worth looking again."""
+async def _pause(group: ProducerGroupRow) -> float:
+    """Seconds until the next attempt to hand out."""
     seconds = await seconds_to_next(group.id)
-    return LOOK_AGAIN_SECONDS if seconds is None else min(max(seconds, SHORTEST_PAUSE_SECONDS), LOOK_AGAIN_SECONDS)
+    return (
+        LONGEST_PAUSE_SECONDS if seconds is None else min(max(seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+    )
 
 
 async def _wait(seconds: float, gone: asyncio.Future[Any] | None) -> None:
@@ -106,7 +106,7 @@ async def _wait(seconds: float, gone: asyncio.Future[Any] | None) -> None:
         await asyncio.wait((gone,), timeout=seconds)
 
 
-def _judge(request: ReceiveChecks) -> None:
+def _validate(request: ReceiveChecks) -> None:
     if not 1 <= request.max_transactions <= MAX_TRANSACTIONS:
         raise MessageIllegal(f"max_transactions {request.max_transactions} is not between 1 and {MAX_TRANSACTIONS}.")
     if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
@@ -114,13 +114,13 @@ def _judge(request: ReceiveChecks) -> None:
 
 
 class Handouts(Kind[Handout]):
-    """Polls are answered in a batch: what is handed out is claimed and counted in one write."""
+    """Polls are answered in a batch: halves are claimed and their checks counted in one write."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Handout]]) -> None:
         for one in pending:
             claim = {
                 "group_id": one.request.group_id,
-                "lease_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
+                "claim_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
                 "max_halves": one.request.max_transactions,
                 "max_bytes": MAX_BYTES,
                 "topic_ids": one.request.topic_ids,

@@ -1,88 +1,94 @@
-"""Questions: what a producer is asked about its half messages, and how its answer is read."""
+"""Questions: the document of a check about half messages, and how its answer is read."""
 
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import msgspec
 
 from store import log, messages, topics
 from store.db import connections
-from store.db.connections import Row
+from transactions.rows import CheckAnswer, ClaimedHalf
 
+# Bytes of an answer that the history keeps when it decides nothing.
 MAX_KEPT_ANSWER = 200
 BODIES = ("body", "body_base64")
+
+# A transaction in a check, as `AskedTransaction` of the schema: the stored message's document, and what the check adds.
+Document = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked about one transaction, encoded, and the same without its bodies."""
+    """The document of one transaction, encoded, and the same without its bodies."""
 
     whole: bytes
     brief: bytes
 
 
 class Result(msgspec.Struct):
-    """One transaction's state in an answer; other fields are the producer's business."""
+    """One transaction's state in an answer; other fields are ignored."""
 
     transaction_id: uuid.UUID
-    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+    state: CheckAnswer
     remark: str | None = None
 
 
 class Results(msgspec.Struct):
-    """An answer; each result is read by itself, so that a bad one spoils no other."""
+    """An answer; each result is decoded by itself, so that a bad one spoils no other."""
 
     results: list[msgspec.Raw]
 
 
-async def transactions(halves: Sequence[Row]) -> dict[uuid.UUID, dict[str, Any]]:
-    """What a producer is told of each transaction: its first message, and all of them when it has several."""
+async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Document]:
+    """The documents of transactions: each is that of its first message, with all of them when it has several."""
     places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.places(places))
     names = await topics.names({row.topic_id for row in rows})
-    told = {row.log_offset: messages.given_out(row, names[row.topic_id]) for row in rows}
-    return {half.transaction_id: _transaction(half, told) for half in halves if half.log_offsets[0] in told}
+    stored = {row.log_offset: messages.given_out(row, names[row.topic_id]) for row in rows}
+    return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}
 
 
-def _transaction(half: Row, told: dict[int, dict[str, Any]]) -> dict[str, Any]:
-    first = dict(told[half.log_offsets[0]])
+def _transaction(half: ClaimedHalf, stored: Mapping[int, Document]) -> Document:
+    first = dict(stored[half.log_offsets[0]])
     check_times = half.check_times + 1
-    first["properties"] = {**first.get("properties", {}), "TRANSACTION_CHECK_TIMES": str(check_times)}
+    properties = first.get("properties")
+    first["properties"] = {
+        **(properties if isinstance(properties, dict) else {}),
+        "TRANSACTION_CHECK_TIMES": str(check_times),
+    }
     first["check_times"] = check_times
     first["last_failure"] = half.last_failure
     if len(half.log_offsets) > 1:
-        first["messages"] = [told[offset] for offset in half.log_offsets if offset in told]
+        first["messages"] = [stored[offset] for offset in half.log_offsets if offset in stored]
     return first
 
 
-async def encoded(halves: Sequence[Row]) -> dict[uuid.UUID, Question]:
+async def encoded(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Question]:
     """The questions about these transactions, as a check-back sends them."""
     found = await transactions(halves)
     encode = msgspec.json.encode
     return {id_: Question(encode(found[id_]), encode(_without_bodies(found.pop(id_)))) for id_ in list(found)}
 
 
-def _without_bodies(transaction: Mapping[str, Any]) -> dict[str, Any]:
-    """`body_omitted` stands in for the body of the transaction's first message, and of each of several."""
-    brief = {name: value for name, value in transaction.items() if name not in BODIES}
+def _without_bodies(document: Mapping[str, object]) -> Document:
+    """`body_omitted` replaces the body of the transaction's first message, and of each of several."""
+    brief = {name: value for name, value in document.items() if name not in BODIES}
     brief["body_omitted"] = True
-    if "messages" in brief:
-        brief["messages"] = [_without_bodies(message) for message in brief["messages"]]
+    several = brief.get("messages")
+    if isinstance(several, list):
+        brief["messages"] = [_without_bodies(message) for message in several]
     return brief
 
 
-def payload(group_name: str, asked: Sequence[bytes]) -> bytes:
+def payload(group_name: str, encoded_transactions: Sequence[bytes]) -> bytes:
     """The body of a check-back about encoded transactions."""
-    transactions = [msgspec.Raw(one) for one in asked]
-    return msgspec.json.encode(
-        {"type": "transaction.check", "producer_group": group_name, "transactions": transactions}
-    )
+    raws = [msgspec.Raw(one) for one in encoded_transactions]
+    return msgspec.json.encode({"type": "transaction.check", "producer_group": group_name, "transactions": raws})
 
 
 def read(body: bytes) -> dict[uuid.UUID, Result]:
-    """The explicit states of an answer; what is missing here decides nothing."""
+    """The states that an answer names; a transaction that is missing here is not decided."""
     try:
         raws = msgspec.json.decode(body, type=Results).results
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -93,7 +99,7 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
             result = msgspec.json.decode(raw, type=Result)
         except (msgspec.DecodeError, UnicodeDecodeError):
             continue
-        # Two different states for one transaction say nothing.
+        # Two different states for one transaction decide nothing.
         if result.transaction_id in found and found[result.transaction_id].state != result.state:
             result = Result(result.transaction_id, "UNKNOWN", "two different states")
         found[result.transaction_id] = result
@@ -101,5 +107,5 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
 
 
 def kept(body: bytes) -> str:
-    """An answer as the history keeps it: truncated, readable."""
+    """The beginning of an answer, readable, for the history."""
     return body[:MAX_KEPT_ANSWER].decode("utf-8", "replace").replace("\x00", "�")

@@ -1,4 +1,4 @@
-"""Trials: asks an endpoint about no transaction, to see whether it answers as a check needs it."""
+"""Trials: checks about no transaction, which show whether an endpoint's answers would be understood."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from store.db.uuid7 import new_id
 from transactions.checks import questions
 from transactions.checks.questions import Results
 from transactions.models import Endpoint
-from webhooks.answers import Answer, way_out
+from webhooks.answers import Answer, Outcome, way_out
 from webhooks.caller import Caller
 from webhooks.health import ROTATION_HOURS
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What came of a trial. `ok` says that a check's answer would be understood; `outcome` is that of the call."""
+    """The result of a trial. `ok`: the answer of a check would be understood; `outcome` is that of the call."""
 
     ok: bool
-    outcome: str
+    outcome: Outcome
     status: int | None
     latency_ms: float
     reason: str
 
 
 def ask(endpoint: Endpoint) -> Trial:
-    """Sends a signed check that asks about nothing. Changes neither the endpoint's health nor any history.
+    """Sends a signed check about no transaction. Changes neither the endpoint's health nor any history.
 
     Blocks for the endpoint's `timeout_seconds` at most: call it outside the event loop.
     """

@@ -1,5 +1,5 @@
--- Make a pending half due for a check at once, also one that was asked about as often as is allowed. IS TRUE keeps
--- the planner to the id, away from the index of what is due.
+-- Make a pending half due for a check at once, also one that has had as many checks as are allowed. IS TRUE keeps the
+-- planner to the index of the ids, away from that of the due times.
 UPDATE half_message
 SET next_check_at = now(), exhausted = false
 WHERE transaction_id = %(transaction_id)s AND (discarded_at IS NULL) IS TRUE

@@ -1,5 +1,5 @@
--- Count the latest checks since a time by what came of them, up to a limit. Their ids are UUIDv7, so the key's own order is
--- that of time.
+-- Count the latest checks since a time by their outcome, up to a limit. Their ids are UUIDv7: the order of the key is that
+-- of time.
 SELECT latest.outcome, count(*) AS checks
 FROM (
     SELECT

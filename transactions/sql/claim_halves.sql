@@ -1,8 +1,8 @@
 -- Claim a group's halves that are due for a check, the longest due first, up to a number and to bytes of bodies and
--- properties; the first is claimed however large it is. Until the lease is over nobody else asks about them. Rows that
--- another worker is just claiming are skipped. Nothing is counted here: a worker that dies now has asked nobody. An array
--- and not a join: no plan can then go through all halves. With `topic_ids` only what belongs to these topics altogether.
--- The length of a body is read from its head: no body is read here.
+-- properties; the first is claimed however large it is. Until the claim ends no other process asks about them. Rows that
+-- another worker is claiming at the same time are skipped. No check is counted here: a worker that dies now has asked about
+-- none of them. The ids are probed as an array: no plan can then go through all halves. With `topic_ids` only the halves
+-- whose messages are all of these topics. The length of a body is read from its head: no body is read here.
 WITH due AS MATERIALIZED (
     SELECT d.transaction_id, d.next_check_at, d.log_segment, d.log_offsets
     FROM half_message AS d
@@ -35,8 +35,8 @@ chosen AS (
 )
 
 UPDATE half_message AS h
-SET next_check_at = now() + make_interval(secs => %(lease_seconds)s)
+SET next_check_at = now() + make_interval(secs => %(claim_seconds)s)
 WHERE h.transaction_id = any(array(SELECT c.transaction_id FROM chosen AS c))
 RETURNING
-    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.stored_at, h.last_failure,
+    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.last_failure,
     (SELECT sum(c.bytes)::bigint FROM chosen AS c) AS claimed_bytes

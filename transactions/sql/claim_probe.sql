@@ -1,5 +1,5 @@
 -- Claim the one probe of an endpoint whose open time is over: of several workers one wins.
 UPDATE endpoint
-SET state = 'half_open', open_until = now() + make_interval(secs => %(lease_seconds)s)
+SET state = 'half_open', open_until = now() + make_interval(secs => %(claim_seconds)s)
 WHERE id = %(id)s AND state IN ('open', 'half_open') AND open_until <= now()
 RETURNING state, failures, open_until

@@ -1,5 +1,5 @@
--- Discard halves: they stay undecided, are asked about no more, and only an operator decides them now. A half that was
--- ended since it was found is gone and not returned. An array and not a join: no plan can then go through all halves.
+-- Discard halves: they stay undecided, get no more checks, and only an operator decides them now. A half that was ended
+-- since it was found is gone and not returned. The ids are probed as an array: no plan can then go through all halves.
 WITH locked AS (
     SELECT h.transaction_id
     FROM half_message AS h

@@ -1,4 +1,4 @@
--- Find discarded halves whose messages lie in a segment that goes.
+-- Find discarded halves whose messages lie in the segment that is dropped next, or an older one.
 SELECT transaction_id
 FROM half_message
 WHERE log_segment <= %(leaving_id)s AND discarded_at IS NOT NULL

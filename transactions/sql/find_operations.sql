@@ -1,4 +1,4 @@
--- Find what was said of a transaction, the first first. Found by index, before anything is put in order.
+-- Find the operations of a transaction, the first first. They are found by index, and sorted afterwards.
 WITH found AS MATERIALIZED (
     SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
     FROM operation AS o

@@ -1,6 +1,6 @@
--- Find halves that are older than the retention: their segment goes soon, and no check may keep them longer. The groups
--- are those that the halves name, found by one index probe each, and not those that there are: a half whose group is gone
--- is discarded like any other.
+-- Find halves that are older than the retention: their segment is dropped soon, and no check may keep them longer. The
+-- groups are read from the halves, by one index probe each, and not from the table of groups: a half whose group was
+-- deleted is discarded like any other.
 WITH RECURSIVE named AS (
     SELECT min(h.producer_group_id) AS group_id FROM half_message AS h
     UNION ALL

@@ -1,7 +1,7 @@
--- Find the producer groups that have halves due for a check and an endpoint that may be called now. One index probe per
--- group; a group that nobody can be asked for keeps its halves untouched: no check is counted, no row is written. In the
--- order of their ids behind a group, and round again: with more groups than are taken at once, each has its turn.
-SELECT g.id AS group_id, g.name, now() AS now
+-- Find the producer groups that have halves due for a check and an endpoint that may be called now, by one index probe per
+-- group. The halves of a group without such an endpoint stay untouched: no check is counted, no row is written. The order
+-- is that of the ids from behind a group on, and then from the lowest: of more groups than `max_groups` each has its turn.
+SELECT g.id AS group_id, g.name
 FROM producer_group AS g
 CROSS JOIN LATERAL (
     SELECT h.next_check_at

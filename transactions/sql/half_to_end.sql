@@ -1,5 +1,5 @@
--- Tell how long the latest transactions were undecided: the newest operations are read backwards by their key, up to a
--- limit and not beyond an hour.
+-- Find for how many seconds the latest transactions were undecided, as quantiles: the newest operations are read backwards
+-- by their key, up to a limit, and those of the last hour are counted.
 SELECT percentile_cont(ARRAY[0.5, 0.99]) WITHIN GROUP (
         ORDER BY extract(EPOCH FROM latest.decided_at - latest.stored_at)
     ) AS seconds

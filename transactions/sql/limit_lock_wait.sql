@@ -1,2 +1,2 @@
--- Let this transaction wait for a lock no longer than that: an operator's delete must not hang behind producers in use.
+-- Limit the wait for a lock in this transaction: an operator's delete must not hang behind producers in use.
 SELECT set_config('lock_timeout', %(lock_timeout)s, true) AS lock_timeout

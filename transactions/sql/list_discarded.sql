@@ -1,8 +1,8 @@
 -- List discarded halves, the latest discarded first, by the index of the discarded ones.
 SELECT
-    h.transaction_id, h.producer_group_id, 'DISCARDED' AS state, h.check_times, h.next_check_at, h.last_failure,
-    h.stored_at, h.discarded_at AS decided_at, 'limit' AS decided_by, h.log_offsets, h.message_ids, h.topic_ids,
-    h.queue_ids, NULL::bigint [] AS queue_offsets, h.discarded_at
+    h.transaction_id, h.producer_group_id, h.endpoint_id, 'DISCARDED' AS state, h.check_times, h.next_check_at, h.stored_at,
+    h.log_segment, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids, NULL::bigint [] AS queue_offsets,
+    'limit' AS decided_by, h.discarded_at AS decided_at, h.last_failure
 FROM half_message AS h
 WHERE
     h.discarded_at IS NOT NULL

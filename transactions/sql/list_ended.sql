@@ -1,10 +1,10 @@
 -- List decided transactions, the latest decision first, from below an operation id on. Operations are read backwards by
--- their key, `max_looked_at` of them at most, whatever the filter: what matches among these is listed, each row with the
--- lowest id that was looked at (`go_on_below`, null at the end). Nothing that matches: one row with that alone.
+-- their key, `max_looked_at` of them at most, whatever the filter: the matches are listed, each row with the lowest id that
+-- was read (`go_on_below`, null at the end of the operations). Without a match there is one row, with that id alone.
 WITH looked_at AS (
     SELECT
         o.operation_id, o.transaction_id, o.producer_group_id, o.decision, o.decided_by, o.decided_at, o.check_times,
-        o.stored_at, o.log_offsets, o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
+        o.stored_at, o.log_segment, o.log_offsets, o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
     FROM operation AS o
     WHERE o.operation_id < %(before_operation)s
     ORDER BY o.operation_id DESC
@@ -13,10 +13,10 @@ WITH looked_at AS (
 
 SELECT
     CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_below,
-    o.operation_id, o.transaction_id, o.producer_group_id,
+    o.operation_id, o.transaction_id, o.producer_group_id, NULL::integer AS endpoint_id,
     CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
-    o.decided_by, o.decided_at, o.check_times, o.stored_at, NULL AS next_check_at, NULL AS last_failure, o.log_offsets,
-    o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
+    o.check_times, NULL::timestamptz AS next_check_at, o.stored_at, o.log_segment, o.log_offsets, o.message_ids,
+    o.topic_ids, o.queue_ids, o.queue_offsets, o.decided_by, o.decided_at, NULL AS last_failure
 FROM (SELECT count(*) AS looked_at, min(operation_id) AS lowest FROM looked_at) AS l
 LEFT JOIN LATERAL (
     SELECT *

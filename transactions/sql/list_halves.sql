@@ -16,15 +16,14 @@ WITH RECURSIVE groups AS (
     WHERE g.producer_group_id IS NOT NULL
 )
 
-SELECT
-    newest.*,
-    CASE WHEN newest.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
-    NULL AS decided_by, newest.discarded_at AS decided_at, NULL::bigint [] AS queue_offsets
+SELECT newest.*
 FROM groups AS g
 CROSS JOIN LATERAL (
     SELECT
-        h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.next_check_at, h.last_failure,
-        h.discarded_at, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids
+        h.transaction_id, h.producer_group_id, h.endpoint_id,
+        CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
+        h.check_times, h.next_check_at, h.stored_at, h.log_segment, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids,
+        NULL::bigint [] AS queue_offsets, NULL AS decided_by, h.discarded_at AS decided_at, h.last_failure
     FROM half_message AS h
     WHERE
         h.producer_group_id = g.producer_group_id

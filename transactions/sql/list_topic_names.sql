@@ -1,4 +1,4 @@
--- List the topics by name: which of them a key for some topics only may be asked about.
+-- List the topics: the scopes of a key are compared with their names.
 SELECT id, name
 FROM topic
 LIMIT %(max_topics)s

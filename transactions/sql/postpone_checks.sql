@@ -1,6 +1,6 @@
--- Note checks that decided nothing. An asked one is counted, and the next comes an interval after it; one that reached
--- nobody is not counted. A half that was ended meanwhile is gone and stays so. The ids are probed as an array: no plan
--- can then go through all halves.
+-- Note checks that decided nothing. A check that was asked is counted, and the next comes an interval after it; one that
+-- reached no endpoint is not counted. A half that was ended meanwhile is gone and stays gone. The ids are probed as an
+-- array: no plan can then go through all halves.
 WITH outcome AS (
     SELECT *
     FROM unnest(

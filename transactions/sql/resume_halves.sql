@@ -1,5 +1,5 @@
--- Resume a discarded half: it is pending again, and its checks start at 0. A row not returned is not discarded, or older
--- than the retention: it would be discarded again at once.
+-- Resume a discarded half: it is pending again, and its checks start at 0. A half that is not returned is not discarded, or
+-- is older than the retention: it would be discarded again at once.
 UPDATE half_message
 SET discarded_at = NULL, exhausted = false, check_times = 0, next_check_at = now(), last_failure = NULL
 WHERE

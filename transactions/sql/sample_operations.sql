@@ -1,5 +1,5 @@
--- Estimate the same for a long range from a sample: one operation at random out of every so many. At even distances a
--- producer whose transactions follow a pattern would be seen at the same place of it each time.
+-- Estimate the decisions of a long range from a sample: one operation at random out of every `every`. Samples at even
+-- distances would hit a pattern in a producer's transactions at the same point each time.
 SELECT
     count(*) FILTER (WHERE probe.decision = 'COMMIT') * %(every)s AS commits,
     count(*) FILTER (WHERE probe.decision = 'ROLLBACK') * %(every)s AS rollbacks,
@@ -8,11 +8,11 @@ SELECT
 FROM (
     SELECT stretch.begins + floor(random() * %(every)s)::bigint AS operation_id
     FROM generate_series(%(since_id)s::bigint, %(next_id)s::bigint - 1, %(every)s::bigint) AS stretch (begins)
-) AS place
+) AS sampled
 CROSS JOIN LATERAL (
     SELECT o.decision, o.stored_at
     FROM operation AS o
-    WHERE o.operation_id >= place.operation_id
+    WHERE o.operation_id >= sampled.operation_id
     ORDER BY o.operation_id
     LIMIT 1
 ) AS probe

@@ -1,4 +1,4 @@
--- Keep the health of an endpoint after a call that changed it.
+-- Keep the health of an endpoint after a call that changed it. A disabled one is not changed: only an operator enables it.
 UPDATE endpoint
 SET
     state = %(state)s, failures = %(failures)s, open_until = %(open_until)s,
@@ -6,3 +6,4 @@ SET
     last_failure_at = CASE WHEN %(failure)s IS NULL THEN last_failure_at ELSE now() END,
     last_success_at = CASE WHEN %(failure)s IS NULL THEN now() ELSE last_success_at END
 WHERE id = %(id)s AND state <> 'disabled'
+RETURNING state

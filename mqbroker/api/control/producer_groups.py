@@ -45,9 +45,7 @@ class ProducerGroupSummary(Shape):
 class ProducerGroup(ProducerGroupSummary):
     """A producer group with what waits for its decision."""
 
-    pending = Whole(
-        help_text=f"Undecided transactions, counted to {stats.MAX_COUNTED_HALVES}; discarded ones are not in it."
-    )
+    pending = Whole(help_text=f"Undecided transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
 
 

@@ -14,7 +14,7 @@ from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from store import models as store
 from store import registry, topics
-from transactions import stats
+from transactions import registry as transaction_registry
 
 MAX_RESERVED_HOURS = 10 * 366 * 24
 PERMISSIONS = ("rw", "r", "w")
@@ -107,6 +107,6 @@ class TopicDetail(Resource):
         deletion, until every process has seen it (2 s), is gone with the topic.
         """
         row = registry.find(topic)
-        stats.judge_topic(row)
+        transaction_registry.require_topic_unused(row)
         registry.remove(row)
         return Response(status=204)

@@ -1,0 +1,101 @@
+"""What the API answers about transactions: the structs that it encodes and that its schema is made from."""
+
+import uuid
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from store.messages import Time
+from transactions.rows import CheckAnswer, Decider, Decision, State, TransactionRow
+
+
+class TransactionPart(msgspec.Struct):
+    """A message of a transaction; its offset is null until it is visible."""
+
+    message_id: uuid.UUID
+    topic: str
+    queue_id: int
+    queue_offset: int | None
+
+
+class TransactionEvent(msgspec.Struct):
+    """Something that happened to a transaction.
+
+    prepared has no other fields. end, discard and resume have `state` (the decision), `by` (producer, check, operator
+    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
+    when no producer was reached, and only a `counted` one counts.
+    """
+
+    event: Literal["prepared", "check", "end", "discard", "resume"]
+    at: Time
+    state: Decision | UnsetType = UNSET
+    by: Decider | UnsetType = UNSET
+    remark: str | UnsetType | None = UNSET
+    endpoint: str | UnsetType | None = UNSET
+    status: int | UnsetType | None = UNSET
+    latency_ms: int | UnsetType | None = UNSET
+    answer: CheckAnswer | UnsetType | None = UNSET
+    counted: bool | UnsetType = UNSET
+    reason: str | UnsetType | None = UNSET
+
+
+class TransactionHistory(msgspec.Struct):
+    """A transaction with everything that happened to it, in the order of time."""
+
+    transaction_id: uuid.UUID
+    producer_group: str
+    state: State
+    check_times: int
+    next_check_at: Time | None
+    last_failure: str | None
+    commit_log_offset: int
+    messages: list[TransactionPart]
+    history: list[TransactionEvent]
+
+
+class TransactionSummary(msgspec.Struct):
+    """A transaction of a list, without its history."""
+
+    transaction_id: uuid.UUID
+    producer_group: str
+    state: State
+    check_times: int
+    next_check_at: Time | None
+    last_failure: str | None
+    stored_at: Time
+    decided_at: Time | None
+    decided_by: str | None
+    commit_log_offset: int
+    messages: list[TransactionPart]
+
+
+class Awaited(msgspec.Struct):
+    """A pending transaction whose next check was set anew."""
+
+    transaction_id: uuid.UUID
+    state: Literal["PREPARED"]
+    check_times: int
+    next_check_at: Time
+
+
+def awaited(transaction_id: uuid.UUID, check_times: int, next_check_at: datetime) -> Awaited:
+    """The answer to a check or a resume that was asked for by an operator."""
+    return Awaited(transaction_id, "PREPARED", check_times, next_check_at)
+
+
+def parts(transaction: TransactionRow, topics: Mapping[int, str]) -> list[TransactionPart]:
+    """The messages of a transaction, by the names of their topics."""
+    offsets = transaction.queue_offsets or [None] * len(transaction.message_ids)
+    rows = zip(transaction.message_ids, transaction.topic_ids, transaction.queue_ids, offsets, strict=True)
+    return [
+        TransactionPart(message_id, topics[topic_id], queue_id, offset)
+        for message_id, topic_id, queue_id, offset in rows
+    ]
+
+
+def next_check_at(transaction: TransactionRow) -> datetime | None:
+    """When a transaction is checked next; None unless it is pending: a discarded one has a time, and no check."""
+    return transaction.next_check_at if transaction.state == "PREPARED" else None
