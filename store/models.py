@@ -97,11 +97,6 @@ class CommitLog(models.Model):
         db_table = "commit_log"
         constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
         indexes = (
-            models.Index(
-                fields=("transaction_id",),
-                condition=models.Q(transaction_id__isnull=False),
-                name="commit_log_transaction",
-            ),
             # The look-up by key. A list of pending entries would make a send that empties it wait for a second or more;
             # without it each key costs every send of it 4 µs of PostgreSQL's CPU, and a send without keys nothing.
             GinIndex(
