@@ -14,6 +14,7 @@ from store import accept, topics
 from store.accept import Accepted
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
+from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
 from store.log import Record
 from store.messages import Message
@@ -60,6 +61,10 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
     accepted = [await accept.accept(message, traceparent=traceparent) for message in request.messages]
     together = Together(_in_one_queue(accepted))
     size = sum(len(one.body) for one in accepted)
+    if size < MAX_BATCH_BYTES:
+        sent = await writer.write(sends.Sending(together.accepted))
+        if sent is not None:
+            return sent
     results: list[dict[str, Any]] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
     return results
 

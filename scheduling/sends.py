@@ -44,9 +44,9 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
     accepted = await accept.accept(message, traceparent=traceparent)
     delay = delays.of_message(message)
     if len(accepted.body) < MAX_BATCH_BYTES and (delay is None or delay.level is not None):
-        sent = await writer.write(Sending(accepted, await _level_of(delay)))
+        sent = await writer.write(Sending((accepted,), await _level_of(delay)))
         if sent is not None:
-            return sent
+            return sent[0]
     answer: dict[str, Any] = await writer.submit(
         SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body)
     )
@@ -71,29 +71,23 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
     return Level(schedule.id, level - 1, seconds)
 
 
-class Sending(Request[dict[str, Any]]):
-    """A send in a pipelined batch."""
+class Sending(Request[list[dict[str, Any]]]):
+    """Messages of one request, for one queue, in a pipelined batch: stored at consecutive offsets, or none of them."""
 
     __slots__ = ("accepted", "level")
     ORDER = 2
 
-    def __init__(self, accepted: Accepted, level: Level | None) -> None:
-        super().__init__(accepted.message_id.bytes, len(accepted.body))
+    def __init__(self, accepted: Sequence[Accepted], level: Level | None = None) -> None:
+        super().__init__(accepted[0].message_id.bytes, sum(len(one.body) for one in accepted))
         self.accepted = accepted
         self.level = level
 
     @property
     def queue(self) -> tuple[int, int]:
-        """The queue that the message is entered in now."""
-        return (
-            (self.level.topic_id, self.level.queue_id)
-            if self.level
-            else (self.accepted.topic.id, self.accepted.queue_id)
-        )
-
-    @property
-    def delay_seconds(self) -> int | None:
-        return None if self.level is None else self.level.seconds
+        """The queue that the messages are entered in now."""
+        if self.level is not None:
+            return self.level.topic_id, self.level.queue_id
+        return self.accepted[0].topic.id, self.accepted[0].queue_id
 
     @classmethod
     def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
@@ -101,14 +95,19 @@ class Sending(Request[dict[str, Any]]):
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        rows = [(number, request, one) for number, request in enumerate(requests) for one in request.accepted]
+        entered = [request.queue for _, request, _ in rows]
+        delays_ = [None if request.level is None else request.level.seconds for _, request, _ in rows]
         yield Call(
             SEND_MESSAGES,
             {
-                **accept.columns([request.accepted for request in requests]),
+                **accept.columns([one for _, _, one in rows]),
                 "segment_id": segment_id,
-                "entry_topic_id": arrays.int4s([request.queue[0] for request in requests]),
-                "entry_queue_id": arrays.int4s([request.queue[1] for request in requests]),
-                "delay_seconds": arrays.float8s([request.delay_seconds for request in requests]),
+                "entry_topic_id": arrays.int4s([topic for topic, _ in entered]),
+                "entry_queue_id": arrays.int4s([queue for _, queue in entered]),
+                "delay_seconds": arrays.float8s(delays_),
+                "request": arrays.int4s([number for number, _, _ in rows]),
+                "repeatable_request": arrays.int4s([number for number, _, one in rows if one.may_repeat]),
             },
         )
 
@@ -118,32 +117,38 @@ class Sending(Request[dict[str, Any]]):
         if placed is None:
             return
         stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
+        rows = [(request, one) for request in requests for one in request.accepted]
         visible: Counter[int] = Counter()
+        # In the order of their places within each queue, and so within each request.
         for place, log_offset, queue_offset in PLACED.iter_unpack(placed):
-            request = requests[place - 1]
-            request.answer = request.answer_at(stored_at, log_offset, queue_offset)
+            request, accepted = rows[place - 1]
+            if request.answer is None:
+                request.answer = []
+            request.answer.append(_answer_placed(accepted, request.level, stored_at, log_offset, queue_offset))
             if request.level is None:
-                visible[request.accepted.topic.id] += 1
+                visible[accepted.topic.id] += 1
             else:
                 alarms.set_now(request.level.seconds)
         notifier.tell(visible)
 
-    def answer_at(self, stored_at: datetime, log_offset: int, queue_offset: int) -> dict[str, Any]:
-        """The answer to what was stored at these offsets."""
-        accepted, level = self.accepted, self.level
-        answer: dict[str, Any] = {
-            "message_id": accepted.message_id,
-            "topic": accepted.topic.name,
-            "queue_id": accepted.queue_id,
-            "queue_offset": queue_offset if level is None else None,
-            "commit_log_offset": log_offset,
-            "send_status": "SEND_OK",
-            "stored_at": stored_at,
-        }
-        if level is not None:
-            answer["deliver_at"] = stored_at + timedelta(seconds=level.seconds)
-            answer["recall_handle"] = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
-        return answer
+
+def _answer_placed(
+    accepted: Accepted, level: Level | None, stored_at: datetime, log_offset: int, queue_offset: int
+) -> dict[str, Any]:
+    """The answer to a message that was stored at these offsets."""
+    answer: dict[str, Any] = {
+        "message_id": accepted.message_id,
+        "topic": accepted.topic.name,
+        "queue_id": accepted.queue_id,
+        "queue_offset": queue_offset if level is None else None,
+        "commit_log_offset": log_offset,
+        "send_status": "SEND_OK",
+        "stored_at": stored_at,
+    }
+    if level is not None:
+        answer["deliver_at"] = stored_at + timedelta(seconds=level.seconds)
+        answer["recall_handle"] = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
+    return answer
 
 
 class Sends(Kind[Send]):

@@ -204,7 +204,8 @@ class Writer:
     def _failed(self, batch: PipelinedBatch, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
         again = batch.attempts + 1
-        if problem.code == LOCK_NOT_AVAILABLE and not batch.only_free:
+        if problem.code == LOCK_NOT_AVAILABLE and again < MAX_ATTEMPTS:
+            # Of a queue, which is passed over from now on, or of the log, which is held alone for a moment only.
             self._again.append(PipelinedBatch(batch.requests, again, only_free=True))
         elif problem.code in SENT_AGAIN and again < MAX_ATTEMPTS:
             self._again.append(PipelinedBatch(batch.requests, again, only_free=batch.only_free))

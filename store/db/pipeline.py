@@ -35,8 +35,8 @@ LOCK_TIMEOUT = "100ms"
 TRANSACTION_TIMEOUT = "5s"
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# The class of errors by which the server ends a session.
-SESSION_ENDED = "57P"
+# The errors by which the server ends a session: by an operator or a crash, and by transaction_timeout.
+SESSION_ENDED = ("57P", "25P04")
 
 BINARY = pq.Format.BINARY
 Results = Mapping[Statement[Any], PGresult]

@@ -1,8 +1,9 @@
 -- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset.
--- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, those
--- of the `repeatable` ids that are stored, and all when the segment is no longer the open one. Safe because this snapshot is
--- newer than the locks: no other transaction reads the same highest offset. An id that another process stored meanwhile
--- fails the statement, and the batch is sent again.
+-- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, all of
+-- a request of which one of the `repeatable` ids is stored, and all when the segment is no longer the open one. The
+-- messages of one request go to one queue, so that all of them are stored or none. Safe because this snapshot is newer
+-- than the locks: no other transaction reads the same highest offset. An id that another process stored meanwhile fails
+-- the statement, and the batch is sent again.
 -- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
 WITH open AS MATERIALIZED (SELECT s.id FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s),
 
@@ -27,15 +28,19 @@ new AS MATERIALIZED (
         g.entry_topic_id, g.entry_queue_id
     FROM unnest(
         %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(tags_code)b::bigint [],
-        %(entry_topic_id)b::integer [], %(entry_queue_id)b::integer [], %(delay_seconds)b::double precision []
+        %(entry_topic_id)b::integer [], %(entry_queue_id)b::integer [], %(delay_seconds)b::double precision [],
+        %(request)b::integer []
     ) WITH ORDINALITY AS g (
-        topic_id, queue_id, message_id, tags_code, entry_topic_id, entry_queue_id, delay_seconds, place
+        topic_id, queue_id, message_id, tags_code, entry_topic_id, entry_queue_id, delay_seconds, request, place
     )
     WHERE
         EXISTS (SELECT FROM open)
         AND ((g.entry_topic_id, g.entry_queue_id) IN (SELECT t.topic_id, t.queue_id FROM tail AS t)) IS TRUE
-        AND g.message_id <> ALL(array(
-            SELECT l.message_id FROM commit_log AS l WHERE l.message_id = any(%(repeatable)b::uuid [])
+        AND g.request <> ALL(array(
+            SELECT r.request
+            FROM unnest(%(repeatable)b::uuid [], %(repeatable_request)b::integer []) AS r (message_id, request)
+            INNER JOIN commit_log AS l ON r.message_id = l.message_id
+            WHERE l.message_id = any(%(repeatable)b::uuid [])
         ))
 ),
 

@@ -1,0 +1,52 @@
+"""A process that is stopped under load keeps no other process from sending."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+
+from tests.store.keeper import Keeper, sent
+
+ROUNDS = 8
+STOPPED_SECONDS = 1.5
+
+
+def test_a_stopped_process_does_not_stop_the_sends_of_another(keeper: Keeper) -> None:
+    async def sending() -> float:
+        """The longest of the sends of one round, in seconds."""
+        deadline, longest = time.monotonic() + STOPPED_SECONDS, 0.0
+        while time.monotonic() < deadline:
+            began = time.monotonic()
+            await asyncio.gather(*(sent("orders", "ours", queue_id=number) for number in range(4)))
+            longest = max(longest, time.monotonic() - began)
+        return longest
+
+    for number in range(4):
+        keeper.send("orders", "first", queue_id=number)
+    other = keeper.start("tests.store.writer", "orders", "theirs", "400000")
+    try:
+        wait_for_sends(keeper)
+        stalls = []
+        for number in range(ROUNDS):
+            os.kill(other.pid, signal.SIGSTOP)
+            stalls.append(keeper.do(sending()))
+            os.kill(other.pid, signal.SIGCONT)
+            # Another moment of its work each time.
+            time.sleep(0.05 + number / 97)
+            assert other.poll() is None, "it sent everything: give it more"
+    finally:
+        other.kill()
+        other.communicate()
+
+    assert max(stalls) < 1
+
+
+def wait_for_sends(keeper: Keeper) -> None:
+    """Until the other process sends."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        if keeper.sql("SELECT count(*) AS stored FROM commit_log")[0].stored > 200:
+            return
+        time.sleep(0.1)
+    raise subprocess.TimeoutExpired("the writer", 30)
