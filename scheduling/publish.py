@@ -1,6 +1,7 @@
 """The one door to visibility: a plain send, a transaction that commits, a retry and a dead letter all pass here."""
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,6 +13,7 @@ from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.queues import Entry
 from store.segments import reappend
+from store.segments.reappend import Place
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")
 
@@ -33,53 +35,66 @@ class Publication:
     entry: Entry | None = None
 
     @property
+    def place(self) -> Place:
+        """Where its body lies, as the caller knows it; `publish` may append the body again elsewhere."""
+        return self.log_segment, self.log_offset
+
+    @property
     def queue_offset(self) -> int | None:
         """Its queue offset, known in the batch's step `record`; None while it is delayed."""
         return self.entry.queue_offset if self.entry is not None and self.deliver_at is None else None
 
 
 async def publish(batch: Batch, publication: Publication) -> None:
-    """Makes a stored message visible now, or lets it wait at its delay level or in a timer; delays count from the
-    batch's time.
+    """As `publish_all`, of one message."""
+    await publish_all(batch, (publication,))
 
-    Reappends a body that lies further back than the segment before the open one. A caller with many such messages
-    calls `reappend.keep_near` for all of them first, which takes one statement.
+
+async def publish_all(batch: Batch, publications: Sequence[Publication]) -> None:
+    """Makes stored messages visible now, at their delay level or at their time, counted from the batch's time.
+
+    Bodies that lie further back than the segment before the open one are appended again, by one statement for all.
     """
+    places = await reappend.near(batch, {publication.place for publication in publications})
+    for publication in publications:
+        await _publish(batch, publication, places[publication.place])
+
+
+async def _publish(batch: Batch, publication: Publication, place: Place) -> None:
     due = delays.due_at(publication.delay, batch.now)
-    await reappend.keep_near(batch, (publication,))
     if due <= batch.now:
-        publication.entry = _visible_now(publication)
+        publication.entry = _visible_now(publication, place)
         batch.enqueue(publication.entry)
         return
     publication.deliver_at = due
     alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
-        publication.entry = await _at_level(publication, delays.known_level(publication.delay.level), due)
+        publication.entry = await _at_level(publication, place, delays.known_level(publication.delay.level), due)
         batch.enqueue(publication.entry)
     else:
         publication.timer_id = new_id()
-        batch.insert(INSERT_TIMERS, _timer(publication, due))
+        batch.insert(INSERT_TIMERS, _timer(publication, place, due))
 
 
-def _visible_now(publication: Publication) -> Entry:
+def _visible_now(publication: Publication, place: Place) -> Entry:
     return Entry(
         topic_id=publication.topic_id,
         queue_id=publication.queue_id,
-        log_segment=publication.log_segment,
-        log_offset=publication.log_offset,
+        log_segment=place[0],
+        log_offset=place[1],
         tags_code=publication.tags_code,
         reconsume_times=publication.reconsume_times,
     )
 
 
-async def _at_level(publication: Publication, level: int, due: datetime) -> Entry:
+async def _at_level(publication: Publication, place: Place, level: int, due: datetime) -> Entry:
     """The entry in the level's queue, which keeps the real topic, queue and tags code for the release."""
     schedule = await topics.own(topics.SCHEDULE, queues=level)
     return Entry(
         topic_id=schedule.id,
         queue_id=delays.queue_of(level),
-        log_segment=publication.log_segment,
-        log_offset=publication.log_offset,
+        log_segment=place[0],
+        log_offset=place[1],
         tags_code=delays.milliseconds_of(due),
         reconsume_times=publication.reconsume_times,
         real_topic_id=publication.topic_id,
@@ -88,13 +103,13 @@ async def _at_level(publication: Publication, level: int, due: datetime) -> Entr
     )
 
 
-def _timer(publication: Publication, due: datetime) -> dict[str, object]:
+def _timer(publication: Publication, place: Place, due: datetime) -> dict[str, object]:
     return {
         "id": publication.timer_id,
         "due_at": due,
         "message_id": publication.message_id,
-        "log_segment": publication.log_segment,
-        "log_offset": publication.log_offset,
+        "log_segment": place[0],
+        "log_offset": place[1],
         "topic_id": publication.topic_id,
         "queue_id": publication.queue_id,
         "tags_code": publication.tags_code,

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from scheduling import delays, lateness
-from scheduling.publish import Publication, publish
+from scheduling.publish import Publication, publish_all
 from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
 from store import progress, topics
 from store.commit import writer
@@ -20,7 +20,6 @@ from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.rows import PositionRow
-from store.segments import reappend
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
 NEXT_TIMER = Statement(__file__, "next_timer", NextTimer)
@@ -137,7 +136,7 @@ class Releases(Kind[Due]):
     async def _timers(self, batch: Batch) -> int:
         timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
         _count(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
-        await _publish(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
+        await publish_all(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
         return len(timers)
 
     async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
@@ -162,7 +161,7 @@ class Releases(Kind[Due]):
         )
         due = _due_in_order(entries, position.queue_id)
         recalled = await self._recalled(batch, position.queue_id, due)
-        await _publish(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
+        await publish_all(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
         if due:
             queue = (position.topic_id, position.queue_id)
             _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in due])
@@ -183,12 +182,6 @@ RELEASES = Releases()
 def _due_in_order(entries: Sequence[DueEntry], queue_id: int) -> list[DueEntry]:
     """The entries before the first that is not due: a level is first in, first out."""
     return list(takewhile(lambda entry: _due_at(entry.due_ms, queue_id, entry.now) <= entry.now, entries))
-
-
-async def _publish(batch: Batch, publications: list[Publication]) -> None:
-    await reappend.keep_near(batch, publications)
-    for publication in publications:
-        await publish(batch, publication)
 
 
 def _of_timer(timer: DueTimer) -> Publication:

@@ -1,7 +1,6 @@
-"""Bodies that outlive their segment: a message that is still needed is appended again before its log goes."""
+"""Reappend: a message that is still needed is stored again in the open segment, before its own segment is dropped."""
 
-from collections.abc import Collection, Sequence
-from typing import Protocol
+from collections.abc import Collection
 
 from store.commit.batch import Batch
 from store.db.statements import Statement
@@ -17,18 +16,11 @@ MAX_BYTES = 16 * 1024 * 1024
 Place = tuple[int, int]
 
 
-class Located(Protocol):
-    """Whatever says where a message lies."""
-
-    log_segment: int
-    log_offset: int
-
-
 async def append_again(batch: Batch, places: Collection[Place], max_bytes: int = MAX_BYTES) -> dict[Place, int]:
     """Appends stored messages to the batch's segment; gives the new log offset of each old place.
 
-    At least one message and about `max_bytes` of bodies at a time: whoever gives more places asks again for the others.
-    A message keeps its id and the time it was first stored at.
+    At least one message and about `max_bytes` of bodies at a time: the places that are not in the answer need another
+    call. A message keeps its id and the time it was first stored at.
     """
     columns = {"log_segment": [segment for segment, _ in places], "log_offset": [offset for _, offset in places]}
     await batch.read(APPEND_AGAIN, {"segment_id": batch.segment_id, "max_bytes": max_bytes, **columns})
@@ -37,18 +29,18 @@ async def append_again(batch: Batch, places: Collection[Place], max_bytes: int =
     return {(row.log_segment, row.log_offset): row.new_offset for row in rows}
 
 
-async def keep_near(batch: Batch, located: Sequence[Located]) -> None:
-    """Has each message lie in the open segment or the one before, where an entry of the batch may point.
+async def near(batch: Batch, places: Collection[Place]) -> dict[Place, Place]:
+    """Per place of a message, its place in the open segment or the one before, where an entry of the batch may point.
 
-    Raises LookupError when a body is gone.
+    Messages of older segments are appended again. Raises LookupError when a body is gone.
     """
-    far = [one for one in located if one.log_segment < batch.segment_id - 1]
+    found = {place: place for place in places if place[0] >= batch.segment_id - 1}
+    far = set(places) - found.keys()
     while far:
-        offsets = await append_again(batch, {(one.log_segment, one.log_offset) for one in far})
+        offsets = await append_again(batch, far)
         if not offsets:
-            raise LookupError(f"The body at {far[0].log_offset} of segment {far[0].log_segment} is gone.")
-        for one in far:
-            if (one.log_segment, one.log_offset) in offsets:
-                one.log_offset = offsets[one.log_segment, one.log_offset]
-                one.log_segment = batch.segment_id
-        far = [one for one in far if one.log_segment < batch.segment_id - 1]
+            segment, offset = min(far)
+            raise LookupError(f"The body at {offset} of segment {segment} is gone.")
+        found |= {place: (batch.segment_id, offset) for place, offset in offsets.items()}
+        far -= offsets.keys()
+    return found

@@ -12,11 +12,11 @@ from delivery.receive import receives
 from delivery.receive.receives import Receive
 from scheduling import reappend as timer_renewals
 from scheduling import release
-from scheduling.publish import Publication, publish
+from scheduling.publish import Publication, publish_all
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.errors import Refusal
-from store.segments import lifecycle, reappend, retention
+from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
 from transactions import discards, ends, halves, history
@@ -252,9 +252,8 @@ class Publishes(Kind[Publication]):
     """Publishes what a test hands over, near by."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Publication]]) -> None:
-        await reappend.keep_near(batch, [one.request for one in pending])
+        await publish_all(batch, [one.request for one in pending])
         for one in pending:
-            await publish(batch, one.request)
             one.outcome = True
 
 
