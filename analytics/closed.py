@@ -1,9 +1,9 @@
 """Closed ranges: the rows of the append-only tables that no writer adds to any more.
 
-Each writer holds APPENDERS_LOCK in shared mode. The export takes it exclusively for the moment of one snapshot, when no
-write is under way: every row at or below the snapshot's highest offsets is final, and can be read later, in pieces, by
-many sessions. Half messages do change, so they are read by that very snapshot: each transaction is either among its
-half messages or among its operations, never in both and never in neither.
+Writers share the lock of the log. The export holds it alone for the moment of one snapshot: no append is under way
+then, so every row at or below the snapshot's highest offsets is final and can be read later, in pieces, by many
+sessions. Half messages do change, so they are read by that very snapshot: each transaction is either among its halves or
+among its operations, never in both and never in neither.
 """
 
 import time
@@ -19,19 +19,14 @@ from analytics.errors import LogBusy
 from analytics.rows import EntryBounds, SegmentBounds, SegmentState, SnapshotName
 from store import log
 from store.db.statements import Statement
-from store.log import APPENDERS_LOCK
 
-HALT_WRITERS = Statement(log.__file__, "halt_writers")
-LIMIT_WAIT = Statement(__file__, "limit_wait")
 EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", SnapshotName)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")
 FIND_SEGMENTS = Statement(__file__, "find_segments", SegmentState)
 SEGMENT_BOUNDS = Statement(__file__, "segment_bounds", SegmentBounds)
 ENTRY_BOUNDS = Statement(__file__, "entry_bounds", EntryBounds)
 
-# New writers wait behind the one who waits for the old ones: half a second costs them little, and 40 tries outlast the
-# 20 s after which the server ends a session that idles in a transaction.
-WAIT_MILLISECONDS = 500
+# 40 tries outlast the 20 s after which the server ends a session that idles in a transaction.
 TRIES = 40
 PAUSE_SECONDS = 0.5
 
@@ -74,14 +69,14 @@ class ClosedRange:
 
 @contextmanager
 def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
-    """A transaction with a snapshot of the log between two writes, and the statement that gives others the same one.
+    """A transaction that sees the log while no append was under way, and the statement that gives others its snapshot.
 
     Writers wait only while the snapshot is taken, not for the time of the block. Raises LogBusy.
     """
     with connect(conninfo) as reader:
-        with connect(conninfo) as halter:
-            _halt(halter)
-            reader.execute(_sharing(halter))
+        with connect(conninfo) as holder:
+            _hold_log(holder)
+            reader.execute(_sharing(holder))
         yield reader, _sharing(reader)
 
 
@@ -114,17 +109,16 @@ def _sharing(connection: Connection) -> str:
     return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), name)
 
 
-def _halt(halter: Connection) -> None:
+def _hold_log(holder: Connection) -> None:
     for _ in range(TRIES):
         try:
-            halter.execute(LIMIT_WAIT.sql(), {"milliseconds": str(WAIT_MILLISECONDS)})
-            halter.execute(HALT_WRITERS.sql(), {"key": APPENDERS_LOCK})
+            holder.execute(log.HOLD_LOG.sql(), log.EXCLUSIVE)
         except psycopg.errors.LockNotAvailable:
-            halter.rollback()
+            holder.rollback()
             time.sleep(PAUSE_SECONDS)
         else:
             return
     raise LogBusy(
-        f"A writer of the log has held it for {TRIES} tries of {WAIT_MILLISECONDS} ms: look in pg_stat_activity for a "
-        "session that idles in a transaction, end it, and export again."
+        f"A writer of the log has held it for {TRIES} tries of {log.EXCLUSIVE['lock_timeout']}: look in "
+        "pg_stat_activity for a session that idles in a transaction, end it, and export again."
     )

@@ -30,11 +30,11 @@ OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
 READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
 TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
 
-# Writers of the log hold this advisory lock together; whoever holds it alone knows that no append is under way.
+# Writers of the log share this advisory lock. While one session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
-
-# Writers queue behind whoever waits for the batches under way, which take milliseconds.
-WAIT = "500ms"
+# The parameters of HOLD_LOG. New writers queue behind a session that waits for the batches under way, which take
+# milliseconds.
+EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 
 @dataclass(slots=True)
@@ -113,11 +113,11 @@ def places(pairs: Sequence[tuple[int, int]]) -> dict[str, object]:
 
 
 @asynccontextmanager
-async def log_held(connection: Connection) -> AsyncIterator[None]:
-    """A transaction that began after every batch under way had ended, and before which none begins.
+async def exclusive(connection: Connection) -> AsyncIterator[None]:
+    """A transaction that holds the log alone: every batch under way has ended, and none begins before it ends.
 
     Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
     """
     async with connection.transaction():
-        await connections.execute(connection, HOLD_LOG, {"lock_timeout": WAIT, "key": APPENDERS_LOCK})
+        await connections.execute(connection, HOLD_LOG, EXCLUSIVE)
         yield

@@ -107,7 +107,7 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
         return None
-    async with log.log_held(connection):
+    async with log.exclusive(connection):
         # A new statement sees what the last writers did, and whether another worker was faster.
         [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
         if not _is_full(seen, max_hours, max_messages) or not await _is_ready(connection, seen.ready_id):

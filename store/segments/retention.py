@@ -91,7 +91,7 @@ async def _drop_log(connection: Connection, segment_id: int) -> bool:
         logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
         return False
     # A batch that read a place before it was moved reads the body there: all such batches end first.
-    async with log.log_held(connection):
+    async with log.exclusive(connection):
         pass
     for partition in await partitions.of_segment(connection, segment_id):
         if partition.state != "missing":
