@@ -80,7 +80,7 @@ async def reset(group_name: str, request: ResetOffsets) -> dict[str, Any]:
     look = Look(group, topic, queue_ids, _target(request.to), request.dry_run)
     moves: list[dict[str, int]] = await writer.submit(LOOKS, look)
     if not request.dry_run:
-        notifier.tell(Counter({topic.id: len(moves)}))
+        notifier.notify(Counter({topic.id: len(moves)}))
     return {
         "group": group.name,
         "topic": topic.name,

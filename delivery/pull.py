@@ -48,7 +48,7 @@ async def stretch(
     if not 0 <= wait_seconds <= settings.MAX_WAIT_SECONDS:
         raise MessageIllegal(f"wait_seconds {wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
     deadline = time.monotonic() + wait_seconds
-    with notifier.attending((topic.id,), object()) as attention:
+    with notifier.listening((topic.id,), object()) as waiter:
         while True:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
@@ -58,7 +58,7 @@ async def stretch(
             left = deadline - time.monotonic()
             if rows or left <= 0:
                 break
-            await attention.wait(min(left, 5.0))
+            await waiter.wait(min(left, 5.0))
     names = await topics.names({row.topic_id for row in rows})
     return Pulled(
         messages=(_entry(row, names[row.topic_id], topic) for row in rows),

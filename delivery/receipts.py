@@ -111,7 +111,7 @@ async def _settle(kind: Kind[Held], group_name: str, given: list[str], **wishes:
     settled: set[Handle] = await writer.submit(kind, Held(handles, **wishes), urgent=True) if handles else set()
     if group.ordered:
         # Its queue is free for the next batch.
-        notifier.tell(Counter(held.topic_id for held in settled))
+        notifier.notify(Counter(held.topic_id for held in settled))
     return [None if held in settled else expired(one) for one, held in zip(given, unpacked, strict=True)]
 
 

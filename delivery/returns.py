@@ -37,7 +37,7 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float) -> 
     await writer.submit(kind, Returned(handles, delay_seconds), urgent=True)
     if group.ordered:
         # Their queues are free for the next batch.
-        notifier.tell(Counter(held.topic_id for held in handles))
+        notifier.notify(Counter(held.topic_id for held in handles))
 
 
 class Returns(Kind[Returned]):

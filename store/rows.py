@@ -172,7 +172,7 @@ class ListedEntry(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A row of halt_writers, lock_queues, take_locks."""
+    """A row of lock_queues, take_locks."""
 
     pg_advisory_xact_lock: None
 

@@ -200,7 +200,7 @@ class Pusher:
         if self._caller is None:
             self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
         # Wakes what waits for messages; a web process listens already.
-        notifier.listen()
+        notifier.start()
         push = Push(subscriber, self._caller)
         task = asyncio.create_task(push.run(), name=f"push {subscriber.name}")
         self._pushes[subscriber.id] = push, task

@@ -87,7 +87,7 @@ async def entries(group_name: str, request: Receive, hold: Hold, gone: asyncio.F
         take = await wish.take()
         take.hold = hold
         await hold.room()
-        with notifier.attending({topic_id for topic_id, _ in take.queues}, take.group.id) as attention:
+        with notifier.listening({topic_id for topic_id, _ in take.queues}, take.group.id) as waiter:
             taken: list[Taken] = [] if take.group.paused else await writer.submit(TAKES, take)
             left = deadline - time.monotonic()
             if taken or left <= 0:
@@ -96,7 +96,7 @@ async def entries(group_name: str, request: Receive, hold: Hold, gone: asyncio.F
                 return Received(group_name) if await received.given_back(gone) else received
             if not take.more:
                 pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
-                await attention.wait(min(left, pause), gone)
+                await waiter.wait(min(left, pause), gone)
     return Received(group_name)
 
 

@@ -19,7 +19,7 @@ async def run(receive: Receive, send: Send) -> None:
             background.spare_collector()
             give_large_memory_back()
             allow_many_connections()
-            notifier.listen()
+            notifier.start()
             fallback.start()
             await send({"type": "lifespan.startup.complete"})
         elif event["type"] == "lifespan.shutdown":
