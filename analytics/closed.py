@@ -2,7 +2,7 @@
 
 Writers share the lock of the log. The export holds it alone for the moment of one snapshot: no append is under way
 then, so every row at or below the snapshot's highest offsets is final and can be read later, in pieces, by many
-sessions. Half messages do change, so they are read by that very snapshot: each transaction is either among its halves or
+sessions. Half messages do change, so that very snapshot reads them: each transaction is either among its halves or
 among its operations, never in both and never in neither.
 """
 

@@ -9,7 +9,7 @@ from store import progress, runtime, topics
 from store.db import connections
 from store.db.connections import Row
 from store.db.statements import Statement
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
 from store.groups import Groups
 from store.topics import RETRY_PREFIX, TopicFacts
@@ -46,7 +46,7 @@ class ConsumerGroups(Groups[GroupFacts]):
 
     def __init__(self) -> None:
         super().__init__("consumer", MAX_NAME, GroupFacts, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
-        self.retry_queues: Memory[tuple[int, int], int] = Memory(RETRY_QUEUE_BELIEVED_SECONDS)
+        self.retry_queues: TtlCache[tuple[int, int], int] = TtlCache(RETRY_QUEUE_BELIEVED_SECONDS)
 
 
 def _groups() -> ConsumerGroups:

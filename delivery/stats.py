@@ -40,7 +40,7 @@ class QueueLag:
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
     """Each queue of the topics that the group has begun to read, its retries among them; see `lags.of`."""
-    rows = progress.of(group.id)
+    rows = progress.lags(group.id)
     held = _oldest_held(group, rows)
     return [
         QueueLag(

@@ -16,7 +16,7 @@ from mqbroker.models import ApiKey
 from mqbroker.rows import KeyRow
 from store.db import connections
 from store.db.statements import Statement
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 from store.errors import NoPermission, Unauthenticated
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
@@ -93,7 +93,7 @@ class KeyRing:
     """The callers that this process has seen, by the header they sent, each believed for KEY_BELIEVED_SECONDS."""
 
     def __init__(self) -> None:
-        self._callers: Memory[bytes, Caller] = Memory(KEY_BELIEVED_SECONDS)
+        self._callers: TtlCache[bytes, Caller] = TtlCache(KEY_BELIEVED_SECONDS)
 
     async def caller(self, authorization: bytes | None) -> Caller:
         """The caller that an Authorization header stands for.

@@ -129,7 +129,7 @@ class Sending(Request[list[dict[str, Any]]]):
                 visible[accepted.topic.id] += 1
             else:
                 alarms.set_now(request.level.seconds)
-        notifier.tell(visible)
+        notifier.notify(visible)
 
 
 def _answer_placed(

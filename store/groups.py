@@ -9,7 +9,7 @@ from django.conf import settings
 
 from store.db import connections
 from store.db.statements import NoRow, Statement
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist, MessageIllegal
 
 Facts = TypeVar("Facts")
@@ -28,9 +28,9 @@ class Groups(Generic[Facts]):
     facts: Callable[..., Facts]
     found: Statement[Any]
     created: Statement[NoRow]
-    _by_name: Memory[str, Facts] = field(default_factory=lambda: Memory(BELIEVED_SECONDS))
+    _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(BELIEVED_SECONDS))
     # Of thousands that use a new group at once, one makes it, and the others wait for that.
-    _making: Memory[str, Facts] = field(default_factory=lambda: Memory(0))
+    _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
 
     def is_name(self, name: str) -> bool:
         """Whether a group of this kind may have this name."""

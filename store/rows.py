@@ -9,14 +9,14 @@ from uuid import UUID
 
 
 class Appended(NamedTuple):
-    """A row of append_messages."""
+    """A message that was appended to the commit log, with the offset it got."""
 
     log_offset: int
     message_id: UUID
 
 
 class Copy(NamedTuple):
-    """A row of find_copies."""
+    """One place of a message in the commit log: it has several after it was appended again."""
 
     segment_id: int
     log_offset: int
@@ -28,13 +28,13 @@ class Copy(NamedTuple):
 
 
 class DeletedProgress(NamedTuple):
-    """A row of delete_progress."""
+    """A move that was deleted, by its reader."""
 
     reader_id: int
 
 
 class Enqueued(NamedTuple):
-    """A row of enqueue_entries, enqueue_first_entries."""
+    """An entry that was added to a queue, with the offset it got."""
 
     topic_id: int
     queue_id: int
@@ -43,7 +43,7 @@ class Enqueued(NamedTuple):
 
 
 class EntriesSince(NamedTuple):
-    """A row of entries_since."""
+    """Entries of all queues: kept, and added within the last `seconds`; each also of the discarded topic alone."""
 
     seconds: int
     kept: int
@@ -53,7 +53,7 @@ class EntriesSince(NamedTuple):
 
 
 class EntryRow(NamedTuple):
-    """A row of read_entries."""
+    """An entry of a queue with its message."""
 
     queue_id: int
     queue_offset: int
@@ -77,21 +77,13 @@ class EntryRow(NamedTuple):
 
 
 class EverStored(NamedTuple):
-    """A row of ever_stored."""
+    """Log offsets ever taken, those of failed writes included."""
 
     messages: int
 
 
-class ExpiringSegment(NamedTuple):
-    """A row of find_expiring_segments."""
-
-    id: int
-    before_id: int
-    is_over: bool
-
-
 class FirstEntry(NamedTuple):
-    """A row of find_first_entries."""
+    """The first entry of a message in a topic."""
 
     message_id: UUID
     queue_id: int
@@ -100,7 +92,7 @@ class FirstEntry(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A row of read_heads."""
+    """What a filter reads of an entry: the message without its body."""
 
     entry_topic_id: int
     entry_queue_id: int
@@ -116,50 +108,44 @@ class Head(NamedTuple):
 
 
 class HeldLog(NamedTuple):
-    """A row of hold_log."""
+    """The lock of the log, held alone, and the lock time-out of the transaction."""
 
     lock_timeout: str
     held: None
 
 
 class Joined(NamedTuple):
-    """A row of join_writers."""
+    """The lock of the log, shared with the other writers."""
 
     pg_advisory_xact_lock_shared: None
 
 
 class KeyMatch(NamedTuple):
-    """A row of find_by_key."""
+    """A message with the key; one row of NULLs beside `looked_at` when there is none."""
 
     looked_at: int
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    size: int
+    segment_id: int | None
+    log_offset: int | None
+    message_id: UUID | None
+    size: int | None
 
 
 class Lag(NamedTuple):
-    """A row of find_lags."""
+    """A reader's next offset in a queue, the queue's bounds, and the entries between."""
 
     topic_id: int
     topic: str
     queue_id: int
     min_offset: int
     max_offset: int
-    moved_at: datetime
-    next_entered_at: datetime
+    moved_at: datetime | None
+    next_entered_at: datetime | None
     next_offset: int
     lag: int
 
 
-class LeavingSegment(NamedTuple):
-    """A row of find_leaving_segment."""
-
-    segment_id: int
-
-
 class ListedEntry(NamedTuple):
-    """A row of list_entries."""
+    """An entry in a list by time, with the place and size of its message."""
 
     queue_id: int
     queue_offset: int
@@ -172,13 +158,13 @@ class ListedEntry(NamedTuple):
 
 
 class Locked(NamedTuple):
-    """A row of lock_queues, take_locks."""
+    """An advisory lock, held until the end of the transaction."""
 
     pg_advisory_xact_lock: None
 
 
 class LogOffsetsSince(NamedTuple):
-    """A row of log_offsets_since."""
+    """The log offsets of the last `seconds`: from `since_offset` up to, not with, `next_offset`."""
 
     seconds: int
     lowest: int
@@ -186,16 +172,8 @@ class LogOffsetsSince(NamedTuple):
     next_offset: int
 
 
-class Maintenance(NamedTuple):
-    """A row of take_maintenance."""
-
-    taken: bool
-    lock_timeout: str
-    statement_timeout: str
-
-
 class MessageRow(NamedTuple):
-    """A row of read_messages."""
+    """A message of the commit log."""
 
     log_offset: int
     segment_id: int
@@ -215,72 +193,47 @@ class MessageRow(NamedTuple):
 
 
 class Notified(NamedTuple):
-    """A row of notify_visible."""
+    """A notice that was sent."""
 
     pg_notify: None
 
 
 class OpenSegment(NamedTuple):
-    """A row of open_segment."""
+    """The open segment and the transaction's time."""
 
     id: int
     now: datetime
 
 
-class OpenSegmentState(NamedTuple):
-    """A row of look_at_segments."""
-
-    id: int
-    open_hours: float
-    messages: int
-    ready_id: int
-
-
-class PartitionRow(NamedTuple):
-    """A row of find_partitions."""
-
-    table_name: str
-    partition_name: str
-    state: str
-
-
 class PositionRow(NamedTuple):
-    """A row of find_positions."""
+    """A reader's newest move in a queue (NULL before its first), and the queue's bounds."""
 
     topic_id: int
     queue_id: int
-    next_offset: int
-    move: int
+    next_offset: int | None
+    move: int | None
     min_offset: int
     max_offset: int
     begun: bool
 
 
 class QueueBounds(NamedTuple):
-    """A row of queue_bounds."""
+    """A queue's lowest offset kept, its next offset, and the time of its newest entry."""
 
     queue_id: int
     min_offset: int
     max_offset: int
-    last_stored_at: datetime
+    last_stored_at: datetime | None
 
 
 class ReaderId(NamedTuple):
-    """A row of find_readers."""
+    """A reader that has progress."""
 
     reader_id: int
 
 
-class Reappended(NamedTuple):
-    """A row of find_again."""
-
-    log_segment: int
-    log_offset: int
-    new_offset: int
-
-
 class StoredBefore(NamedTuple):
-    """A row of find_messages."""
+    """A message that is stored under an id, with its first entry; NULL while it has none."""
 
     segment_id: int
     log_offset: int
@@ -290,25 +243,19 @@ class StoredBefore(NamedTuple):
     transaction_id: UUID | None
     stored_at: datetime
     body: bytes
-    entry_queue_id: int
-    queue_offset: int
-
-
-class TableName(NamedTuple):
-    """A row of find_holders_of_log, find_unanalyzed."""
-
-    table_name: str
+    entry_queue_id: int | None
+    queue_offset: int | None
 
 
 class TopicEntries(NamedTuple):
-    """A row of entries_by_topic."""
+    """All entries that a topic ever had."""
 
     topic: str
     entries: int
 
 
 class TopicRow(NamedTuple):
-    """A row of find_topic, find_topics."""
+    """A topic as the message path needs it."""
 
     id: int
     name: str
@@ -317,23 +264,17 @@ class TopicRow(NamedTuple):
 
 
 class TriedLock(NamedTuple):
-    """A row of try_lock_readers."""
+    """An advisory lock, and whether it was free."""
 
     key: int
     taken: bool
 
 
-class UnreleasedQueue(NamedTuple):
-    """A row of find_unreleased."""
-
-    queue_id: int
-
-
 class WalkedKeyMatch(NamedTuple):
-    """A row of walk_log_by_key."""
+    """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
 
-    go_on_below: int
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    size: int
+    go_on_below: int | None
+    segment_id: int | None
+    log_offset: int | None
+    message_id: UUID | None
+    size: int | None

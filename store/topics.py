@@ -8,7 +8,7 @@ from django.conf import settings
 from store import errors, runtime
 from store.db import connections
 from store.db.statements import Statement
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 from store.rows import TopicRow
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicRow)
@@ -40,9 +40,9 @@ class Topics:
     """What one process caches of topics."""
 
     def __init__(self) -> None:
-        self.by_name: Memory[str, TopicFacts] = Memory(BELIEVED_SECONDS)
+        self.by_name: TtlCache[str, TopicFacts] = TtlCache(BELIEVED_SECONDS)
         # Of thousands of requests that use a new topic at once, one makes it, and the others wait for that.
-        self.making: Memory[str, TopicFacts] = Memory(0)
+        self.making: TtlCache[str, TopicFacts] = TtlCache(0)
         self.names: dict[int, str] = {}
 
 

@@ -5,7 +5,7 @@ from django.conf import settings
 from store import runtime
 from store.db import connections
 from store.db.statements import Statement
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
 from store.groups import BELIEVED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
@@ -27,9 +27,9 @@ class ProducerGroups(Groups[ProducerGroupRow]):
 
     def __init__(self) -> None:
         super().__init__("producer", MAX_NAME, ProducerGroupRow, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
-        self.undecided: Memory[tuple[int, int], int] = Memory(LARGE_COUNT_CACHED_SECONDS)
+        self.undecided: TtlCache[tuple[int, int], int] = TtlCache(LARGE_COUNT_CACHED_SECONDS)
         # Requests that need a small count at the same time share one read.
-        self.counting: Memory[tuple[int, int], int] = Memory(0)
+        self.counting: TtlCache[tuple[int, int], int] = TtlCache(0)
 
 
 def _groups() -> ProducerGroups:

@@ -165,4 +165,4 @@ class Ending(Request[list[EndedMessage]]):
             request.answer.append(EndedMessage(uuid.UUID(bytes=message_id), queue_id, offset))
             if offset is not None:
                 visible[topic_id] += 1
-        notifier.tell(visible)
+        notifier.notify(visible)

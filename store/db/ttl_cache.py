@@ -1,4 +1,4 @@
-"""What a process remembers of configuration for a moment, so that the message path does not ask for it each time."""
+"""Caches configuration for a moment in a process, so that the message path does not read it each time."""
 
 import asyncio
 import time
@@ -8,55 +8,55 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
-MAX_REMEMBERED = 20_000
+MAX_VALUES = 20_000
 
 
-class Memory(Generic[Key, Value]):
-    """Values by key, each believed for `seconds`. However many ask for one at once, it is looked up once.
+class TtlCache(Generic[Key, Value]):
+    """Values by key, each valid for `seconds`. Concurrent requests for one key share one look-up.
 
-    What is not found (None) is not remembered: it may be made at any moment.
+    A key that is not found (None) is not cached: it may be created at any moment.
     """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._known: dict[Key, tuple[float, Value]] = {}
-        self._looking: dict[Key, asyncio.Future[Value | None]] = {}
+        self._values: dict[Key, tuple[float, Value]] = {}
+        self._look_ups: dict[Key, asyncio.Future[Value | None]] = {}
 
     def known(self, key: Key) -> Value | None:
-        """The value that is remembered; None also where it has to be looked up."""
-        known = self._known.get(key)
-        return known[1] if known is not None and known[0] > time.monotonic() else None
+        """The cached value; None also where it has to be looked up."""
+        cached = self._values.get(key)
+        return cached[1] if cached is not None and cached[0] > time.monotonic() else None
 
     async def get(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
-        """The value that is remembered, or else looked up now."""
-        known = self.known(key)
-        if known is not None:
-            return known
-        looking = self._looking.get(key)
-        if looking is None:
-            looking = self._looking[key] = asyncio.ensure_future(self._look_up(key, look_up))
-        # Whoever asks may go away; the look-up goes on for the others.
-        return await asyncio.shield(looking)
+        """The cached value, or else the value of a look-up."""
+        cached = self.known(key)
+        if cached is not None:
+            return cached
+        running = self._look_ups.get(key)
+        if running is None:
+            running = self._look_ups[key] = asyncio.ensure_future(self._look_up(key, look_up))
+        # A caller that is cancelled leaves the look-up to the other callers.
+        return await asyncio.shield(running)
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
-        looking = asyncio.current_task()
+        running = asyncio.current_task()
         try:
             value = await look_up()
-            # What was changed here meanwhile may have been looked up before the change.
-            if value is not None and self._looking.get(key) is looking:
+            # After `forget` the value may be older than the change.
+            if value is not None and self._look_ups.get(key) is running:
                 self.remember(key, value)
             return value
         finally:
-            if self._looking.get(key) is looking:
-                del self._looking[key]
+            if self._look_ups.get(key) is running:
+                del self._look_ups[key]
 
     def remember(self, key: Key, value: Value, seconds: float | None = None) -> None:
-        """Believes a value from now on, for `seconds` or as long as any."""
-        if len(self._known) >= MAX_REMEMBERED:
-            self._known.clear()
-        self._known[key] = (time.monotonic() + (self._seconds if seconds is None else seconds), value)
+        """Caches a value for `seconds`, by default for those of the cache."""
+        if len(self._values) >= MAX_VALUES:
+            self._values.clear()
+        self._values[key] = (time.monotonic() + (self._seconds if seconds is None else seconds), value)
 
     def forget(self, key: Key) -> None:
-        """Drops a value, and what is just being looked up: it was changed here."""
-        self._known.pop(key, None)
-        self._looking.pop(key, None)
+        """Drops a value that was changed in this process, and ignores the result of a running look-up."""
+        self._values.pop(key, None)
+        self._look_ups.pop(key, None)

@@ -1,8 +1,8 @@
-"""The life of segments: made ready, opened when the one before is full, closed, and dropped when their time is over.
+"""The life of segments: made ready, opened when the one before is full, closed, and dropped after the retention.
 
-Nothing here is remembered: each step is found again from the segments' rows and PostgreSQL's catalog, so that it may
-run twice, on two workers at once, or be killed anywhere. Sends wait for the moment of the roll only, and none fails
-because of it: without a next segment the open one goes on.
+No state is kept here: each step starts from the segments' rows and PostgreSQL's catalog, so that it may run twice, on
+two workers at once, or be killed anywhere. Sends wait for the moment of the roll only, and none fails because of it:
+without a next segment the open one stays open.
 """
 
 from collections.abc import Awaitable
@@ -13,10 +13,10 @@ from django.conf import settings
 
 from store import log
 from store.db import connections
-from store.db.connections import Connection, Row
+from store.db.connections import Connection
 from store.db.statements import Statement
-from store.rows import Maintenance, OpenSegmentState
 from store.segments import partitions, retention
+from store.segments.rows import Maintenance, OpenSegmentState
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -26,10 +26,10 @@ LOOK_AT_SEGMENTS = Statement(__file__, "look_at_segments", OpenSegmentState)
 START_SEGMENT = Statement(__file__, "start_segment")
 TAKE_MAINTENANCE = Statement(__file__, "take_maintenance", Maintenance)
 
-# Whoever holds this advisory lock maintains the segments; a second one has nothing to do.
+# The session with this advisory lock maintains the segments; any other has nothing to do.
 MAINTENANCE_LOCK = 0x6D71_7365_6700
-# Nobody waits behind the other steps; what is not free by then is tried again with the next tick. PostgreSQL ends an
-# autovacuum that is in the way after a second, by deadlock_timeout.
+# Writers wait behind none of the steps but the roll. A step that gets no lock within this time is left to the next
+# tick. PostgreSQL ends an autovacuum that is in the way after a second, by deadlock_timeout.
 LOCK_TIMEOUT = "3s"
 STATEMENT_TIMEOUT = "5min"
 
@@ -37,8 +37,8 @@ STATEMENT_TIMEOUT = "5min"
 async def run(late_seconds: float = 0) -> None:
     """Does what is due for the segments: one tick.
 
-    With `late_seconds` only what has been due for that long makes it begin: for whoever stands in for the beat. Raises
-    SystemBusy when the database is away.
+    With `late_seconds` it begins only when a step has been due for that long: the fallback of a beat that is away.
+    Raises SystemBusy when the database is away.
     """
     hours_late = late_seconds / 3600
     if not await _is_due(hours_late):
@@ -57,19 +57,20 @@ async def run(late_seconds: float = 0) -> None:
 
 
 async def _is_due(hours_late: float) -> bool:
-    """Whether anything is to be done, by two cheap reads: most ticks find nothing."""
+    """Whether a step is due, by two cheap reads: most ticks find none."""
     [seen] = await connections.read(LOOK_AT_SEGMENTS)
     if seen.ready_id is None and seen.open_hours >= hours_late:
         return True
     if _is_full(seen, settings.SEGMENT_HOURS + hours_late, settings.SEGMENT_MAX_MESSAGES):
         return True
-    asked = retention.asked(settings.RESERVED_HOURS + hours_late)
-    rows = await connections.read(retention.FIND_EXPIRING_SEGMENTS, asked)
-    return bool(rows) and bool(rows[0].is_over)
+    rows = await connections.read(
+        retention.FIND_EXPIRING_SEGMENTS, retention.limits(settings.RESERVED_HOURS + hours_late)
+    )
+    return bool(rows) and rows[0].is_over
 
 
 async def _attempt(name: str, step: Awaitable[object]) -> None:
-    """One step; what is locked by somebody else is left to the next tick, and does not stop the other steps."""
+    """Runs a step. One that meets a lock is left to the next tick, and does not stop the other steps."""
     try:
         await step
     except psycopg.OperationalError as problem:
@@ -77,7 +78,7 @@ async def _attempt(name: str, step: Awaitable[object]) -> None:
 
 
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
-    """A connection that maintains the segments until it is closed; None while another one does."""
+    """A connection that maintains the segments until it is closed; None while another session does."""
     connection = await connections.connect("mqbroker-segments")
     taken = False
     try:
@@ -91,7 +92,7 @@ async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
 
 
 async def prepare(connection: Connection) -> None:
-    """Makes the segment after the open one ready. Its row comes last, so that a ready one has its partitions."""
+    """Makes the segment after the open one ready. Its row comes last, so that a ready segment has its partitions."""
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     segment_id = seen.id + 1
     await partitions.make(connection, segment_id)
@@ -100,7 +101,7 @@ async def prepare(connection: Connection) -> None:
 
 
 async def roll(connection: Connection, max_hours: float, max_messages: int) -> int | None:
-    """Closes the open segment when it is older or holds more than that, and opens the ready one; gives that one's id.
+    """Closes the open segment when it is older or holds more than that; gives the id of the one it opens then.
 
     Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
     """
@@ -110,20 +111,21 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
     async with log.exclusive(connection):
         # A new statement sees what the last writers did, and whether another worker was faster.
         [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
-        if not _is_full(seen, max_hours, max_messages) or not await _is_ready(connection, seen.ready_id):
+        ready_id = seen.ready_id
+        if ready_id is None or not _is_full(seen, max_hours, max_messages):
+            return None
+        if not await _has_partitions(connection, ready_id):
             return None
         await connections.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
-        await connections.execute(connection, START_SEGMENT, {"segment_id": seen.ready_id})
-    logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=seen.ready_id)
-    return int(seen.ready_id)
+        await connections.execute(connection, START_SEGMENT, {"segment_id": ready_id})
+    logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=ready_id)
+    return ready_id
 
 
-def _is_full(seen: Row, max_hours: float, max_messages: int) -> bool:
-    return bool(seen.open_hours >= max_hours or seen.messages > max_messages)
+def _is_full(seen: OpenSegmentState, max_hours: float, max_messages: int) -> bool:
+    return seen.open_hours >= max_hours or seen.messages > max_messages
 
 
-async def _is_ready(connection: Connection, segment_id: int | None) -> bool:
-    """Also for tables that a migration brought since it was prepared."""
-    if segment_id is None:
-        return False
+async def _has_partitions(connection: Connection, segment_id: int) -> bool:
+    """Whether every table has its partition, also those that a migration made since the segment was prepared."""
     return all(partition.state == "attached" for partition in await partitions.of_segment(connection, segment_id))

@@ -1,22 +1,21 @@
 """The partitions of the append-only tables: made for a segment that comes, dropped with one that goes.
 
-A table's name cannot be a parameter, so these statements are composed here, of names that the catalog gave.
+A table's name cannot be a parameter, so these statements are composed here, of names from the catalog.
 No lock taken here stops a writer or a reader: ATTACH and DETACH … CONCURRENTLY let them pass, and a table is dropped
-only when nobody can see it any more.
+only when no transaction can see it any more.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from psycopg.sql import SQL, Composed, Identifier, Literal
 
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.rows import PartitionRow, TableName
+from store.segments.rows import TableName
 
 FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log", TableName)
-FIND_PARTITIONS = Statement(__file__, "find_partitions", PartitionRow)
 FIND_UNANALYZED = Statement(__file__, "find_unanalyzed", TableName)
 
 CREATE = SQL("CREATE TABLE {partition} (LIKE {table} INCLUDING ALL)")
@@ -29,30 +28,31 @@ ANALYZE = SQL("ANALYZE (SKIP_LOCKED) {table}")
 HOLDS_LOG = SQL("SELECT EXISTS (SELECT FROM {table} WHERE log_segment <= {segment_id}) AS found")
 
 
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """A table's share of one segment; `state` is missing, attached, detaching or detached."""
+class Partition(NamedTuple):
+    """A table's partition of one segment; `state` is missing, attached, detaching or detached."""
 
-    table: str
-    name: str
+    table_name: str
+    partition_name: str
     state: str
 
     def write(self, statement: SQL, segment_id: int | None = None) -> Composed:
-        """A statement about it."""
-        names = {"table": Identifier(self.table), "partition": Identifier(self.name)}
+        """A statement with the partition's names in it."""
+        names = {"table": Identifier(self.table_name), "partition": Identifier(self.partition_name)}
         return statement.format(**names, segment_id=Literal(segment_id))
 
 
-async def of_segment(connection: Connection, segment_id: int) -> list[Partition]:
+FIND_PARTITIONS = Statement(__file__, "find_partitions", Partition)
+
+
+async def of_segment(connection: Connection, segment_id: int) -> Sequence[Partition]:
     """One partition for each table that is partitioned by segment, also where it is missing."""
-    rows = await connections.execute(connection, FIND_PARTITIONS, {"segment_id": segment_id})
-    return [Partition(row.table_name, row.partition_name, row.state) for row in rows]
+    return await connections.execute(connection, FIND_PARTITIONS, {"segment_id": segment_id})
 
 
 async def make(connection: Connection, segment_id: int) -> None:
     """Makes the partitions that a segment lacks, each in a transaction of its own.
 
-    CREATE … PARTITION OF would stop every writer of the table; an attached one stops nobody.
+    CREATE … PARTITION OF would stop every writer of the table; ATTACH stops none.
     """
     for partition in await of_segment(connection, segment_id):
         if partition.state == "missing":
@@ -62,10 +62,10 @@ async def make(connection: Connection, segment_id: int) -> None:
 
 
 async def drop(connection: Connection, partition: Partition) -> None:
-    """Drops a partition: takes it out of everybody's sight first, then waits for those who may still be reading it.
+    """Drops a partition: detaches it first, then waits for the transactions that may still read it.
 
-    Raises psycopg's LockNotAvailable when a reader takes too long. The partition is out of sight then, writers go on,
-    and the next call goes on from there.
+    Raises psycopg's LockNotAvailable when a reader takes too long. The partition is detached then, writers go on, and
+    the next call goes on from there.
     """
     if partition.state == "attached":
         await connection.execute(partition.write(DETACH), prepare=False)
@@ -88,7 +88,7 @@ async def _holds_log(connection: Connection, table: str, segment_id: int) -> boo
 
 
 async def analyze(connection: Connection) -> Sequence[str]:
-    """Has the planner learn what the append-only tables hold, once per segment; gives the tables' names."""
+    """Renews the planner's statistics of the append-only tables, once per segment; gives the tables' names."""
     rows = await connections.execute(connection, FIND_UNANALYZED)
     for row in rows:
         await connection.execute(ANALYZE.format(table=Identifier(row.table_name)), prepare=False)

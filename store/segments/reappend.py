@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from store.commit.batch import Batch
 from store.db.statements import Statement
-from store.rows import Reappended
+from store.segments.rows import Reappended
 
 APPEND_AGAIN = Statement(__file__, "append_again")
 FIND_AGAIN = Statement(__file__, "find_again", Reappended)

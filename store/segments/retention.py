@@ -1,8 +1,8 @@
-"""Retention: drops segments whose time is over, the oldest first, and never what somebody still needs.
+"""Retention: drops segments whose time is over, the oldest first, and no message that a row still needs.
 
-An entry points into its own segment or the one before. So the queues of a segment go together with the log of the
-segment before it, in this order: what else is kept by segment, then the entries, and when nobody can read them any
-more, the log that only they needed. At no moment is there an entry without its message.
+An entry points into its own segment or the one before. So the queues of a segment are dropped with the log of the
+segment before it, in this order: the other tables partitioned by segment, then the entries, and when no statement can
+read them any more, the log that only they needed. At no moment is there an entry without its message.
 """
 
 from itertools import takewhile
@@ -13,8 +13,8 @@ from store import log
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 from store.segments import partitions
+from store.segments.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -29,7 +29,7 @@ LOG = "commit_log"
 ENTRIES = "consume_queue"
 
 
-def asked(reserved_hours: float) -> dict[str, object]:
+def limits(reserved_hours: float) -> dict[str, object]:
     """The parameters of FIND_EXPIRING_SEGMENTS."""
     return {"reserved_seconds": reserved_hours * 3600}
 
@@ -38,9 +38,11 @@ async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
     """Drops what has been closed for longer than `reserved_hours` and than its topics' own; gives the segments done.
 
     A topic's `reserved_hours` lengthens the life of every segment that holds entries of it, and so of all later ones:
-    they go in order. It never shortens one. Raises psycopg's LockNotAvailable when a reader takes too long.
+    segments are dropped in order. It never shortens one.
+
+    Raises psycopg's LockNotAvailable when a reader takes too long.
     """
-    rows = await connections.execute(connection, FIND_EXPIRING_SEGMENTS, asked(reserved_hours))
+    rows = await connections.execute(connection, FIND_EXPIRING_SEGMENTS, limits(reserved_hours))
     done: list[int] = []
     for row in takewhile(lambda row: row.is_over, rows):
         if not await _drop_queues(connection, row.id):
@@ -52,15 +54,15 @@ async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
 
 
 async def leaving() -> int | None:
-    """The segment whose log goes next, with all older ones: whoever needs a body there appends it again now."""
+    """The segment whose log is dropped next, with all older ones: bodies there that a row needs are appended again."""
     [row] = await connections.read(FIND_LEAVING_SEGMENT)
-    return None if row.segment_id is None else int(row.segment_id)
+    return row.segment_id
 
 
 async def _drop_queues(connection: Connection, segment_id: int) -> bool:
-    """Drops all of a segment but its log, unless a delay level waits in it. The entries go last: they tell the end."""
+    """Drops all of a segment but its log, unless a delay level waits in it. The entries are last: they mark the end."""
     parts = [part for part in await partitions.of_segment(connection, segment_id) if part.state != "missing"]
-    going = sorted((part for part in parts if part.table != LOG), key=lambda part: part.table == ENTRIES)
+    going = sorted((part for part in parts if part.table_name != LOG), key=lambda part: part.table_name == ENTRIES)
     if not going:
         return True
     if await connections.execute(connection, FIND_UNRELEASED, {"segment_id": segment_id}):
@@ -75,7 +77,7 @@ async def _drop_queues(connection: Connection, segment_id: int) -> bool:
 
 
 async def _carry_positions(connection: Connection, segment_id: int) -> None:
-    """As a writer of the log, like everybody who adds to the open segment."""
+    """As a writer of the log: the rows are added to the open segment, which must stay open."""
     open_id, _ = await log.join(connection)
     try:
         await connections.execute(connection, CARRY_POSITIONS, {"segment_id": open_id, "from_segment_id": segment_id})
@@ -86,11 +88,11 @@ async def _carry_positions(connection: Connection, segment_id: int) -> None:
 
 
 async def _drop_log(connection: Connection, segment_id: int) -> bool:
-    """Drops a segment's log, unless a row of somebody's still needs it; then nothing of the segment is left."""
+    """Drops a segment's log, unless a row still needs it. Nothing of the segment is left then."""
     if holders := await partitions.holders_of_log(connection, segment_id):
         logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
         return False
-    # A batch that read a place before it was moved reads the body there: all such batches end first.
+    # A batch may have read a place before the message was appended again: all such batches end first.
     async with log.exclusive(connection):
         pass
     for partition in await partitions.of_segment(connection, segment_id):

@@ -147,4 +147,4 @@ async def entries(topic: str, queue_id: int, from_offset: int) -> list[Any]:
 async def standing(segment_id: int) -> dict[str, str]:
     """Where the partitions of a segment stand, by their table."""
     async with await connections.connect("test") as connection:
-        return {part.table: part.state for part in await partitions.of_segment(connection, segment_id)}
+        return {part.table_name: part.state for part in await partitions.of_segment(connection, segment_id)}

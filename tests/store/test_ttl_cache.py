@@ -1,8 +1,8 @@
-"""The memory of configuration: looked up once for everybody, and never older than what was changed here."""
+"""The cache of configuration: looked up once for everybody, and never older than what was changed here."""
 
 import asyncio
 
-from store.db.ttl_cache import Memory
+from store.db.ttl_cache import TtlCache
 
 
 class Shelf:
@@ -23,57 +23,57 @@ class Shelf:
 
 
 async def test_however_many_ask_at_once_it_is_looked_up_once() -> None:
-    memory: Memory[str, str] = Memory(60)
+    cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()
     shelf.thing = "orders"
-    asking = [asyncio.create_task(memory.get("key", shelf.look_up)) for _ in range(10)]
+    asking = [asyncio.create_task(cache.get("key", shelf.look_up)) for _ in range(10)]
     await shelf.asked.acquire()
 
     shelf.open.set()
 
     assert await asyncio.gather(*asking) == ["orders"] * 10
-    assert await memory.get("key", shelf.look_up) == "orders"
+    assert await cache.get("key", shelf.look_up) == "orders"
     assert shelf.looks == 1
 
 
 async def test_what_was_changed_here_is_not_answered_by_an_older_look() -> None:
-    memory: Memory[str, str] = Memory(60)
+    cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()
-    early = asyncio.create_task(memory.get("key", shelf.look_up))
+    early = asyncio.create_task(cache.get("key", shelf.look_up))
     await shelf.asked.acquire()
 
     shelf.thing = "orders"
-    memory.forget("key")
-    late = asyncio.create_task(memory.get("key", shelf.look_up))
+    cache.forget("key")
+    late = asyncio.create_task(cache.get("key", shelf.look_up))
     await shelf.asked.acquire()
     shelf.open.set()
 
     assert (await early, await late) == (None, "orders")
-    assert await memory.get("key", shelf.look_up) == "orders"
+    assert await cache.get("key", shelf.look_up) == "orders"
     assert shelf.looks == 2
 
 
 async def test_what_was_looked_up_before_a_change_is_not_remembered() -> None:
-    memory: Memory[str, str] = Memory(60)
+    cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()
     shelf.thing = "old"
-    early = asyncio.create_task(memory.get("key", shelf.look_up))
+    early = asyncio.create_task(cache.get("key", shelf.look_up))
     await shelf.asked.acquire()
 
     shelf.thing = "new"
-    memory.forget("key")
+    cache.forget("key")
     shelf.open.set()
 
     assert await early == "old"
-    assert await memory.get("key", shelf.look_up) == "new"
+    assert await cache.get("key", shelf.look_up) == "new"
 
 
 async def test_what_is_not_found_is_looked_up_again() -> None:
-    memory: Memory[str, str] = Memory(60)
+    cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()
     shelf.open.set()
 
-    assert await memory.get("key", shelf.look_up) is None
+    assert await cache.get("key", shelf.look_up) is None
     shelf.thing = "orders"
 
-    assert await memory.get("key", shelf.look_up) == "orders"
+    assert await cache.get("key", shelf.look_up) == "orders"
