@@ -110,6 +110,14 @@ class HalfMessage(Message):
     #: All messages of the transaction when there are several; the fields above are those of the first.
     messages: Sequence[Message] = ()
 
+    @property
+    def body_omitted(self) -> bool:
+        """Whether this check came without its bodies, because the endpoint's server refused their size.
+
+        `body` is empty then, and so is that of each of `messages`. No stored message has an empty body.
+        """
+        return not self.body
+
     @classmethod
     def read(cls, document: Document, producer_group: str) -> Self:
         return cls(
@@ -165,9 +173,10 @@ def body_fields(body: bytes) -> dict[str, str]:
 
 
 def body_of(document: Document) -> bytes:
+    """The bytes of a body in JSON; none where a check came without it."""
     if "body" in document:
         return str(document["body"]).encode()
-    return base64.b64decode(document["body_base64"])
+    return b"" if document.get("body_omitted") else base64.b64decode(document["body_base64"])
 
 
 def timestamp(moment: datetime | None) -> str | None:

@@ -87,6 +87,7 @@ def test_a_signed_check_is_answered_from_the_producers_function(call: Call) -> N
 
     half = orders.asked[0]
     assert (half.topic, half.body, half.keys, half.tags) == ("orders", b"order 1", ("order-1",), "paid")
+    assert not half.body_omitted
     assert (str(half.transaction_id), half.producer_group, half.check_times) == (TRANSACTION_ID, "shop", 2)
 
 
@@ -102,6 +103,18 @@ def test_a_check_of_several_messages_tells_them_all(call: Call) -> None:
         ("orders", b"order 1"),
         ("invoices", b"invoice 1"),
     ]
+
+
+def test_a_check_without_bodies_reaches_the_producers_function(call: Call) -> None:
+    orders = Orders()
+    omitted = {name: value for name, value in CHECK.items() if name != "body"} | {"body_omitted": True}
+    body = json.dumps(EVENT | {"transactions": [omitted | {"messages": [omitted, omitted]}]}).encode()
+
+    assert call(CheckListener(orders.check, [NEW_SECRET]), signed(body), body) == (200, COMMIT)
+
+    half = orders.asked[0]
+    assert (half.body_omitted, half.body, half.keys) == (True, b"", ("order-1",))
+    assert [message.body for message in half.messages] == [b"", b""]
 
 
 def test_during_a_rotation_both_secrets_are_good(call: Call) -> None:
