@@ -67,6 +67,10 @@ class Lookups(ThreadPoolExecutor):
     def __init__(self) -> None:
         super().__init__(max_workers=4, thread_name_prefix="webhook-registration")
 
+    async def close(self) -> None:
+        """Lets the threads end, without waiting for look-ups under way."""
+        self.shutdown(wait=False, cancel_futures=True)
+
 
 class UrlIllegal(ValueError):
     """A URL that can't be an endpoint. The code is the API's for a field that breaks a rule."""

@@ -1,4 +1,4 @@
-"""Check-back: the broker asks a producer about a half message that nobody ended, and goes by what it says."""
+"""Check-back: the broker asks a producer about an undecided half message, and its answer decides."""
 
 import asyncio
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from tests.broker.wire import Wire
 
 @pytest.fixture
 def other_endpoint() -> Iterator[ProducerEndpoint]:
-    """Another server that nobody was told of; it commits."""
+    """Another server that is not registered yet; it commits."""
     with ProducerEndpoint() as endpoint:
         endpoint.replies(states("COMMIT"))
         yield endpoint
 
 
 @pytest.mark.parametrize(("answer", "state"), [("COMMIT", "COMMITTED"), ("ROLLBACK", "ROLLED_BACK")])
-def test_a_transaction_that_nobody_ended_is_decided_by_its_producers_answer(
+def test_an_undecided_transaction_is_decided_by_its_producers_answer(
     wire: Wire,
     producer: Producer,
     consumer: Consumer,
@@ -184,7 +184,7 @@ def test_checks_follow_each_other_by_their_interval(
     assert third - first < 3.5 * interval
 
 
-def test_a_check_that_reaches_nobody_is_not_counted(
+def test_a_check_that_reaches_no_endpoint_is_not_counted(
     wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
 ) -> None:
     producer_endpoint.close()
@@ -255,7 +255,7 @@ def test_an_end_that_arrives_during_a_check_wins_over_its_answer(
     assert bodies(consumer.receive(orders)) == [b"order 1"]
 
 
-def test_nobody_is_asked_about_a_transaction_that_was_ended(
+def test_no_endpoint_is_asked_about_a_transaction_that_was_ended(
     wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
 ) -> None:
     done = producer.begin(orders, b"order 1")

@@ -1,4 +1,4 @@
-"""Discards: a half message that was asked about in vain is set aside, and only an operator decides it."""
+"""Discards: a half message whose checks are used up is set aside, and only an operator decides it."""
 
 from dataclasses import dataclass
 

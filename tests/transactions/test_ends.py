@@ -65,9 +65,7 @@ def test_a_transaction_that_begins_at_one_web_process_ends_at_another(
     assert bodies(distant_consumer.receive(orders)) == [b"order 1"]
 
 
-def test_what_is_wrong_with_an_end_is_told_in_the_order_of_the_rules(
-    wire: Wire, producer: Producer, orders: str
-) -> None:
+def test_an_end_is_refused_by_the_first_rule_that_it_breaks(wire: Wire, producer: Producer, orders: str) -> None:
     transaction = producer.begin(orders, b"order 1")
     end(wire, producer, transaction.transaction_id, "ROLLBACK")
     transaction_id, offset = transaction.transaction_id, transaction.commit_log_offset

@@ -1,4 +1,4 @@
-"""Half messages: stored and durable, and seen by nobody until their transaction is committed."""
+"""Half messages: stored and durable, and visible to no consumer until their transaction is committed."""
 
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -49,14 +49,16 @@ def test_the_answer_to_a_half_message_tells_when_it_is_asked_about(wire: Wire, p
     }
 
 
-def test_a_transaction_is_told_with_its_messages_and_its_history(wire: Wire, producer: Producer, orders: str) -> None:
+def test_a_transaction_is_answered_with_its_messages_and_its_history(
+    wire: Wire, producer: Producer, orders: str
+) -> None:
     transaction = producer.begin(orders, b"order 1", queue_id=2)
     transaction.commit()
 
-    told = wire.get(f"/v1/transactions/{transaction.transaction_id}").document
+    found = wire.get(f"/v1/transactions/{transaction.transaction_id}").document
 
-    prepared, ended = told.pop("history")
-    assert told == {
+    prepared, ended = found.pop("history")
+    assert found == {
         "transaction_id": str(transaction.transaction_id),
         "producer_group": producer.group,
         "state": "COMMITTED",

@@ -85,6 +85,6 @@ def test_an_immunity_leaves_time_for_a_check_before_the_retention_ends(
 
 def immunity(transaction_id: object, producer: Producer) -> float:
     """Seconds from the store of a half message to its first check."""
-    told = producer.broker.call("GET", f"/v1/transactions/{transaction_id}")
-    stored_at, next_check_at = told["history"][0]["at"], told["next_check_at"]
+    found = producer.broker.call("GET", f"/v1/transactions/{transaction_id}")
+    stored_at, next_check_at = found["history"][0]["at"], found["next_check_at"]
     return (datetime.fromisoformat(next_check_at) - datetime.fromisoformat(stored_at)).total_seconds()

@@ -28,7 +28,7 @@ class Model:
     state: str = "PREPARED"
     said: int = 0
 
-    def judge(self, group: str, offset: int | None, decision: str) -> tuple[int, str]:
+    def answer(self, group: str, offset: int | None, decision: str) -> tuple[int, str]:
         """The status and the state, or else the code, that an end is answered with. The rules in their order."""
         if group != self.group:
             return 409, "producer_group_wrong"
@@ -124,8 +124,8 @@ class Transactions(RuleBasedStateMachine):
             f"/v1/transactions/{transaction_id}/end", asked | ({} if offset is None else {"commit_log_offset": offset})
         )
 
-        status, told = model.judge(group, offset, decision)
-        assert (answer.status, answer.document.get("state") or answer.document.get("code")) == (status, told)
+        status, word = model.answer(group, offset, decision)
+        assert (answer.status, answer.document.get("state") or answer.document.get("code")) == (status, word)
         if model.state == "COMMITTED":
             self.visible |= {message["body"] for message in model.messages}
 
@@ -140,7 +140,7 @@ class Transactions(RuleBasedStateMachine):
             )
         )
 
-        expected = [model.judge(model.group, None, decision) for model in models]
+        expected = [model.answer(model.group, None, decision) for model in models]
         assert [(result["status"], result.get("state") or result.get("code")) for result in results] == expected
         for model in models:
             if model.state == "COMMITTED":
@@ -156,10 +156,10 @@ class Transactions(RuleBasedStateMachine):
 
     @rule(transaction_id=known)
     def look(self, transaction_id: str) -> None:
-        told = next(self.webs).get(f"/v1/transactions/{transaction_id}").document
+        found = next(self.webs).get(f"/v1/transactions/{transaction_id}").document
 
         model = self.models[transaction_id]
-        assert (told["state"], len(told["history"])) == (model.state, 1 + model.said)
+        assert (found["state"], len(found["history"])) == (model.state, 1 + model.said)
 
     @invariant()
     def nothing_is_received_twice_or_unseen(self) -> None:
@@ -185,9 +185,9 @@ def test_the_broker_answers_as_the_model_whatever_is_done_in_whatever_order(brok
 class Forgetful(Model):
     """A model that lets a commit follow a rollback: RocketMQ's, before anybody asked for more."""
 
-    def judge(self, group: str, offset: int | None, decision: str) -> tuple[int, str]:
+    def answer(self, group: str, offset: int | None, decision: str) -> tuple[int, str]:
         self.state = "PREPARED"
-        return super().judge(group, offset, decision)
+        return super().answer(group, offset, decision)
 
 
 def test_a_model_that_promises_less_is_caught(broker: RunningBroker) -> None:

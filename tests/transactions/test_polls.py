@@ -1,4 +1,4 @@
-"""Polled checks and producer groups: who cannot be called asks for itself; groups bound what stays undecided."""
+"""Polled checks, for producers that cannot be called; and producer groups, which bound what stays undecided."""
 
 import http.client
 from functools import partial
@@ -90,7 +90,7 @@ def test_a_poll_is_handed_what_its_key_may_produce(
     handed_out = poll({"wait_seconds": 20}).document["transactions"]
 
     assert [entry["transaction_id"] for entry in handed_out] == [begun[2]["transaction_id"]]
-    # The others were due before it, and stay for whoever may produce to their topics.
+    # The others were due before it, and stay for keys that may produce to their topics.
     assert [told(wire, document["transaction_id"])["check_times"] for document in begun] == [0, 0, 1]
 
 
@@ -181,7 +181,9 @@ def test_an_operator_may_have_a_transaction_asked_about_now(
     assert eventually(partial(ended, wire, transaction.transaction_id))["state"] == "COMMITTED"
 
 
-def test_nobody_is_asked_about_a_transaction_that_is_not_pending(wire: Wire, producer: Producer, orders: str) -> None:
+def test_no_producer_is_asked_about_a_transaction_that_is_not_pending(
+    wire: Wire, producer: Producer, orders: str
+) -> None:
     transaction = producer.begin(orders, b"order 1")
     transaction.commit()
     unknown = uuid4()

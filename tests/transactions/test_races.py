@@ -96,7 +96,7 @@ async def slowly_by_lot(asked: Asked) -> web.StreamResponse:
 
 
 async def look(crowd: Crowd, group: Document, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """The states of transactions, which an UNKNOWN tells and does not change."""
+    """The states of transactions, by an UNKNOWN, which answers the state and does not change it."""
     results = await crowd.bulk({"op": "end", "transaction_id": id_, "state": "UNKNOWN", **group} for id_ in ids)
     assert {result["status"] for result in results} == {202}
     return [(id_, result["state"]) for id_, result in zip(ids, results, strict=True)]

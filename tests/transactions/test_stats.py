@@ -1,4 +1,4 @@
-"""Figures: what the metrics tell of checks and decisions is what happened to transactions."""
+"""Stats: the metrics of checks and decisions are what happened to transactions."""
 
 import urllib.request
 

@@ -1,19 +1,28 @@
 """The characters of the tests of outgoing HTTP."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
 
+from store import runtime
+from store.runtime import Runtime
 from tests.webhooks.strangers import Stranger
 from webhooks.addresses import parse_networks
 from webhooks.caller import Caller
 from webhooks.signing import make_secret
 
 
+@pytest.fixture(autouse=True)
+def process() -> Iterator[Runtime]:
+    """The runtime of a process of the broker, with the threads that look hosts up at registration."""
+    with runtime.installed(Runtime()) as installed:
+        yield installed
+
+
 @pytest.fixture
 def secret() -> str:
-    """What a producer gave when it registered its endpoint."""
+    """The secret of a registered endpoint."""
     return make_secret()
 
 
@@ -33,6 +42,6 @@ async def strict_caller() -> AsyncIterator[Caller]:
 
 @pytest_asyncio.fixture
 async def stranger() -> AsyncIterator[Stranger]:
-    """A server that somebody else runs."""
+    """A foreign server."""
     async with Stranger() as stranger:
         yield stranger

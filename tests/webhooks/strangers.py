@@ -1,4 +1,4 @@
-"""A server that somebody else runs: a real one, which does with each connection what a test says."""
+"""Foreign servers: real ones, which do with each connection what a test configures."""
 
 import asyncio
 import ssl

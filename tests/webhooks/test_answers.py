@@ -1,4 +1,4 @@
-"""Promises about answers: what a stranger's header or text may do to us."""
+"""Promises about answers: the headers and texts of a foreign server do no harm."""
 
 from datetime import UTC, datetime
 

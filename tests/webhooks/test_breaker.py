@@ -45,7 +45,7 @@ def test_a_success_in_between_starts_the_count_again() -> None:
     assert failed(4).after(NOON, GOOD) == Circuit()
 
 
-def test_one_probe_decides_and_nobody_else_calls_meanwhile() -> None:
+def test_one_probe_decides_and_no_other_call_is_made_meanwhile() -> None:
     probing = failed(5).probing(after(5), claim_seconds=15)
 
     assert probing == Circuit("half_open", 5, after(20))
@@ -64,7 +64,7 @@ def test_a_probe_that_fails_opens_it_for_twice_as_long_up_to_five_minutes() -> N
     assert waits == [5, 10, 20, 40, 80, 160, 300, 300, 300]
 
 
-def test_a_probe_whose_worker_died_is_followed_by_another_one_after_its_lease() -> None:
+def test_a_probe_whose_worker_died_is_followed_by_another_one_after_its_claim() -> None:
     probing = failed(5).probing(after(5), claim_seconds=15)
 
     assert probing.may_call(after(20))

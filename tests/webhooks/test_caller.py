@@ -99,7 +99,7 @@ async def test_a_large_payload_arrives_whole(caller: Caller, stranger: Stranger,
 
 
 @pytest.mark.parametrize("status", ["429 Too Many Requests", "503 Service Unavailable"])
-async def test_retry_after_of_a_busy_server_is_told(
+async def test_retry_after_of_a_busy_server_is_kept(
     caller: Caller, stranger: Stranger, secret: str, status: str
 ) -> None:
     got = await ask(caller, await stranger.answers(answer(status, retry_after="7")), secret)
@@ -113,7 +113,9 @@ async def test_retry_after_of_any_other_answer_is_not(caller: Caller, stranger: 
     assert got.retry_after_seconds is None
 
 
-async def test_nobody_listening_is_refused_and_not_asked(caller: Caller, stranger: Stranger, secret: str) -> None:
+async def test_a_port_without_a_server_is_refused_and_not_asked(
+    caller: Caller, stranger: Stranger, secret: str
+) -> None:
     async with Stranger() as gone:
         url = await gone.answers(answer())
 

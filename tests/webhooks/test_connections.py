@@ -1,4 +1,4 @@
-"""Promises about where a call goes: only to an address that may be called, and over TLS only to whom is trusted."""
+"""Promises about where a call goes: only to an allowed address, and over TLS only to a trusted server."""
 
 import asyncio
 import shutil
@@ -42,7 +42,7 @@ async def test_the_same_spellings_are_called_where_the_operator_allows_loopback(
     assert (await ask(caller, f"http://{host}:{port}/", secret)).ok
 
 
-async def test_ipv6_loopback_is_judged_by_its_own_network(stranger: Stranger, secret: str) -> None:
+async def test_ipv6_loopback_is_compared_with_its_own_network(stranger: Stranger, secret: str) -> None:
     url = await stranger.listen(_answering, host="::1")
     async with Caller(parse_networks("::1")) as allowed, Caller(parse_networks("127.0.0.0/8")) as forbidden:
         assert (await ask(allowed, url, secret)).ok
@@ -68,7 +68,7 @@ async def test_a_name_with_one_allowed_address_is_called_at_that_one(stranger: S
 
 
 class StrangersNames(AbstractResolver):
-    """A name server that a stranger runs: it says what it likes, and something else each time."""
+    """A foreign name server: its answers are arbitrary, and differ each time."""
 
     def __init__(self, *answers: list[str]) -> None:
         self._answers = list(answers)

@@ -1,4 +1,4 @@
-"""Promises about signatures: whoever knows the secret can verify a request, and nobody else."""
+"""Promises about signatures: the secret, and nothing else, verifies a request."""
 
 import base64
 import json

@@ -158,7 +158,7 @@ async def test_what_is_larger_than_the_allowance_is_held_alone() -> None:
     await asyncio.gather(*tasks)
 
 
-async def test_who_waits_too_long_or_goes_away_holds_up_nobody_behind() -> None:
+async def test_a_wait_that_ends_without_bytes_delays_none_behind_it() -> None:
     allowance, calls, end = Allowance(10 * MIB), Calls(), asyncio.Event()
     holder = asyncio.create_task(held(allowance, 6 * MIB, end, calls))
     await settle()
