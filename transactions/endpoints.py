@@ -1,10 +1,13 @@
 """Endpoints: where a producer group is asked about its halves, their registration, and which may be called now."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from store.db import connections
@@ -51,6 +54,30 @@ async def callable_endpoints(group_id: int) -> Sequence[Callee]:
     """The endpoints of a group that may be called now, by the database's clock."""
     rows = await connections.read(FIND_CALLABLE_ENDPOINTS, {"group_id": group_id, "rotation_hours": ROTATION_HOURS})
     return [Callee.of(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no endpoint is called."""
+
+    paused: bool
+    obstacle: str | None
+
+
+def checking(group_names: Iterable[str]) -> dict[str, Checking]:
+    """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
+    states = ArrayAgg("endpoints__state", filter=Q(endpoints__isnull=False), distinct=True, default=[])
+    groups = ProducerGroup.objects.filter(name__in=set(group_names)).annotate(states=states)
+    rows = groups.values_list("name", "checks_paused", "states")
+    return {name: Checking(paused, _obstacle(set(of_group))) for name, paused, of_group in rows}
+
+
+def _obstacle(states: set[str]) -> str | None:
+    if not states:
+        return "no endpoint is registered"
+    if states <= {"open", "disabled"}:
+        return f"no endpoint can be asked: all are {' or '.join(sorted(states))}"
+    return None
 
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
@@ -130,6 +157,14 @@ def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
     Raises MessageIllegal for a secret that cannot sign.
     """
     return change(endpoint, {"secret": secret or signing.make_secret()})
+
+
+def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
+    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock."""
+    recent = Endpoint.objects.filter(id=endpoint.id, rotated_at__gt=Now() - timedelta(hours=ROTATION_HOURS))
+    if endpoint.previous_secret is None or not recent.exists():
+        return (endpoint.secret,)
+    return (endpoint.secret, endpoint.previous_secret)
 
 
 def remove(endpoint: Endpoint) -> None:

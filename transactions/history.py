@@ -1,14 +1,19 @@
 """The history of a transaction: when it was prepared, every check, every end."""
 
 import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
+from django.db.models import OuterRef, Subquery
+
 from store import topics
-from store.db import connections
+from store.db import connections, sync
 from store.db.statements import Statement
 from transactions import answers, groups, halves
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.errors import TransactionNotFound
+from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
@@ -50,6 +55,50 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
         messages=answers.parts(transaction, names),
         history=sorted(events, key=lambda event: event.at),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """All that the tables keep of a transaction: its row, its operations and its checks, the first of each first.
+
+    `immunity_seconds` and `endpoint_url`, which the sender gave, are None once it is decided; `producer_group` is None
+    when it was deleted.
+    """
+
+    transaction: TransactionRow
+    operations: Sequence[OperationRow]
+    checks: Sequence[CheckAttemptRow]
+    producer_group: ProducerGroup | None
+    immunity_seconds: float | None
+    endpoint_url: str | None
+
+
+def kept(transaction_id: uuid.UUID) -> Kept | None:
+    """What is kept of a transaction, or None when it was never stored, or its segment is gone."""
+    rows = sync.read(halves.FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    if not rows:
+        return None
+    [transaction] = rows
+    parameters = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
+    immunity_seconds, endpoint_url = _of_half(transaction)
+    return Kept(
+        transaction=transaction,
+        operations=sync.read(FIND_OPERATIONS, parameters),
+        checks=sync.read(FIND_CHECK_ATTEMPTS, parameters),
+        producer_group=ProducerGroup.objects.filter(id=transaction.producer_group_id).first(),
+        immunity_seconds=immunity_seconds,
+        endpoint_url=endpoint_url,
+    )
+
+
+def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
+    """The immunity in seconds and the URL of the endpoint that the sender named; None for what there is not."""
+    if transaction.state not in ("PREPARED", "DISCARDED"):
+        return None, None
+    url = Endpoint.objects.filter(id=OuterRef("endpoint_id")).values("url")
+    half = HalfMessage.objects.filter(transaction_id=transaction.transaction_id)
+    found: tuple[float, str | None] | None = half.values_list("immunity_seconds", Subquery(url)).first()
+    return found or (None, None)
 
 
 async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:

@@ -14,7 +14,16 @@ from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
 from transactions.rows import ListedEnd, TransactionRow
 
+
+class HalfCount(NamedTuple):
+    """How many undecided transactions match, up to a limit."""
+
+    halves: int
+
+
+COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
 LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
+LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 LIST_ENDED = Statement(__file__, "list_ended", ListedEnd)
 LIST_HALVES = Statement(__file__, "list_halves", TransactionRow)
 
@@ -130,6 +139,35 @@ def discarded(
     last = shown[-1] if len(rows) > count else None
     following = DiscardedPlace(last.decided_at, last.transaction_id) if last and last.decided_at else None
     return _summaries(shown), following
+
+
+class DuePlace(NamedTuple):
+    """Where a page of the pending by their next check begins: behind a time and an id."""
+
+    next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
+    transaction_id: uuid.UUID = uuid.UUID(int=0)
+
+
+def due(wanted: Wanted, after: DuePlace | None, count: int) -> tuple[list[TransactionSummary], DuePlace | None]:
+    """`count` pending transactions at most, the longest due for a check first."""
+    place = after or DuePlace()
+    parameters = {
+        **_filters(wanted),
+        "after": place.next_check_at,
+        "after_id": place.transaction_id,
+        "max_rows": count + 1,
+    }
+    rows = sync.read(LIST_DUE_HALVES, parameters)
+    shown = rows[:count]
+    last = shown[-1] if len(rows) > count else None
+    following = DuePlace(last.next_check_at, last.transaction_id) if last and last.next_check_at else None
+    return _summaries(shown), following
+
+
+def count_undecided(wanted: Wanted, max_count: int) -> int:
+    """How many transactions are in the wanted state, PREPARED or DISCARDED, and match, counted up to `max_count`."""
+    parameters = {**_filters(wanted), "discarded": wanted.state == "DISCARDED", "max_count": max_count}
+    return sync.read(COUNT_LISTED, parameters)[0].halves
 
 
 def _filters(wanted: Wanted) -> dict[str, object]:

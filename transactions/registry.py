@@ -30,10 +30,15 @@ def find(name: str) -> ProducerGroup:
     Raises MessageIllegal for what is no name, or GroupNotExist.
     """
     groups.validate_name(name)
-    group = ProducerGroup.objects.filter(name=name).first()
+    group = named(name)
     if group is None:
         raise groups.absent(name)
     return group
+
+
+def named(name: str) -> ProducerGroup | None:
+    """The producer group of this name, or None."""
+    return ProducerGroup.objects.filter(name=name).first()
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:

@@ -1,8 +1,10 @@
 """Numbers of transactions: begun, decided, checked and undecided, in all and of the last minutes."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.utils import timezone
@@ -47,7 +49,38 @@ MAX_ROWS = 2000
 
 OUTCOMES = ("decided", "unknown", "unanswered", "handed_out", "unreached")
 QUANTILES = ("0.5", "0.99")
+SECONDS_PER_HOUR = 3600
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class PendingOfGroup(NamedTuple):
+    """The pending transactions of a producer group: their number, up to a limit, and when the oldest was stored."""
+
+    group_id: int
+    pending: int
+    oldest_pending_at: datetime | None
+
+
+class AllUndecided(NamedTuple):
+    """The undecided transactions of all groups by state, up to a limit, and when the oldest pending one was stored."""
+
+    pending: int
+    oldest_pending_at: datetime | None
+    discarded: int
+
+
+class MinuteOfEnds(NamedTuple):
+    """The commits and rollbacks of one minute, and the time of its first operation."""
+
+    minute: datetime
+    first_at: datetime
+    commits: int
+    rollbacks: int
+
+
+ENDS_BY_MINUTE = Statement(__file__, "ends_by_minute", MinuteOfEnds)
+PENDING_OF_GROUPS = Statement(__file__, "pending_of_groups", PendingOfGroup)
+SUM_UNDECIDED = Statement(__file__, "sum_undecided", AllUndecided)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +136,29 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCount
     return sync.read(SAMPLE_OPERATIONS, {**parameters, "every": -(-operations // SAMPLES)})[0], True
 
 
+@dataclass(frozen=True, slots=True)
+class LastHour:
+    """Commits and rollbacks of the hour before `until`, by the minute.
+
+    `since` is later than an hour before where there were more than MAX_COUNTED_OPERATIONS: only the latest are counted.
+    """
+
+    since: datetime
+    until: datetime
+    whole: bool
+    minutes: list[MinuteOfEnds]
+
+
+def last_hour() -> LastHour:
+    """The ends of the last hour: the operations that `decisions` counts for that window."""
+    [hour] = sync.read(OPERATIONS_SINCE, {"seconds": [SECONDS_PER_HOUR]})
+    since_id = max(hour.since_id, hour.next_id - MAX_COUNTED_OPERATIONS)
+    minutes = list(sync.read(ENDS_BY_MINUTE, {"since_id": since_id, "next_id": hour.next_id}))
+    whole = since_id == hour.since_id
+    since = hour.since if whole or not minutes else minutes[0].first_at
+    return LastHour(since, hour.since + timedelta(seconds=SECONDS_PER_HOUR), whole, minutes)
+
+
 def operations_ever() -> int:
     """How many ends, UNKNOWNs, discards and resumes were ever recorded, with the gaps that failed writes left."""
     return sync.read(COUNT_OPERATIONS_EVER)[0].operations
@@ -127,6 +183,15 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
     return list(rows)
 
 
+def endpoint_states(group_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+    """How many endpoints each of these producer groups has, by their state."""
+    found: dict[int, dict[str, int]] = defaultdict(dict)
+    rows = Endpoint.objects.filter(group_id__in=group_ids).order_by("group_id", "state")
+    for group_id, state, number in rows.values_list("group_id", "state").annotate(endpoints=Count("*")):
+        found[group_id][state] = number
+    return found
+
+
 def waiting() -> Sequence[WaitingHalves]:
     """The undecided transactions per producer group and state, MAX_ROWS of these pairs at most."""
     return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
@@ -134,7 +199,7 @@ def waiting() -> Sequence[WaitingHalves]:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """The pending transactions of a group, counted up to MAX_COUNTED, and when the oldest was stored."""
+    """The pending transactions of a group, counted up to a limit, and when the oldest was stored."""
 
     pending: int
     oldest_pending_at: datetime | None
@@ -142,9 +207,18 @@ class Undecided:
 
 def of_group(group_id: int) -> Undecided:
     """The pending transactions of a producer group, without the discarded ones: those wait for an operator."""
-    pending = HalfMessage.objects.filter(producer_group_id=group_id, discarded_at__isnull=True)
-    oldest = pending.order_by("stored_at").values_list("stored_at", flat=True).first()
-    return Undecided(_count(pending), oldest)
+    return pending_of([group_id], MAX_COUNTED)[group_id]
+
+
+def pending_of(group_ids: Sequence[int], max_count: int) -> dict[int, Undecided]:
+    """The pending transactions of each of these producer groups, counted up to `max_count` in each."""
+    rows = sync.read(PENDING_OF_GROUPS, {"group_ids": list(group_ids), "max_count": max_count})
+    return {row.group_id: Undecided(row.pending, row.oldest_pending_at) for row in rows}
+
+
+def undecided(max_count: int) -> AllUndecided:
+    """The undecided transactions of all producer groups, counted up to `max_count` in each state."""
+    return sync.read(SUM_UNDECIDED, {"max_count": max_count})[0]
 
 
 def undecided_of_group(group_id: int) -> int:

@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 import msgspec
 from django.conf import settings
-from django.db.models.functions import Now
 
 from store.db.uuid7 import new_id
+from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Results
 from transactions.models import Endpoint
 from webhooks.answers import Answer, Outcome, way_out
 from webhooks.caller import Caller
-from webhooks.health import ROTATION_HOURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +32,7 @@ def ask(endpoint: Endpoint) -> Trial:
 
     Blocks for the endpoint's `timeout_seconds` at most: call it outside the event loop.
     """
-    answer = asyncio.run(_call(endpoint, secrets_of(endpoint)))
+    answer = asyncio.run(_call(endpoint, endpoints.signing_secrets(endpoint)))
     complaint = _complaint(answer)
     return Trial(
         ok=complaint is None,
@@ -43,14 +41,6 @@ def ask(endpoint: Endpoint) -> Trial:
         latency_ms=answer.latency_ms,
         reason=complaint or answer.reason,
     )
-
-
-def secrets_of(endpoint: Endpoint) -> Sequence[str]:
-    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock."""
-    recent = Endpoint.objects.filter(id=endpoint.id, rotated_at__gt=Now() - timedelta(hours=ROTATION_HOURS))
-    if endpoint.previous_secret is None or not recent.exists():
-        return (endpoint.secret,)
-    return (endpoint.secret, endpoint.previous_secret)
 
 
 async def _call(endpoint: Endpoint, secrets: Sequence[str]) -> Answer:

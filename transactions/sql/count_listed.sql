@@ -1,0 +1,13 @@
+-- Count the undecided transactions of one state that a list is filtered to, up to a limit: an exact count of a million rows
+-- reads a million rows.
+SELECT count(*) AS halves
+FROM (
+    SELECT 1
+    FROM half_message AS h
+    WHERE
+        (h.discarded_at IS NOT NULL) = %(discarded)s
+        AND (%(group_id)s::integer IS NULL OR h.producer_group_id = %(group_id)s)
+        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
+        AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
+    LIMIT %(max_count)s
+) AS counted

@@ -1,0 +1,24 @@
+-- List pending transactions, the longest due for a check first, from behind a cursor (the time and the id of the last one
+-- seen). Each group's first come by the index of due checks, and the first of these are listed. No index leads from a topic
+-- to its transactions: with a topic each group is read until enough match.
+SELECT due.*
+FROM producer_group AS g
+CROSS JOIN LATERAL (
+    SELECT
+        h.transaction_id, h.producer_group_id, h.endpoint_id, 'PREPARED' AS state, h.check_times, h.next_check_at,
+        h.stored_at, h.log_segment, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids,
+        NULL::bigint [] AS queue_offsets, NULL AS decided_by, h.discarded_at AS decided_at, h.last_failure
+    FROM half_message AS h
+    WHERE
+        h.producer_group_id = g.id
+        AND h.discarded_at IS NULL
+        AND h.next_check_at >= %(after)s
+        AND (h.next_check_at, h.transaction_id) > (%(after)s, %(after_id)s)
+        AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
+        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
+    ORDER BY h.next_check_at, h.transaction_id
+    LIMIT %(max_rows)s
+) AS due
+WHERE %(group_id)s::integer IS NULL OR g.id = %(group_id)s
+ORDER BY due.next_check_at, due.transaction_id
+LIMIT %(max_rows)s

@@ -1,0 +1,20 @@
+-- Count the pending transactions of several producer groups, each up to a limit, with the time of the oldest of each: by the
+-- index of a group's halves.
+SELECT g.group_id, counted.pending, oldest.stored_at AS oldest_pending_at
+FROM unnest(%(group_ids)s::integer []) AS g (group_id)
+CROSS JOIN LATERAL (
+    SELECT count(*) AS pending
+    FROM (
+        SELECT 1
+        FROM half_message AS h
+        WHERE h.producer_group_id = g.group_id AND h.discarded_at IS NULL
+        LIMIT %(max_count)s
+    ) AS limited
+) AS counted
+LEFT JOIN LATERAL (
+    SELECT h.stored_at
+    FROM half_message AS h
+    WHERE h.producer_group_id = g.group_id AND h.discarded_at IS NULL
+    ORDER BY h.stored_at
+    LIMIT 1
+) AS oldest ON true
