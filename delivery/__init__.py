@@ -1,1 +1,1 @@
-"""The consumer's side: receive, ack, retry, dead letters and push."""
+"""The consumer's side: receive and pull, receipts, retries, dead letters, ordered groups and push."""

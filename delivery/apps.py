@@ -1,9 +1,9 @@
-"""Names the app: The consumer's side"""
+"""The Django app of the consumer's side."""
 
 from django.apps import AppConfig
 
 
 class DeliveryConfig(AppConfig):
-    """receive, ack, retry.:Consumer groups, receipts and subscriptions."""
+    """Consumer groups, receipts, redrives and subscriptions."""
 
     name = "delivery"

@@ -1,30 +1,30 @@
-"""Departures: what is left of consumer groups that were taken away is deleted.
+"""Cleanup: deletes the rows of consumer groups that were deleted.
 
-A process may not know for seconds that a group is gone, and hand out messages to it meanwhile. Each such receive moves
-the group in the ledger, too, and there it is found.
+For seconds a process may still have such a group cached, and hand out messages to it. Each such receive also moves the
+group in the ledger, and there the group is found.
 """
 
-from delivery.rows import GroupId, LeftReceipt
+from delivery.rows import DeletedReceipt, GroupId
 from store import progress
 from store.db import connections
 from store.db.statements import Statement
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
-DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", LeftReceipt)
+DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)
 
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
 
 async def run() -> set[int]:
-    """Deletes the deliveries, then the progress of groups that are gone, within limits; gives their ids."""
+    """Deletes the receipts, then the progress of deleted groups, within limits; returns the groups' ids."""
+    # Read progress first: a group created after this read cannot be taken for a deleted one.
     readers = await progress.readers()
-    # In this order: who is in the ledger was made before it was read.
-    known = {row.id for row in await connections.read(FIND_GROUPS, {"ids": list(readers)})}
-    gone = readers - known
-    if gone:
-        await _delete(list(gone))
-    return gone
+    existing = {row.id for row in await connections.read(FIND_GROUPS, {"ids": list(readers)})}
+    deleted = readers - existing
+    if deleted:
+        await _delete(list(deleted))
+    return deleted
 
 
 async def _delete(group_ids: list[int]) -> None:

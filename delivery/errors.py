@@ -1,9 +1,9 @@
-"""What delivery refuses."""
+"""The refusals of delivery."""
 
 from store.errors import Refusal
 
 
 class ReceiptExpired(Refusal):
-    """The delivery's invisible time is over, or it was acked before: the handle proves nothing any more."""
+    """The handle proves no delivery: its invisible time is over, or the message was acked or handed out again."""
 
     code = "receipt_expired"

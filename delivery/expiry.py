@@ -1,9 +1,10 @@
-"""Expiries: deliveries whose time is over without an ack come again after the retry delay, or become dead letters."""
+"""Expiry: deliveries whose invisible time is over without an ack are retried, or become dead letters."""
 
 from datetime import datetime, timedelta
 
-from delivery import ordered, redelivery
-from delivery.rows import ExpiredFound, ExpiredReceipt, LockedReceipt
+from delivery import ordered
+from delivery.retries import redelivery
+from delivery.rows import ExpiryProbe, FailedReceipt
 from scheduling.publish import publish
 from store import runtime
 from store.commit import writer
@@ -11,28 +12,28 @@ from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 
-FIND_EXPIRED = Statement(__file__, "find_expired", ExpiredFound)
-LOCK_EXPIRED = Statement(__file__, "lock_expired", LockedReceipt)
-TAKE_EXPIRED = Statement(__file__, "take_expired", ExpiredReceipt)
+FIND_EXPIRED = Statement(__file__, "find_expired", ExpiryProbe)
+LOCK_EXPIRED = Statement(__file__, "lock_expired", FailedReceipt)
+TAKE_EXPIRED = Statement(__file__, "take_expired", FailedReceipt)
 
 MAX_PER_BATCH = 1000
-# A delivery is written within this time of when its invisible time counts from: time-outs end what is slower.
+# A receipt is committed within this time of when its invisible time counts from: a slower transaction is timed out.
 WRITTEN_SECONDS = 60.0
 
 
 class Horizon:
-    """Up to when this process knows that no delivery is left whose time is over; None: it has to look at everything."""
+    """Lower bound of the expiry scan: no receipt that expired before `since` is left. None: scan from the start."""
 
     def __init__(self) -> None:
         self.since: datetime | None = None
-        self._looked_at: datetime | None = None
+        self._scanned_at: datetime | None = None
 
-    def look(self, now: datetime, found: bool, late_seconds: float) -> None:
-        """Moves on after a look that found nothing, to before the look before it, in case the database stood still.
+    def note(self, now: datetime, found: bool, late_seconds: float) -> None:
+        """Notes a scan at `now`. After one that found nothing the bound moves to before the scan that preceded it.
 
-        A clock that was set back proves nothing of before.
+        Two scans, in case the database stood still during one. A clock that was set back lifts the bound.
         """
-        before, self._looked_at = self._looked_at, now
+        before, self._scanned_at = self._scanned_at, now
         if before is None or now < before:
             self.since = None
         elif not found:
@@ -40,14 +41,14 @@ class Horizon:
 
 
 async def run(late_seconds: float = 0) -> bool:
-    """Has the messages delivered again, or given up, whose time is over; tells whether there were any.
+    """Retries or gives up the messages whose invisible time is over; returns whether there were any.
 
-    With `late_seconds` it begins only when one has been over for that long: for whoever stands in for the beat.
+    With `late_seconds` only when one has been over for that long: for the fallback, while beat does its work.
     """
     horizon = runtime.part(Horizon)
-    [looked] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})
-    horizon.look(looked.now, looked.found, late_seconds)
-    if not looked.found:
+    [probe] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})
+    horizon.note(probe.now, probe.found, late_seconds)
+    if not probe.found:
         return False
     while await writer.submit(EXPIRIES, None) >= MAX_PER_BATCH:
         pass
@@ -55,18 +56,18 @@ async def run(late_seconds: float = 0) -> bool:
 
 
 class Expiries(Kind[None]):
-    """Expiries are written in a batch: the delete of a receipt is what sends its message on, once."""
+    """Expiries are written in a batch: the delete of a receipt publishes its message, once."""
 
     async def decide(self, batch: Batch, pending: list[Pending[None]]) -> None:
-        asked = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
-        taken = await batch.read(TAKE_EXPIRED, asked)
-        for row in taken:
-            await publish(batch, await redelivery.again(row))
-        held = await batch.read(LOCK_EXPIRED, asked)
-        for receipt in held:
+        parameters = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
+        taken = await batch.read(TAKE_EXPIRED, parameters)
+        for receipt in taken:
+            await publish(batch, await redelivery.retry(receipt))
+        locked = await batch.read(LOCK_EXPIRED, parameters)
+        for receipt in locked:
             await ordered.hold(batch, receipt)
         for one in pending:
-            one.outcome = max(len(taken), len(held))
+            one.outcome = max(len(taken), len(locked))
 
 
 EXPIRIES = Expiries()

@@ -1,44 +1,34 @@
-"""Consumer groups by name, remembered for a moment by each process, and the queues that each of them reads."""
+"""Consumer groups by name, cached for seconds, and how far each has come in the queues that it reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
-from delivery.rows import ConsumerGroupRow, RetryQueueId
+from delivery.rows import GroupFacts, RetryQueueId
 from store import progress, runtime, topics
 from store.db import connections
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
 from store.groups import Groups
+from store.rows import PositionRow
 from store.topics import RETRY_PREFIX, TopicFacts
 
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
-FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", ConsumerGroupRow)
+FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", GroupFacts)
 FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", RetryQueueId)
 
-# %RETRY% and %DLQ% go in front of it in a topic's name.
+# In characters: %RETRY% and %DLQ% go in front of it in a topic's name, which has 127.
 MAX_NAME = 120
-# Once given, a retry queue is its topic's for good.
+# A retry queue belongs to its topic for good: the time only bounds the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
-# Entries that one receive looks at in each queue, when a filter passes over most or an ordered group parks them.
-MAX_LOOKED_AT = 256
+# Entries that one receive reads in each queue, when a filter passes over most or an ordered group parks them.
+MAX_ENTRIES_READ = 256
 
-
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
-    """What the message path needs to know of a consumer group."""
-
-    id: int
-    name: str
-    start_at: str
-    ordered: bool
-    max_reconsume_times: int | None
-    retry_policy: dict[str, Any]
-    paused: bool
+# A queue by its topic's id and its number.
+Queue = tuple[int, int]
 
 
 class ConsumerGroups(Groups[GroupFacts]):
@@ -58,6 +48,11 @@ def is_name(name: str) -> bool:
     return _groups().is_name(name)
 
 
+def validate_name(name: str) -> None:
+    """Raises MessageIllegal unless a group may have this name."""
+    _groups().judge_name(name, "consumer group")
+
+
 async def find(name: str) -> GroupFacts | None:
     """The group of this name, or None."""
     return await _groups().find(name)
@@ -71,65 +66,60 @@ async def existing(name: str) -> GroupFacts:
     return await _groups().existing(name)
 
 
+async def for_consuming(name: str) -> GroupFacts:
+    """The group that receives; created at its first use where AUTO_CREATE_TOPICS is on.
+
+    Raises MessageIllegal or GroupNotExist.
+    """
+    validate_name(name)
+    return await _groups().at_first_use(name)
+
+
 def absent(name: str) -> GroupNotExist:
     """The refusal of a name that no group has."""
     return _groups().absent(name)
 
 
 def forget(name: str) -> None:
-    """Drops what this process caches of a group that was just changed here."""
+    """Drops what this process caches of a group; called when it was changed here."""
     _groups().forget(name)
 
 
-def judge_name(name: str) -> None:
-    """Raises MessageIllegal unless the name is one that a group may have."""
-    _groups().judge_name(name, "consumer group")
-
-
-async def for_consuming(name: str) -> GroupFacts:
-    """The group that receives; made at its first use where AUTO_CREATE_TOPICS is on.
-
-    Raises MessageIllegal or GroupNotExist.
-    """
-    judge_name(name)
-    return await _groups().at_first_use(name)
-
-
 async def retry_topic(group_name: str) -> TopicFacts:
-    """The topic of the messages that the group gets again."""
+    """The topic of the group's retries."""
     return await topics.own(topics.RETRY_PREFIX + group_name, queues=1)
 
 
 async def dead_letter_topic(group_name: str) -> TopicFacts:
-    """The topic of the messages that the group gave up."""
+    """The topic of the group's dead letters."""
     return await topics.own(topics.DEAD_LETTER_PREFIX + group_name, queues=1)
 
 
 async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
-    """The queue of the group's retry topic that holds one topic's messages: whoever receives a topic gets its own."""
+    """The queue of the group's retry topic that holds one topic's messages: a receive of the topic reads this one."""
 
-    async def make() -> int:
-        queue_id = await _make_retry_queue(group_id, topic_id)
+    async def create() -> int:
+        queue_id = await _create_retry_queue(group_id, topic_id)
         await topics.own(topics.RETRY_PREFIX + group_name, queues=queue_id + 1)
         return queue_id
 
-    queue_id = await _groups().retry_queues.get((group_id, topic_id), make)
+    queue_id = await _groups().retry_queues.get((group_id, topic_id), create)
     assert queue_id is not None
     return queue_id
 
 
-async def _make_retry_queue(group_id: int, topic_id: int) -> int:
-    asked = {"group_id": group_id, "topic_id": topic_id}
-    while not (rows := await connections.read(FIND_RETRY_QUEUE, asked)):
-        # Whoever loses the race for a number finds nothing and takes the next one.
-        await connections.read(CREATE_RETRY_QUEUE, asked)
-    return int(rows[0].queue_id)
+async def _create_retry_queue(group_id: int, topic_id: int) -> int:
+    parameters = {"group_id": group_id, "topic_id": topic_id}
+    while not (rows := await connections.read(FIND_RETRY_QUEUE, parameters)):
+        # A process that loses the race for a number inserts nothing, and tries the next number.
+        await connections.read(CREATE_RETRY_QUEUE, parameters)
+    return rows[0].queue_id
 
 
-def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[tuple[int, int]]) -> set[int]:
-    """The locks that make a transaction the only one that moves the group in these queues of the topic and of retries.
+def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[Queue]) -> set[int]:
+    """Keys of advisory locks under which one transaction alone moves the group in queues of a topic and its retries.
 
-    A topic has one for all its queues. One of retries has one per queue: each queue belongs to another topic, and
+    A topic has one lock for all its queues. A retry topic has one per queue: each queue belongs to another topic, and
     receives from two topics need not take turns.
     """
     if topic.name.startswith(RETRY_PREFIX):
@@ -139,8 +129,8 @@ def locks_of(group: GroupFacts, topic: TopicFacts, queues: Sequence[tuple[int, i
 
 
 @dataclass(slots=True)
-class Position:
-    """Where a group stands in a queue while a batch is written."""
+class QueueProgress:
+    """How far a group has come in a queue, while a batch is written. `move` is the number of its last move there."""
 
     next_offset: int
     max_offset: int
@@ -148,20 +138,22 @@ class Position:
     moved: bool
 
     @classmethod
-    def of(cls, row: Row, group: GroupFacts) -> "Position":
-        """From the ledger; a group that begins to read the topic starts where `start_at` says, and keeps to that.
+    def of(cls, row: PositionRow, group: GroupFacts) -> Self:
+        """From the ledger. A group that begins to read the topic starts where `start_at` says, and that is recorded.
 
         A queue that appears later, as the topic grows, is read from its first entry.
         """
-        if row.next_offset is None:
+        if row.next_offset is None or row.move is None:
             latest = group.start_at == "latest" and not row.begun
             return cls(row.max_offset if latest else row.min_offset, row.max_offset, 0, latest)
         return cls(max(row.next_offset, row.min_offset), row.max_offset, row.move, False)
 
     @property
     def lag(self) -> int:
+        """Entries that the group was not handed yet."""
         return self.max_offset - self.next_offset
 
     def pass_over(self, offset: int) -> None:
+        """Moves the group beyond an entry."""
         self.next_offset = offset + 1
         self.moved = True

@@ -1,4 +1,4 @@
-"""The tables of delivery: who reads, and what is in flight."""
+"""The tables of delivery: consumer groups, what they have in flight, and their subscriptions."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -29,7 +29,7 @@ class ConsumerGroup(models.Model):
 
 
 class RetryQueue(models.Model):
-    """Which queue of a group's retry topic holds the messages of one topic, in the order of first need."""
+    """The queue of a group's retry topic that holds one topic's messages; numbered in the order of first use."""
 
     pk = models.CompositePrimaryKey("group_id", "topic_id")
     group_id = models.IntegerField()
@@ -42,14 +42,14 @@ class RetryQueue(models.Model):
 
 
 class Receipt(models.Model):
-    """A delivery in flight: a message of a group that is hidden until it is acked or its time is over.
+    """A delivery: a message that is hidden from its group until it is acked or its invisible time is over.
 
-    received ──ack──▶ done (deleted)
+    flight ──ack──▶ done (deleted)
         └──nack, or its time over──▶ a retry in %RETRY%<group> after its delay, or a dead letter (deleted likewise)
 
-    In an ordered group a message that fails is held in its place instead, and what follows it with the same sharding
-    key is parked behind it; `expires_at` is then when it may be delivered again.
-    The handle a consumer holds names the row and its nonce: whoever holds an older one is refused.
+    In an ordered group a message that fails stays in its queue instead: its receipt is held, and later messages of the
+    same sharding key are parked behind it; `expires_at` is then when the message may be delivered again.
+    A receipt handle names the row and its nonce: a handle of an earlier delivery is refused.
     """
 
     pk = models.CompositePrimaryKey("group_id", "topic_id", "queue_id", "queue_offset")
@@ -64,10 +64,10 @@ class Receipt(models.Model):
     log_offset = models.BigIntegerField()
     tags_code = models.BigIntegerField()
     reconsume_times = models.SmallIntegerField()
-    # The topic the consumer asked for: a retried message lies in the retry topic, and goes back there.
+    # The topic that was received: a message that was read from the retry topic is retried in this topic's retry queue.
     origin_topic_id = models.IntegerField()
     state = models.TextField()
-    # In an ordered group always there, and empty for a message without a key; in any other group null.
+    # In an ordered group not null, and empty for a message without a key; in any other group null.
     sharding_key = models.TextField(null=True)
 
     class Meta:
@@ -77,16 +77,16 @@ class Receipt(models.Model):
                 condition=models.Q(state__in=("flight", "held", "parked")), name="receipt_state_known"
             ),
         )
-        # The expiry takes what is over, the longest over first; what is held or parked waits for its consumers.
+        # `take_expired`: deliveries that are over, the longest over first. A held or parked receipt does not expire.
         indexes = (
             models.Index(fields=("expires_at",), condition=models.Q(state="flight"), name="receipt_expiry"),
-            # An ordered group's batch in flight, beside any number of places that wait.
+            # `read_ordered_receipts`: what an ordered group has in flight, past any number of receipts that wait.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "queue_offset"),
                 condition=models.Q(state="flight", sharding_key__isnull=False),
                 name="receipt_ordered_flight",
             ),
-            # From key to key of what an ordered group holds or has parked.
+            # The same: from key to key of what is held or parked.
             models.Index(
                 fields=("group_id", "topic_id", "queue_id", "sharding_key", "queue_offset"),
                 condition=models.Q(state__in=("held", "parked")),
@@ -96,7 +96,7 @@ class Receipt(models.Model):
 
 
 class Redrive(models.Model):
-    """A dead letter that was sent again. Append-only; partitioned by segment, so that it goes after its letter."""
+    """A dead letter that was sent again. Append-only; partitioned by segment, and so dropped after its letter."""
 
     pk = models.CompositePrimaryKey("group_id", "queue_offset", "segment_id")
     segment_id = models.IntegerField()
@@ -109,12 +109,12 @@ class Redrive(models.Model):
 
 
 class Subscription(models.Model):
-    """A consumer group's messages of a topic, pushed to a server, and how calling it has gone lately.
+    """A consumer group's messages of a topic, pushed to a server, and the health of its calls.
 
     healthy ──failures in a row──▶ open ──its time is over──▶ half_open ──an answer──▶ healthy
-    disabled: by the server itself with 410, or after five days of only failures; until an operator changes it.
+    disabled: by the server's own 410, or after five days of only failures; until an operator changes the subscription.
 
-    Group and topic are named, as a consumer names them: without them it waits until they are there again.
+    Group and topic are stored by name: while one of them does not exist, nothing is pushed.
     """
 
     id = models.AutoField(primary_key=True)

@@ -1,31 +1,54 @@
-"""Offsets: where a consumer group stands in a topic, and its reset to another place."""
+"""Offsets: how far a consumer group has come in its topics, and the reset of its progress to another offset."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
-from delivery import groups, pull
-from delivery.groups import GroupFacts, Position, locks_of
-from delivery.rows import OffsetAtTime
+from delivery import groups
+from delivery.groups import QueueProgress, locks_of
+from delivery.receive import pull
+from delivery.rows import GroupFacts, OffsetAtTime
 from store import notifier, progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
-from store.db.connections import Row
-from store.db.statements import Statement
+from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, QueueIllegal, Refusal
+from store.rows import PositionRow
 from store.topics import TopicFacts
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)
 
+# `earliest`, `latest`, an offset or a time.
+Target = str | int | datetime
+
+
+class QueuePosition(msgspec.Struct):
+    """Where a group stands in a queue; `max_offset` is the next to be written."""
+
+    topic: str
+    queue_id: int
+    next_offset: int
+    min_offset: int
+    max_offset: int
+    lag: int
+
+
+class Offsets(msgspec.Struct):
+    """Where a group stands, in one topic or in all that it reads."""
+
+    group: str
+    results: list[QueuePosition]
+    lag: int
+
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run only tells what it would do."""
+    """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run changes nothing."""
 
     topic: str
     to: str | int
@@ -33,65 +56,89 @@ class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-@dataclass(slots=True)
-class Look:
-    """A question about a group's positions, or their reset."""
+class QueueMove(msgspec.Struct, rename={"from_": "from"}):
+    """A queue's reset: entries that come again, and entries that are passed over."""
 
-    group: GroupFacts
-    topic: TopicFacts
-    queue_ids: list[int]
-    to: str | int | datetime | None = None
-    dry_run: bool = True
+    queue_id: int
+    from_: int
+    to: int
+    replayed: int
+    skipped: int
 
 
-async def positions(group_name: str, topic_name: str | None) -> dict[str, Any]:
-    """Per queue of a topic, or of every topic that the group has begun to read: next_offset, min_offset, max_offset and
-    lag. Offsets are dense, so nothing is counted.
+class OffsetsReset(msgspec.Struct):
+    """The reset of a group's offsets in a topic; of a dry run: what it would be."""
 
-    Raises GroupNotExist or TopicNotExist.
+    group: str
+    topic: str
+    dry_run: bool
+    results: list[QueueMove]
+    replayed: int
+    skipped: int
+
+
+async def positions(group_name: str, topic_name: str | None) -> Offsets:
+    """Where a group stands in each queue of a topic, or of every topic that it has begun to read.
+
+    Offsets are dense, so the lag is not counted. Raises GroupNotExist or TopicNotExist.
     """
     group = await groups.existing(group_name)
-    if topic_name is None:
-        return await _all_positions(group)
+    found = await (_in_all_topics(group) if topic_name is None else _in_topic(group, topic_name))
+    return Offsets(group.name, found, sum(queue.lag for queue in found))
+
+
+async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
     topic = await topics.for_reading(topic_name)
-    rows: list[dict[str, Any]] = await writer.submit(LOOKS, Look(group, topic, list(range(topic.queues))))
-    results = [{"topic": topic.name, **row} for row in rows]
-    return {"group": group.name, "results": results, "lag": sum(row["lag"] for row in rows)}
+    rows = await _read_progress(group, topic, range(topic.queues))
+    reached = [QueueProgress.of(row, group) for row in rows]
+    return [
+        QueuePosition(topic.name, row.queue_id, at.next_offset, row.min_offset, row.max_offset, at.lag)
+        for row, at in zip(rows, reached, strict=True)
+    ]
 
 
-async def _all_positions(group: GroupFacts) -> dict[str, Any]:
+async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
     rows = await connections.read(progress.FIND_LAGS, {"reader_id": group.id, "max_queues": progress.MAX_QUEUES})
-    names = ("topic", "queue_id", "next_offset", "min_offset", "max_offset", "lag")
-    results = [{name: getattr(row, name) for name in names} for row in rows]
-    return {"group": group.name, "results": results, "lag": sum(row.lag for row in rows)}
+    return [
+        QueuePosition(row.topic, row.queue_id, row.next_offset, row.min_offset, row.max_offset, row.lag) for row in rows
+    ]
 
 
-async def reset(group_name: str, request: ResetOffsets) -> dict[str, Any]:
-    """Moves a group to another place of a topic, and drops its deliveries in flight there.
+async def _read_progress(group: GroupFacts, topic: TopicFacts, queue_ids: Sequence[int]) -> Sequence[PositionRow]:
+    """The group's progress as of now, without the locks that a move needs."""
+    return await connections.read(
+        progress.FIND_POSITIONS,
+        {"reader_id": group.id, "topic_id": [topic.id] * len(queue_ids), "queue_id": list(queue_ids)},
+    )
 
-    Answers per queue {queue_id, from, to, replayed, skipped}, and totals. Raises GroupNotExist, TopicNotExist,
-    QueueIllegal, MessageIllegal, or OffsetOutOfRange with both bounds.
+
+async def reset(group_name: str, request: ResetOffsets) -> OffsetsReset:
+    """Moves a group to another offset in the queues of a topic, and drops its deliveries in flight there.
+
+    Raises GroupNotExist, TopicNotExist, QueueIllegal, MessageIllegal, or OffsetOutOfRange with both bounds.
     """
     group = await groups.existing(group_name)
     topic = await topics.for_reading(request.topic)
     queue_ids = list(range(topic.queues)) if request.queue_id is None else [request.queue_id]
     if not 0 <= queue_ids[0] < topic.queues:
         raise QueueIllegal(f"The topic {topic.name} has no queue {queue_ids[0]}: 0 to {topic.queues - 1}.")
-    look = Look(group, topic, queue_ids, _target(request.to), request.dry_run)
-    moves: list[dict[str, int]] = await writer.submit(LOOKS, look)
-    if not request.dry_run:
+    wanted = Reset(group, topic, queue_ids, _target(request.to))
+    if request.dry_run:
+        moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
+    else:
+        moves = await writer.submit(RESETS, wanted)
         notifier.notify(Counter({topic.id: len(moves)}))
-    return {
-        "group": group.name,
-        "topic": topic.name,
-        "dry_run": request.dry_run,
-        "results": moves,
-        "replayed": sum(move["replayed"] for move in moves),
-        "skipped": sum(move["skipped"] for move in moves),
-    }
+    return OffsetsReset(
+        group=group.name,
+        topic=topic.name,
+        dry_run=request.dry_run,
+        results=moves,
+        replayed=sum(move.replayed for move in moves),
+        skipped=sum(move.skipped for move in moves),
+    )
 
 
-def _target(to: str | int) -> str | int | datetime:
+def _target(to: str | int) -> Target:
     if isinstance(to, int) or to in ("earliest", "latest"):
         return to
     try:
@@ -105,90 +152,97 @@ def _target(to: str | int) -> str | int | datetime:
     return time
 
 
-class Looks(Kind[Look]):
-    """Looks and resets go one by one: each under the lock of the positions it concerns."""
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """A reset, validated."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Look]]) -> None:
+    group: GroupFacts
+    topic: TopicFacts
+    queue_ids: list[int]
+    to: Target
+
+
+class Resets(Kind[Reset]):
+    """Resets are written one by one, each under the locks of the group's progress in the topic.
+
+    1. The locks, then the progress as it is under them.
+    2. The target offset of each queue; a Refusal changes nothing.
+    3. For a group that begins to read the topic: where it starts in the other queues.
+    4. The moves. Receipts of the queues are dropped: their handles are refused from then on.
+    """
+
+    async def decide(self, batch: Batch, pending: list[Pending[Reset]]) -> None:
         for one in pending:
-            look = one.request
-            queues = [(look.topic.id, queue_id) for queue_id in look.queue_ids]
-            if not look.dry_run:
-                await progress.take(batch, locks_of(look.group, look.topic, queues))
-            rows = await progress.positions(batch, look.group.id, queues)
-            one.outcome = _shown(rows, look.group) if look.to is None else await _reset(batch, look, rows)
+            try:
+                one.outcome = await _reset(batch, one.request)
+            except Refusal as refusal:
+                one.outcome = refusal
 
 
-LOOKS = Looks()
+RESETS = Resets()
 
 
-def _shown(rows: Sequence[Row], group: GroupFacts) -> list[dict[str, int]]:
-    found = [(row, Position.of(row, group)) for row in rows]
-    return [
-        {
-            "queue_id": row.queue_id,
-            "next_offset": position.next_offset,
-            "min_offset": row.min_offset,
-            "max_offset": row.max_offset,
-            "lag": position.lag,
-        }
-        for row, position in found
-    ]
+async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:
+    queues = [(wanted.topic.id, queue_id) for queue_id in wanted.queue_ids]
+    await progress.take(batch, locks_of(wanted.group, wanted.topic, queues))
+    rows: Sequence[PositionRow] = await progress.positions(batch, wanted.group.id, queues)
+    moves = await _moves(batch.read, wanted, rows)
+    await _start_elsewhere(batch, wanted, rows)
+    for row, move in zip(rows, moves, strict=True):
+        progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), (row.move or 0) + 1, move.to)
+    await batch.read(
+        DROP_RECEIPTS, {"group_id": wanted.group.id, "topic_id": wanted.topic.id, "queue_ids": wanted.queue_ids}
+    )
+    return moves
 
 
-async def _reset(batch: Batch, look: Look, rows: Sequence[Row]) -> list[dict[str, int]] | Refusal:
-    try:
-        targets = await _targets(batch, look, rows)
-    except Refusal as refusal:
-        return refusal
-    if not look.dry_run:
-        await _begin_elsewhere(batch, look, rows)
-        for row in rows:
-            queue = (row.topic_id, row.queue_id)
-            progress.move(batch, look.group.id, queue, (row.move or 0) + 1, targets[row.queue_id])
-        await batch.read(
-            DROP_RECEIPTS, {"group_id": look.group.id, "topic_id": look.topic.id, "queue_ids": look.queue_ids}
-        )
-    return [_move(row.queue_id, Position.of(row, look.group).next_offset, targets[row.queue_id]) for row in rows]
-
-
-async def _begin_elsewhere(batch: Batch, look: Look, rows: Sequence[Row]) -> None:
+async def _start_elsewhere(batch: Batch, wanted: Reset, rows: Sequence[PositionRow]) -> None:
     """Records where the group starts in the topic's other queues, if this reset is its first move in the topic.
 
     Without that they would count as queues that appeared later, which are read from their first entry.
     """
-    if look.group.start_at == "latest" and not any(row.begun for row in rows):
-        others = [(look.topic.id, queue) for queue in range(look.topic.queues) if queue not in look.queue_ids]
-        for row in await progress.positions(batch, look.group.id, others):
-            progress.move(batch, look.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
+    if wanted.group.start_at == "latest" and not any(row.begun for row in rows):
+        others = [(wanted.topic.id, queue) for queue in range(wanted.topic.queues) if queue not in wanted.queue_ids]
+        for row in await progress.positions(batch, wanted.group.id, others):
+            progress.move(batch, wanted.group.id, (row.topic_id, row.queue_id), 1, row.max_offset)
 
 
-def _move(queue_id: int, start: int, target: int) -> dict[str, int]:
-    return {
-        "queue_id": queue_id,
-        "from": start,
-        "to": target,
-        "replayed": max(start - target, 0),
-        "skipped": max(target - start, 0),
-    }
+class Read(Protocol):
+    """Reads the rows of a statement: on a connection of the pool, or within a batch's transaction."""
+
+    def __call__(
+        self, statement: Statement[RowType], parameters: dict[str, Any], /
+    ) -> Awaitable[Sequence[RowType]]: ...
 
 
-async def _targets(batch: Batch, look: Look, rows: Sequence[Row]) -> dict[int, int]:
-    """The offset to go to in each queue.
+async def _moves(read: Read, wanted: Reset, rows: Sequence[PositionRow]) -> list[QueueMove]:
+    """The move of each queue, in the order of the rows.
 
     Raises OffsetOutOfRange for an offset that a queue does not hold.
     """
-    if isinstance(look.to, datetime):
-        asked = {
-            "topic_id": look.topic.id,
-            "time": look.to,
+    targets = await _targets(read, wanted, rows)
+    return [_move(row.queue_id, QueueProgress.of(row, wanted.group).next_offset, targets[row.queue_id]) for row in rows]
+
+
+def _move(queue_id: int, start: int, target: int) -> QueueMove:
+    return QueueMove(
+        queue_id=queue_id, from_=start, to=target, replayed=max(start - target, 0), skipped=max(target - start, 0)
+    )
+
+
+async def _targets(read: Read, wanted: Reset, rows: Sequence[PositionRow]) -> dict[int, int]:
+    if isinstance(wanted.to, datetime):
+        parameters = {
+            "topic_id": wanted.topic.id,
+            "time": wanted.to,
             "queue_id": [row.queue_id for row in rows],
             "low": [row.min_offset for row in rows],
             "high": [row.max_offset for row in rows],
         }
-        return {row.queue_id: row.queue_offset for row in await batch.read(OFFSETS_AT_TIME, asked)}
-    if isinstance(look.to, int):
+        return {row.queue_id: row.queue_offset for row in await read(OFFSETS_AT_TIME, parameters)}
+    if isinstance(wanted.to, int):
         for row in rows:
-            if not row.min_offset <= look.to <= row.max_offset:
-                raise pull.out_of_range(look.topic.name, row.queue_id, look.to, row.min_offset, row.max_offset)
-        return {row.queue_id: look.to for row in rows}
-    return {row.queue_id: row.min_offset if look.to == "earliest" else row.max_offset for row in rows}
+            if not row.min_offset <= wanted.to <= row.max_offset:
+                raise pull.out_of_range(wanted.topic.name, row.queue_id, wanted.to, row.min_offset, row.max_offset)
+        return {row.queue_id: wanted.to for row in rows}
+    return {row.queue_id: row.min_offset if wanted.to == "earliest" else row.max_offset for row in rows}

@@ -1,7 +1,7 @@
-"""Ordered groups: one batch of a queue in flight, and a message that fails holds up only what must not overtake it.
+"""Ordered groups: one receive's deliveries in flight per queue; a failed message holds up only what must follow it.
 
-A failed message stays in its place. With sharding keys only its key waits: later messages of the key are parked behind
-it, those of other keys go on. A message without a key holds up its whole queue.
+A failed message stays in its queue: its receipt is held. With sharding keys only its key waits: later messages of the
+key are parked behind it, those of other keys go on. A message without a key holds up its whole queue.
 """
 
 import secrets
@@ -9,149 +9,153 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from delivery import redelivery
-from delivery.groups import MAX_LOOKED_AT, Position
-from delivery.redelivery import Failed
-from delivery.rows import HeldPlace
+from delivery.groups import MAX_ENTRIES_READ, Queue, QueueProgress
+from delivery.retries import redelivery
+from delivery.retries.redelivery import Failed
+from delivery.rows import FailedReceipt, OrderedReceipt
 from scheduling.publish import publish
 from store import progress, runtime
 from store.commit.batch import Batch
-from store.db.connections import Row
 from store.db.statements import Statement
+from store.rows import Head
 
 GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")
 HAND_OUT_AGAIN = Statement(__file__, "hand_out_again")
 HOLD_RECEIPTS = Statement(__file__, "hold_receipts")
-READ_PLACES = Statement(__file__, "read_places", HeldPlace)
-READ_PLACES_OF_KEYS = Statement(__file__, "read_places_of_keys", HeldPlace)
+READ_ORDERED_RECEIPTS = Statement(__file__, "read_ordered_receipts", OrderedReceipt)
+READ_RECEIPTS_OF_KEYS = Statement(__file__, "read_receipts_of_keys", OrderedReceipt)
 
 # Stands in a receipt for the sharding key of a message without one: no key is empty.
 NO_KEY = ""
-# Keys that wait in a queue at most; then the whole queue waits. A receive probes each of them, at some 10 us. What is
-# parked behind a key has no limit: it is not read before its turn.
+# Keys that wait in a queue at most; then the whole queue waits. A receive probes each of them, at some 10 us. Behind a
+# key any number may be parked: a parked receipt is not read before its turn.
 MAX_WAITING_KEYS = 1000
-# More than a queue ever has, of keys and of deliveries in flight: one that is not seen would be overtaken.
-MAX_PLACES = 10 * MAX_WAITING_KEYS
+# Above what a queue can have of waiting keys and of deliveries in flight: a receipt that is not read is overtaken.
+MAX_RECEIPTS = 10 * MAX_WAITING_KEYS
 
-Queue = tuple[int, int]
-
-MAX_REMEMBERED = 20_000
-# What other processes did since costs a probe per move, and the ledger forgets moves after days.
+# Floors that a process keeps, one per queue of a group.
+MAX_FLOORS = 20_000
+# To lower a floor by what other processes did since costs a probe per move, and the ledger drops moves after days.
 MAX_MOVES = 1000
-BELIEVED_SECONDS = 3600.0
+FLOOR_BELIEVED_SECONDS = 3600.0
 
 
 @dataclass(slots=True)
-class Lane:
-    """A queue of an ordered group while a batch is chosen from it.
+class OrderedQueue:
+    """A queue of an ordered group while a receive chooses from it.
 
-    `places` are what is in flight and the first of each key that is held or parked, in their order.
+    `receipts` are those in flight and the first of each key that is held or parked, by offset. `again` are those that
+    are handed out again.
     """
 
-    places: list[Row] = field(default_factory=list)
-    blocked: set[str] = field(default_factory=set)
+    receipts: list[OrderedReceipt] = field(default_factory=list)
+    blocked_keys: set[str | None] = field(default_factory=set)
     all_blocked: bool = False
-    again: list[Row] = field(default_factory=list)
+    again: list[OrderedReceipt] = field(default_factory=list)
 
     @property
-    def busy(self) -> bool:
-        """Whether a batch of the queue is in flight."""
-        return any(place.state == "flight" and place.waits for place in self.places)
+    def is_busy(self) -> bool:
+        """Whether deliveries of the queue are in flight."""
+        return any(receipt.state == "flight" and receipt.waits for receipt in self.receipts)
 
     @property
     def is_full(self) -> bool:
-        """Whether so many keys wait that no new entry may be looked at."""
-        return len(self.places) >= MAX_WAITING_KEYS
+        """Whether so many keys wait that no new entry may be read."""
+        return len(self.receipts) >= MAX_WAITING_KEYS
 
     def lowest(self, next_offset: int) -> int:
-        """The offset of its first place; without any, where the group goes on."""
-        if len(self.places) >= MAX_PLACES:
+        """The offset of its first receipt; without any, the next offset of the group."""
+        if len(self.receipts) >= MAX_RECEIPTS:
             # Some were not read, and may be lower.
             return 0
-        return self.places[0].queue_offset if self.places else next_offset
+        return self.receipts[0].queue_offset if self.receipts else next_offset
 
     def is_blocked(self, key: str | None) -> bool:
-        return self.all_blocked or key in self.blocked
+        """Whether a message of this sharding key has to wait."""
+        return self.all_blocked or key in self.blocked_keys
 
-    def choose_again(self, places: Iterable[Row], wanted: int) -> None:
-        """Takes what is due or no longer behind anything, in order; the rest blocks its key."""
-        for place in places:
-            if self.is_blocked(place.sharding_key):
+    def choose_again(self, receipts: Iterable[OrderedReceipt], wanted: int) -> None:
+        """Chooses, in order, the receipts that are due or follow one that is chosen; every other blocks its key."""
+        for receipt in receipts:
+            if self.is_blocked(receipt.sharding_key):
                 continue
-            if _is_due(place) and len(self.again) < wanted:
-                self.again.append(place)
-            elif place.sharding_key == NO_KEY:
+            if _is_due(receipt) and len(self.again) < wanted:
+                self.again.append(receipt)
+            elif receipt.sharding_key == NO_KEY:
                 self.all_blocked = True
             else:
-                self.blocked.add(place.sharding_key)
+                self.blocked_keys.add(receipt.sharding_key)
 
 
-def _is_due(place: Row) -> bool:
-    return place.state == "parked" or (place.state == "held" and not place.waits)
+def _is_due(receipt: OrderedReceipt) -> bool:
+    return receipt.state == "parked" or (receipt.state == "held" and not receipt.waits)
 
 
-async def lanes(batch: Batch, group_id: int, positions: Mapping[Queue, Position]) -> dict[Queue, Lane]:
-    """The queues with what the group has in each; the caller holds the lock of the group's positions."""
-    known = [runtime.part(Floors).of(group_id, queue, position) for queue, position in positions.items()]
-    asked = {
+async def read_queues(batch: Batch, group_id: int, reached: Mapping[Queue, QueueProgress]) -> dict[Queue, OrderedQueue]:
+    """The queues with the group's receipts in each. The caller holds the lock of the group's progress there."""
+    floors = runtime.part(Floors)
+    known = [floors.of(group_id, queue, at) for queue, at in reached.items()]
+    parameters = {
         "group_id": group_id,
-        "topic_id": [topic_id for topic_id, _ in positions],
-        "queue_id": [queue_id for _, queue_id in positions],
+        "topic_id": [topic_id for topic_id, _ in reached],
+        "queue_id": [queue_id for _, queue_id in reached],
         "floor": [floor.offset for floor in known],
         "floor_move": [floor.move for floor in known],
-        "max_places": MAX_PLACES,
+        "max_receipts": MAX_RECEIPTS,
     }
-    found: dict[Queue, Lane] = {queue: Lane() for queue in positions}
-    for place in await batch.read(READ_PLACES, asked):
-        found[place.topic_id, place.queue_id].places.append(place)
-    lowest = {queue: found[queue].lowest(position.next_offset) for queue, position in positions.items()}
-    runtime.part(Floors).see(batch, group_id, lowest, {queue: position.move for queue, position in positions.items()})
+    found: dict[Queue, OrderedQueue] = {queue: OrderedQueue() for queue in reached}
+    for receipt in await batch.read(READ_ORDERED_RECEIPTS, parameters):
+        found[receipt.topic_id, receipt.queue_id].receipts.append(receipt)
+    lowest = {queue: found[queue].lowest(at.next_offset) for queue, at in reached.items()}
+    floors.keep(batch, group_id, lowest, {queue: at.move for queue, at in reached.items()})
     return found
 
 
-async def choose_again(batch: Batch, group_id: int, queue: Queue, lane: Lane, wanted: int) -> None:
-    """Chooses what is handed out again: of each key whose first place is due, what follows it, too.
+async def choose_again(batch: Batch, group_id: int, queue: Queue, ordered: OrderedQueue, wanted: int) -> None:
+    """Chooses what is handed out again: of each key whose first receipt is due, the ones that follow it, too.
 
-    `wanted` keys are looked into at most, and one place more of each than may be handed out: it blocks its key.
+    At most `wanted` keys are read, and one receipt more of each than may be handed out: that one blocks its key.
     """
-    due = [place for place in lane.places if _is_due(place)][:wanted]
-    following: Sequence[Row] = ()
+    due = [receipt for receipt in ordered.receipts if _is_due(receipt)][:wanted]
+    following: Sequence[OrderedReceipt] = ()
     if due:
-        asked = {
+        parameters = {
             "group_id": group_id,
             "topic_id": queue[0],
             "queue_id": queue[1],
-            "sharding_key": [place.sharding_key for place in due],
-            "after_offset": [place.queue_offset for place in due],
-            "max_places": wanted,
+            "sharding_key": [receipt.sharding_key for receipt in due],
+            "after_offset": [receipt.queue_offset for receipt in due],
+            "max_receipts": wanted,
         }
-        following = await batch.read(READ_PLACES_OF_KEYS, asked)
-    lane.choose_again(sorted([*lane.places, *following], key=attrgetter("queue_offset")), wanted)
+        following = await batch.read(READ_RECEIPTS_OF_KEYS, parameters)
+    ordered.choose_again(sorted([*ordered.receipts, *following], key=attrgetter("queue_offset")), wanted)
 
 
-async def new_entries(batch: Batch, queue: Queue, lane: Lane, position: Position, count: int) -> Sequence[Row]:
-    """The heads of entries that no consumer of the group has had; none when the whole queue has to wait.
+async def new_entries(
+    batch: Batch, queue: Queue, ordered: OrderedQueue, reached: QueueProgress, count: int
+) -> Sequence[Head]:
+    """The heads of entries that the group was not handed yet; none when the whole queue has to wait.
 
     More than `count` where some keys have to wait.
     """
-    if lane.all_blocked or lane.is_full or count <= 0:
+    if ordered.all_blocked or ordered.is_full or count <= 0:
         return ()
-    count = max(count, min(MAX_LOOKED_AT, position.lag)) if lane.blocked else count
-    return await progress.heads(batch, [queue], [position.next_offset], [count])
+    count = max(count, min(MAX_ENTRIES_READ, reached.lag)) if ordered.blocked_keys else count
+    return await progress.heads(batch, [queue], [reached.next_offset], [count])
 
 
-def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: float) -> int:
-    """Has a place handed out again, and gives the nonce of the new delivery."""
+def hand_out_again(batch: Batch, group_id: int, receipt: OrderedReceipt, invisible_seconds: float) -> int:
+    """Puts a held or parked receipt in flight; returns the nonce of the new delivery."""
     nonce = secrets.randbits(62)
     batch.insert(
         HAND_OUT_AGAIN,
         {
             "group_id": group_id,
-            "topic_id": place.topic_id,
-            "queue_id": place.queue_id,
-            "queue_offset": place.queue_offset,
+            "topic_id": receipt.topic_id,
+            "queue_id": receipt.queue_id,
+            "queue_offset": receipt.queue_offset,
             "nonce": nonce,
             "invisible_seconds": invisible_seconds,
         },
@@ -159,51 +163,61 @@ def hand_out_again(batch: Batch, group_id: int, place: Row, invisible_seconds: f
     return nonce
 
 
-async def hold(batch: Batch, receipt: Row, delay_seconds: float | None = None) -> None:
-    """Keeps a failed message in its place until its retry is due, or sends it to the dead letters."""
+async def hold(batch: Batch, receipt: FailedReceipt, delay_seconds: float | None = None) -> None:
+    """Holds a failed message in its queue until its retry is due, or publishes it as a dead letter.
+
+    `delay_seconds` is what the consumer asked for; None: by the group's retry policy.
+    """
     failed = Failed(receipt)
-    place: dict[str, Any] = {
-        name: getattr(receipt, name) for name in ("group_id", "topic_id", "queue_id", "queue_offset")
+    key: dict[str, object] = {
+        "group_id": receipt.group_id,
+        "topic_id": receipt.topic_id,
+        "queue_id": receipt.queue_id,
+        "queue_offset": receipt.queue_offset,
     }
     if failed.delay is None:
-        batch.insert(GIVE_UP_RECEIPTS, place)
+        batch.insert(GIVE_UP_RECEIPTS, key)
         await publish(batch, await redelivery.dead_letter(receipt))
     else:
         wait = failed.delay_seconds if delay_seconds is None else delay_seconds
-        batch.insert(HOLD_RECEIPTS, {**place, "wait_seconds": wait})
+        batch.insert(HOLD_RECEIPTS, {**key, "wait_seconds": wait})
 
 
 class Floor(NamedTuple):
-    """All places of the group in the queue were at or behind `offset` when it had made so many moves there."""
+    """A lower bound of the offsets of a group's receipts in a queue, as of the group's move `move` there."""
 
     offset: int
     move: int
+    # By time.monotonic().
     seen_at: float
 
 
-NONE = Floor(0, 0, 0.0)
+NO_FLOOR = Floor(0, 0, 0.0)
 
 
 class Floors:
-    """The floors that a process remembers. One that is lost costs a longer look."""
+    """Per-process lower bounds of the offsets at which an ordered group may hold a receipt.
+
+    A scan for receipts starts there, past dead rows. A floor that is lost costs one longer scan.
+    """
 
     def __init__(self) -> None:
         self._floors: dict[tuple[int, Queue], Floor] = {}
 
-    def of(self, group_id: int, queue: Queue, position: Position) -> Floor:
-        """The floor of a queue, or NONE when too much may have happened since it was seen."""
-        floor = self._floors.get((group_id, queue), NONE)
-        fresh = time.monotonic() - floor.seen_at < BELIEVED_SECONDS
-        return floor if fresh and position.move - floor.move <= MAX_MOVES else NONE
+    def of(self, group_id: int, queue: Queue, reached: QueueProgress) -> Floor:
+        """The floor of a queue; NO_FLOOR when it is too old, or too many moves were made since."""
+        floor = self._floors.get((group_id, queue), NO_FLOOR)
+        is_fresh = time.monotonic() - floor.seen_at < FLOOR_BELIEVED_SECONDS
+        return floor if is_fresh and reached.move - floor.move <= MAX_MOVES else NO_FLOOR
 
-    def see(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
-        """Remembers floors once the batch is durable: what it deleted comes back when it is not."""
+    def keep(self, batch: Batch, group_id: int, offsets: Mapping[Queue, int], moves: Mapping[Queue, int]) -> None:
+        """Keeps floors once the batch is durable: a batch that fails leaves the receipts that it would have deleted."""
         now = time.monotonic()
 
-        def remember() -> None:
-            if len(self._floors) >= MAX_REMEMBERED:
+        def keep() -> None:
+            if len(self._floors) >= MAX_FLOORS:
                 self._floors.clear()
             for queue, offset in offsets.items():
                 self._floors[group_id, queue] = Floor(offset, moves[queue], now)
 
-        batch.after_commit(remember)
+        batch.after_commit(keep)

@@ -1,67 +1,67 @@
-"""Consumer groups as an operator keeps them: made, changed, listed and taken away."""
+"""The registry of consumer groups: created, changed, listed and deleted by operators."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from django.db import transaction
 
-from delivery import groups, retry_policies
+from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
+from delivery.retries import policies
 from store import registry, topics
 from store.errors import MessageIllegal
 
 
 def page(after: str, count: int) -> Sequence[ConsumerGroup]:
-    """Consumer groups by name, the first `count` behind the name `after`."""
+    """Consumer groups by name: the first `count` after the name `after`."""
     return list(ConsumerGroup.objects.filter(name__gt=after).order_by("name")[:count])
 
 
 def find(name: str) -> ConsumerGroup:
     """The consumer group of this name.
 
-    Raises MessageIllegal for what is no name, or GroupNotExist.
+    Raises MessageIllegal for an invalid name, or GroupNotExist.
     """
-    groups.judge_name(name)
+    groups.validate_name(name)
     group = ConsumerGroup.objects.filter(name=name).first()
     if group is None:
         raise groups.absent(name)
     return group
 
 
-def put(name: str, changes: Mapping[str, Any]) -> tuple[ConsumerGroup, bool]:
-    """Makes the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
+def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
+    """Creates the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
     `paused`); others stay as they are.
 
-    Tells whether it was made. Raises MessageIllegal. `start_at` counts for topics that the group has not begun to read.
-    Other processes see the change within 2 s.
+    Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
+    has not begun to read. Other processes see the change within 2 s.
     """
-    groups.judge_name(name)
+    groups.validate_name(name)
     if "retry_policy" in changes:
-        changes = {**changes, "retry_policy": retry_policies.parse(changes["retry_policy"])}
+        changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
     with transaction.atomic():
-        new = {"retry_policy": retry_policies.parse({"kind": "table"}), **changes}
-        group, made = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
-        if not made and changes.get("ordered", group.ordered) != group.ordered:
-            _judge_settled(group)
-        if not made:
+        new = {"retry_policy": policies.parse({"kind": "table"}), **changes}
+        group, created = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
+        if not created and changes.get("ordered", group.ordered) != group.ordered:
+            _require_settled(group)
+        if not created:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
     groups.forget(name)
-    return group, made
+    return group, created
 
 
-def _judge_settled(group: ConsumerGroup) -> None:
-    """Raises MessageIllegal while messages are held in their order: the other way of delivery would not find them."""
+def _require_settled(group: ConsumerGroup) -> None:
+    """Raises MessageIllegal while messages are held or parked: an unordered receive does not read such receipts."""
     if Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
         raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
 
 
 def remove(name: str) -> None:
-    """Takes a group away with its progress, its deliveries in flight and its retries. Its dead letters stay readable.
+    """Deletes a group with its deliveries in flight and its retries; `cleanup` deletes its progress.
 
-    A group made later under the same name begins anew. A process that receives may not know for 2 s. Raises
-    MessageIllegal or GroupNotExist.
+    Its dead letters stay readable. A group created later under the same name begins anew. Other processes may have the
+    group cached for 2 s. Raises MessageIllegal or GroupNotExist.
     """
     with transaction.atomic():
         group = find(name)

@@ -8,20 +8,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 
-class AckedReceipt(NamedTuple):
-    """A row of ack_receipts, extend_receipts."""
-
-    place: int
-
-
-class CircuitState(NamedTuple):
-    """A row of update_push_circuit."""
-
-    state: str
-
-
-class ConsumerGroupRow(NamedTuple):
-    """A row of find_consumer_group."""
+class GroupFacts(NamedTuple):
+    """A consumer group as the message path needs it. `max_reconsume_times` None: the broker's MAX_RECONSUME_TIMES."""
 
     id: int
     name: str
@@ -32,8 +20,118 @@ class ConsumerGroupRow(NamedTuple):
     paused: bool
 
 
-class DeadLetterPlace(NamedTuple):
-    """A row of find_dead_letters, next_dead_letters."""
+class GroupId(NamedTuple):
+    """The id of a consumer group that exists; of hold_running_groups: of one that is not paused."""
+
+    id: int
+
+
+class RetryQueueId(NamedTuple):
+    """The number of the queue of a group's retry topic that holds one topic's messages."""
+
+    queue_id: int
+
+
+class HandedEntry(NamedTuple):
+    """An entry that was handed out with its message. `share` is the number of its share in the arrays, from 1."""
+
+    share: int
+    queue_offset: int
+    reconsume_times: int
+    log_offset: int
+    stored_at: datetime
+    born_at: datetime | None
+    message_id: UUID
+    transaction_id: UUID | None
+    tags: str | None
+    keys: list[str] | None
+    sharding_key: str | None
+    traceparent: str | None
+    properties: bytes | None
+    body: bytes
+    body_form: str
+
+
+class OrderedReceipt(NamedTuple):
+    """A receipt of an ordered group in one of its queues. `waits`: `expires_at` is still to come."""
+
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    state: str
+    waits: bool
+    sharding_key: str
+    segment_id: int
+    log_offset: int
+    tags_code: int
+    reconsume_times: int
+
+
+class SettledHandle(NamedTuple):
+    """A handle whose delivery was acked or extended: its number in the arrays, from 1."""
+
+    number: int
+
+
+class FailedReceipt(NamedTuple):
+    """A delivery that was nacked, returned or is over, with what its group says about retries."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    nonce: int
+    group_name: str
+    max_reconsume_times: int | None
+    retry_policy: Any
+    origin_topic_id: int
+    log_segment: int
+    log_offset: int
+    tags_code: int
+    reconsume_times: int
+
+
+class ExpiryProbe(NamedTuple):
+    """Whether any delivery is over, and the database's time of this answer."""
+
+    now: datetime
+    found: bool
+
+
+class ReceiptOfLog(NamedTuple):
+    """A receipt whose message lies in a segment that is dropped next."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    log_segment: int
+    log_offset: int
+
+
+class DeletedReceipt(NamedTuple):
+    """A receipt that was deleted because its group is gone."""
+
+    group_id: int
+
+
+class OldestReceipt(NamedTuple):
+    """The lowest entry of a queue for which a group has a receipt, by when the entry became visible."""
+
+    topic_id: int
+    queue_id: int
+    entered_at: datetime
+
+
+class OffsetAtTime(NamedTuple):
+    """The first offset of a queue whose entry became visible at a time or after it."""
+
+    queue_id: int
+    queue_offset: int
+
+
+class DeadLetterHead(NamedTuple):
+    """A dead letter without its message's fields: what a redrive needs of it."""
 
     queue_offset: int
     tags_code: int
@@ -44,8 +142,8 @@ class DeadLetterPlace(NamedTuple):
     message_id: UUID
 
 
-class DeadLetterRow(NamedTuple):
-    """A row of read_dead_letters."""
+class DeadLetterEntry(NamedTuple):
+    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes."""
 
     queue_offset: int
     tags_code: int
@@ -69,150 +167,19 @@ class DeadLetterRow(NamedTuple):
     letters: int
 
 
-class ExpiredFound(NamedTuple):
-    """A row of find_expired."""
-
-    now: datetime
-    found: bool
-
-
-class ExpiredReceipt(NamedTuple):
-    """A row of take_expired."""
-
-    group_id: int
-    group_name: str
-    max_reconsume_times: int | None
-    retry_policy: Any
-    origin_topic_id: int
-    log_segment: int
-    log_offset: int
-    tags_code: int
-    reconsume_times: int
-
-
-class GroupId(NamedTuple):
-    """A row of find_groups, hold_running_groups."""
-
-    id: int
-
-
-class HandedOut(NamedTuple):
-    """A row of hand_out."""
-
-    share: int
-    entry_topic_id: int
-    entry_queue_id: int
-    queue_offset: int
-    reconsume_times: int
-    log_offset: int
-    stored_at: datetime
-    born_at: datetime | None
-    message_id: UUID
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    body: bytes
-    body_form: str
-
-
-class HeldPlace(NamedTuple):
-    """A row of read_places, read_places_of_keys."""
-
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    state: str
-    waits: bool
-    sharding_key: str
-    segment_id: int
-    log_offset: int
-    tags_code: int
-    reconsume_times: int
-
-
-class HeldSubscription(NamedTuple):
-    """A row of hold_subscription."""
-
-    id: int
-
-
-class LeftReceipt(NamedTuple):
-    """A row of delete_left_receipts."""
-
-    group_id: int
-
-
-class LockedReceipt(NamedTuple):
-    """A row of lock_expired, lock_receipts, take_receipts."""
-
-    group_id: int
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    nonce: int
-    group_name: str
-    max_reconsume_times: int | None
-    retry_policy: Any
-    origin_topic_id: int
-    log_segment: int
-    log_offset: int
-    tags_code: int
-    reconsume_times: int
-
-
-class OffsetAtTime(NamedTuple):
-    """A row of offsets_at_time."""
-
-    queue_id: int
-    queue_offset: int
-
-
-class OldReceipt(NamedTuple):
-    """A row of lock_old_receipts."""
-
-    group_id: int
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    log_segment: int
-    log_offset: int
-
-
-class OldestHeld(NamedTuple):
-    """A row of find_oldest_held."""
-
-    topic_id: int
-    queue_id: int
-    entered_at: datetime
-
-
-class Probe(NamedTuple):
-    """A row of claim_push_probe."""
-
-    state: str
-    failures: int
-    open_until: datetime | None
-
-
-class RedriveRow(NamedTuple):
-    """A row of find_redrives."""
+class RedrivenLetter(NamedTuple):
+    """When a dead letter of a group was sent again."""
 
     group_name: str
     queue_offset: int
     redriven_at: datetime
 
 
-class RetryQueueId(NamedTuple):
-    """A row of find_retry_queue."""
+class GroupAtEntry(NamedTuple):
+    """A consumer group at an entry of a message: whether it has read past it, and its receipt for it, if any.
 
-    queue_id: int
-
-
-class StandingRow(NamedTuple):
-    """A row of find_standings."""
+    `passed_at` is None where the move that passed the entry is not kept any more.
+    """
 
     group_name: str
     ordered: bool
@@ -220,28 +187,34 @@ class StandingRow(NamedTuple):
     queue_id: int
     queue_offset: int
     passed: bool
-    passed_at: datetime
-    state: str
-    received_at: datetime
-    expires_at: datetime
-    reconsume_times: int
+    passed_at: datetime | None
+    state: str | None
+    received_at: datetime | None
+    expires_at: datetime | None
+    reconsume_times: int | None
 
 
-class SubscriptionRow(NamedTuple):
-    """A row of find_subscriptions."""
+class SubscriptionId(NamedTuple):
+    """The id of a subscription that may be pushed; of find_waiting_subscriptions: and has something to push."""
+
+    id: int
+
+
+class PushedSubscription(NamedTuple):
+    """A subscription that may be pushed, with its circuit. `previous_secret` is None once its rotation is over."""
 
     id: int
     name: str
     group_name: str
     ordered: bool
     topic_name: str
-    filter: Any | None
+    filter: Any
     url: str
     max_batch: int
     timeout_seconds: float
     concurrency: int
     secret: str
-    previous_secret: str
+    previous_secret: str | None
     state: str
     failures: int
     open_until: datetime | None
@@ -249,7 +222,15 @@ class SubscriptionRow(NamedTuple):
     now: datetime
 
 
-class WaitingSubscription(NamedTuple):
-    """A row of find_waiting_subscriptions."""
+class Probe(NamedTuple):
+    """The circuit of a subscription whose one probe this process has claimed."""
 
-    id: int
+    state: str
+    failures: int
+    open_until: datetime
+
+
+class CircuitState(NamedTuple):
+    """The state of a subscription's circuit after a call."""
+
+    state: str

@@ -5,17 +5,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
+from django.db.models.functions import Now
 from django.utils import timezone
 
+from delivery.groups import Queue
 from delivery.models import ConsumerGroup, Receipt
-from delivery.rows import OldestHeld
+from delivery.rows import OldestReceipt
 from store import progress
 from store.db import sync
-from store.db.connections import Row
 from store.db.statements import Statement
+from store.rows import Lag
 
-FIND_OLDEST_HELD = Statement(__file__, "find_oldest_held", OldestHeld)
+FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)
 
 # A group takes two statements of some milliseconds.
 MAX_GROUPS = 200
@@ -23,7 +25,7 @@ MAX_GROUPS = 200
 
 @dataclass(frozen=True, slots=True)
 class QueueLag:
-    """A queue that a group reads. `lag` are the entries that it was not handed yet.
+    """A queue that a group reads. `lag` is the number of entries that it was not handed yet.
 
     `oldest_unacked_at` is when the first message became visible that the group was not handed or has not acked; None
     without one. A message that waits for its retry counts again from when it is offered again.
@@ -39,9 +41,9 @@ class QueueLag:
 
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
-    """Each queue of the topics that the group has begun to read, its retries among them; see `lags.of`."""
-    rows = progress.lags(group.id)
-    held = _oldest_held(group, rows)
+    """Each queue of the topics that the group has begun to read, its retries among them; by topic."""
+    rows: Sequence[Lag] = progress.lags(group.id)
+    oldest = _oldest_receipts(group, rows)
     return [
         QueueLag(
             topic=row.topic,
@@ -50,33 +52,46 @@ def queues_of(group: ConsumerGroup) -> list[QueueLag]:
             max_offset=row.max_offset,
             lag=row.lag,
             moved_at=row.moved_at,
-            # What is held was visible before what is still to be handed out.
-            oldest_unacked_at=held.get((row.topic_id, row.queue_id), row.next_entered_at),
+            # Messages with a receipt became visible before those that are still to be handed out.
+            oldest_unacked_at=oldest.get((row.topic_id, row.queue_id), row.next_entered_at),
         )
         for row in rows
     ]
 
 
-def _oldest_held(group: ConsumerGroup, rows: Sequence[Row]) -> dict[tuple[int, int], datetime]:
-    asked = {
+def _oldest_receipts(group: ConsumerGroup, rows: Sequence[Lag]) -> dict[Queue, datetime]:
+    parameters = {
         "group_id": group.id,
         "topic_id": [row.topic_id for row in rows],
         "queue_id": [row.queue_id for row in rows],
     }
-    found = sync.read(FIND_OLDEST_HELD, asked)
+    found = sync.read(FIND_OLDEST_RECEIPTS, parameters)
     return {(row.topic_id, row.queue_id): row.entered_at for row in found}
 
 
+def _deliveries_in_flight() -> QuerySet[Receipt]:
+    """Handed out, and neither done nor over its invisible time; in an ordered group not what is held or parked."""
+    return Receipt.objects.filter(state="flight", expires_at__gt=Now()).order_by()
+
+
 def in_flight() -> dict[str, int]:
-    """Deliveries that are neither acked nor over, by the group's name. Receipts are few: each is gone within hours."""
+    """Deliveries in flight by the group's name, of the groups that have any.
+
+    Receipts are few: each is gone within hours.
+    """
     names = dict(ConsumerGroup.objects.values_list("id", "name"))
-    rows = Receipt.objects.filter(state="flight").order_by().values_list("group_id").annotate(receipts=Count("*"))
+    rows = _deliveries_in_flight().values_list("group_id").annotate(receipts=Count("*"))
     return {names[group_id]: receipts for group_id, receipts in rows if group_id in names}
+
+
+def in_flight_of(group_id: int, limit: int) -> int:
+    """Deliveries in flight of one group, counted up to `limit`."""
+    return _deliveries_in_flight().filter(group_id=group_id)[:limit].count()
 
 
 @dataclass(frozen=True, slots=True)
 class TopicLag:
-    """How far a group is behind in a topic; `oldest_unacked_seconds` is 0 when it has acked all that was visible."""
+    """A group's lag in a topic; `oldest_unacked_seconds` is 0 when it has acked all that was visible."""
 
     group: str
     topic: str

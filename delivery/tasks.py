@@ -1,4 +1,4 @@
-"""What beat starts for delivery."""
+"""The tasks of delivery that beat starts."""
 
 from celery import shared_task
 
@@ -9,7 +9,7 @@ from store.db import event_loop
 
 @shared_task(name="delivery.expire")
 def expire() -> None:
-    """Has the messages delivered again whose invisible time is over."""
+    """Retries or gives up the messages whose invisible time is over."""
     event_loop.run(expiry.run(), limit_seconds=60)
 
 
@@ -21,11 +21,11 @@ def push() -> None:
 
 @shared_task(name="delivery.depart")
 def depart() -> None:
-    """Deletes what is left of consumer groups that are gone."""
+    """Deletes the rows of consumer groups that were deleted."""
     event_loop.run(cleanup.run(), limit_seconds=60)
 
 
 @shared_task(name="delivery.renew")
 def renew() -> None:
-    """Appends the messages of deliveries in flight again whose segment goes."""
+    """Stores the messages of deliveries in flight again before their segment is dropped."""
     event_loop.run(reappend.run(), limit_seconds=600)

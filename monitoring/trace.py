@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery import trace as delivery_trace
-from delivery.trace import Standing
+from delivery.trace import Standing, TraceGroup
 from scheduling import trace as scheduling_trace
 from scheduling.trace import Entry, Wait, Way
 from store import topics
@@ -75,24 +75,6 @@ class TraceWait(msgspec.Struct):
     delay_level: int | UnsetType = UNSET
 
 
-class TraceGroup(msgspec.Struct):
-    """How a consumer group stands with a message. No row is left of an ack.
-
-    WAITING: not read yet. IN_FLIGHT: handed out, and hidden until `expires_at`. RETRYING: not acked, and offered again
-    at `next_attempt_at`. PARKED: behind a failing message of its sharding key. DEAD_LETTER: given up; REDRIVEN: sent
-    again since. PASSED: acked, passed over by a filter, or skipped by a reset; `passed_at` is null when that is too
-    long ago.
-    """
-
-    group: str
-    state: Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]
-    delivery_attempt: int
-    received_at: Time | UnsetType = UNSET
-    expires_at: Time | UnsetType = UNSET
-    next_attempt_at: Time | UnsetType = UNSET
-    passed_at: Time | UnsetType | None = UNSET
-
-
 State = Literal["PREPARED", "ROLLED_BACK", "DISCARDED", "DELAYED", "VISIBLE", "RECALLED", "INVISIBLE"]
 
 
@@ -136,7 +118,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
         state=_state(first.topic_id, transaction.state if transaction else None, way),
         events=_in_order(events, first.topic_id, way),
         waits=[_waiting(wait, names) for wait in way.waits],
-        groups=[TraceGroup(**delivery_trace.shown(standing)) for standing in standings],
+        groups=[delivery_trace.shown(standing) for standing in standings],
         transaction_id=UNSET if transaction is None or first.transaction_id is None else first.transaction_id,
         producer_group=transaction.producer_group if transaction else UNSET,
     )

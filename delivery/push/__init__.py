@@ -1,1 +1,1 @@
-"""Push: receives for a subscription, POSTs to its server and applies the answer."""
+"""Push: receives for a subscription, posts the messages to its server, and settles them by the answer."""

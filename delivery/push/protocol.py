@@ -1,80 +1,87 @@
-"""What is pushed to a subscription's server, and how its answer is read: which messages are done and which are not."""
+"""The protocol of push: the body of a call, and how its answer settles the messages."""
 
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal, Self
 
 import msgspec
 from django.conf import settings
 from msgspec import Meta
 
+from delivery.receive.deliveries import Delivery, Entry
 from webhooks.answers import Answer
 
-# A call holds more only when a single message does.
+# In bytes; a call has more only when its single message has.
 MAX_CALL_BYTES = 8 * 1024 * 1024
 NOT_UNDERSTOOD = 'The answer is neither empty nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
 
 
+class PushedEntry(Entry, gc=False):
+    """An entry as it is pushed: without its receipt handle, for the answer to the call settles it."""
+
+    delivery_attempt: int
+
+
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """A delivery that is pushed: its message's id, its receipt handle, and the entry as it is told."""
+    """A delivery that is pushed: its message's id, its receipt handle, and its entry, encoded."""
 
     message_id: uuid.UUID
     receipt_handle: str
-    told: msgspec.Raw
+    entry: msgspec.Raw
 
     @classmethod
-    def of(cls, entry: dict[str, Any]) -> "Pushed":
-        """From what `receives.receive` gives. The receipt stays here: the answer to the call is what settles it."""
-        told = {name: value for name, value in entry.items() if name != "receipt_handle"}
-        return cls(entry["message"]["message_id"], entry["receipt_handle"], msgspec.Raw(msgspec.json.encode(told)))
+    def of(cls, delivery: Delivery) -> Self:
+        """From what `receives.receive` returns."""
+        entry = PushedEntry(delivery.message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
+        return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(msgspec.json.encode(entry)))
 
 
 class Result(msgspec.Struct):
-    """What the server says of one message; other fields are its own business."""
+    """What the answer says of one message; other fields are ignored."""
 
     message_id: uuid.UUID
     status: Literal["ack", "nack"]
     delay_seconds: Annotated[float, Meta(ge=0)] | None = None
 
     @property
-    def wish(self) -> float | None:
-        """How long the message shall wait; None: by the group's retry policy."""
+    def retry_seconds(self) -> float | None:
+        """The wait before the retry; None: by the group's retry policy."""
         if self.delay_seconds is None:
             return None
         return min(self.delay_seconds, float(settings.MAX_TIMER_DELAY_SECONDS))
 
 
 class Results(msgspec.Struct):
-    """An answer; each result is read by itself, so that a bad one spoils no other."""
+    """An answer; each result is decoded by itself, so that a bad one spoils no other."""
 
     results: list[msgspec.Raw]
 
 
 @dataclass(slots=True)
 class Settlement:
-    """What becomes of the deliveries of one call, by their receipt handles."""
+    """How the deliveries of one call are settled, by their receipt handles."""
 
-    # The answer as it counts for the subscription's health: one that cannot be understood is a failure.
+    # As it counts for the subscription's health: an answer that cannot be decoded is a failure.
     answer: Answer
     acked: list[str] = field(default_factory=list)
     nacked: defaultdict[float | None, list[str]] = field(default_factory=lambda: defaultdict(list))
-    # Nobody has seen them: they are given back.
+    # The call did not reach the server.
     returned: list[str] = field(default_factory=list)
 
 
-def calls(entries: Sequence[dict[str, Any]], max_batch: int) -> Iterator[list[Pushed]]:
-    """Entries in the order they were received, as many to a call as it may hold."""
+def calls(deliveries: Sequence[Delivery], max_batch: int) -> Iterator[list[Pushed]]:
+    """Deliveries in the order they were received, as many to a call as it may hold."""
     call: list[Pushed] = []
     size = 0
-    for pushed in map(Pushed.of, entries):
-        if call and (len(call) >= max_batch or size + len(bytes(pushed.told)) > MAX_CALL_BYTES):
+    for pushed in map(Pushed.of, deliveries):
+        if call and (len(call) >= max_batch or size + len(bytes(pushed.entry)) > MAX_CALL_BYTES):
             yield call
             call, size = [], 0
         call.append(pushed)
-        size += len(bytes(pushed.told))
+        size += len(bytes(pushed.entry))
     if call:
         yield call
 
@@ -87,13 +94,13 @@ def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -
             "subscription": subscription,
             "group": group,
             "topic": topic,
-            "messages": [pushed.told for pushed in call],
+            "messages": [pushed.entry for pushed in call],
         }
     )
 
 
 def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
-    """What an answer means for each delivery of a call: done only where it says so."""
+    """Settles each delivery of a call by the answer: acked only where the answer says so."""
     handles = [pushed.receipt_handle for pushed in call]
     if not answer.asked:
         return Settlement(answer, returned=handles)
@@ -101,8 +108,8 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
         return Settlement(answer, acked=handles)
     results = _results(answer.body) if answer.status == 200 else None
     if results is None:
-        understood = answer if not answer.ok else replace(answer, outcome="protocol", reason=NOT_UNDERSTOOD)
-        settlement = Settlement(understood)
+        counted = answer if not answer.ok else replace(answer, outcome="protocol", reason=NOT_UNDERSTOOD)
+        settlement = Settlement(counted)
         settlement.nacked[None] = handles
         return settlement
     settlement = Settlement(answer)
@@ -111,14 +118,14 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
         if result is None:
             settlement.nacked[None].append(pushed.receipt_handle)
         elif result.status == "nack":
-            settlement.nacked[result.wish].append(pushed.receipt_handle)
+            settlement.nacked[result.retry_seconds].append(pushed.receipt_handle)
         else:
             settlement.acked.append(pushed.receipt_handle)
     return settlement
 
 
 def _results(body: bytes) -> dict[uuid.UUID, Result] | None:
-    """The results of an answer by message; None when it has none. Of two that differ the one that is no ack counts."""
+    """The results of an answer by message; None when it has none. Of an ack and a nack the nack counts."""
     try:
         raws = msgspec.json.decode(body, type=Results).results
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

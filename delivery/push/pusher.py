@@ -1,7 +1,7 @@
-"""Push: the broker receives for a subscription and POSTs the messages to its server, which acks or nacks them.
+"""The pusher of a process: receives for each subscription and posts the messages to its server, which settles them.
 
-What is pushed is received like any consumer's messages, hidden for longer than the call may take. So several processes
-may push one subscription at once, and when a process dies, what it had in flight comes again.
+Messages are received as by any consumer, and hidden for longer than the call may take. So several processes may push
+one subscription at once, and when a process dies, what it had in flight is redelivered.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ from functools import partial
 import structlog
 from django.conf import settings
 
-from delivery import receipts, returns
+from delivery import receipts
 from delivery.push import protocol, subscribers
 from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
-from delivery.receive import receives
+from delivery.receive import receives, returns
 from delivery.receive.receives import Receive
-from delivery.rows import WaitingSubscription
+from delivery.rows import SubscriptionId
 from store import notifier, runtime
 from store.db import connections
 from store.db.statements import Statement
@@ -28,23 +28,23 @@ from webhooks.caller import Caller
 
 logger = structlog.stdlib.get_logger(__name__)
 
-FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", WaitingSubscription)
+FIND_WAITING_SUBSCRIPTIONS = Statement(__file__, "find_waiting_subscriptions", SubscriptionId)
 
-# How long a subscription is believed to be as it was read: while nothing comes, and for a call. A pause does not
-# depend on it: each call asks once more as it begins.
+# A subscription is read again after this: while nothing is received, and before a call. A pause does not depend on it:
+# each call locks the subscription as it begins.
 BELIEVED_SECONDS = 1.0
 BELIEVED_FOR_CALL_SECONDS = 0.05
 WAIT_SECONDS = 1.0
-# A subscription that was just busy is listened to for so long, and pushes what comes within milliseconds. Afterwards
-# the next tick finds what waits.
+# A push stays blocked in a receive for so long after the last message, and pushes the next one within milliseconds.
+# Afterwards beat's next run finds it.
 IDLE_SECONDS = 10.0
-# The acks have this long after a call that took its whole time-out.
+# Added to a call's time-out in its invisible time: within it the acks are written.
 SETTLE_SECONDS = 20.0
-# What reached nobody is tried again after this; the circuit decides when the server is called.
+# A message whose call did not reach the server is offered again after this; the circuit says when a call may begin.
 RETURN_SECONDS = 1.0
-# Web processes are given 2 s to end.
+# A web process has 2 s to end.
 CLOSE_SECONDS = 1.5
-# For each message, beside the 64 KiB that any answer may have.
+# For each message, in addition to the 64 KiB that any answer may have.
 ANSWER_BYTES_PER_MESSAGE = 512
 
 
@@ -58,12 +58,12 @@ class Push:
         self._ending = False
 
     def end(self) -> None:
-        """Has it receive no more; calls under way go on."""
+        """Stops receiving; calls under way are finished."""
         self._ending = True
 
     async def run(self) -> None:
-        """Receives and calls until nothing came for IDLE_SECONDS, or the subscription may not be pushed any more."""
-        # Calls under way are waited for; when the push is cancelled, they are too.
+        """Receives and calls until IDLE_SECONDS after the last message, or until the subscription may not be pushed."""
+        # Waits for the calls under way; when the push is cancelled, they are, too.
         async with asyncio.TaskGroup() as calls:
             try:
                 await self._receive_until_idle(calls)
@@ -74,7 +74,7 @@ class Push:
 
     async def _receive_until_idle(self, calls: asyncio.TaskGroup) -> None:
         loop = asyncio.get_running_loop()
-        heard_at = loop.time()
+        received_at = loop.time()
         while not self._ending and await self._still_pushed(BELIEVED_SECONDS):
             free = self._subscriber.concurrency - len(self._calls)
             if free <= 0 or not await subscribers.health.may_call(self._subscriber):
@@ -82,11 +82,11 @@ class Push:
                     return
                 await asyncio.wait(self._calls, timeout=WAIT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             elif await self._receive(calls, free):
-                heard_at = loop.time()
-            elif not self._calls and loop.time() - heard_at >= IDLE_SECONDS:
+                received_at = loop.time()
+            elif not self._calls and loop.time() - received_at >= IDLE_SECONDS:
                 return
             elif not settings.MAX_WAIT_SECONDS:
-                # Long polls are turned off, and the receive came back at once.
+                # Long polls are turned off: the receive returned at once.
                 await asyncio.sleep(WAIT_SECONDS)
 
     async def _still_pushed(self, believed_seconds: float) -> bool:
@@ -100,12 +100,12 @@ class Push:
         return True
 
     async def _receive(self, calls: asyncio.TaskGroup, free: int) -> bool:
-        """Receives what the free places can take and begins the calls; tells whether anything came."""
+        """Receives what the free calls can take and begins these calls; returns whether there were messages."""
         subscriber = self._subscriber
         probes = subscriber.circuit.state != "healthy"
         # The order of an ordered group's batch is kept only within a call.
         one_call = probes or subscriber.ordered
-        entries = await receives.receive(
+        deliveries = await receives.receive(
             subscriber.group,
             Receive(
                 topic=subscriber.topic,
@@ -115,17 +115,17 @@ class Push:
                 wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
             ),
         )
-        if not entries:
+        if not deliveries:
             return False
         still_pushed = await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
-        parts = list(protocol.calls(entries, subscriber.max_batch))
+        parts = list(protocol.calls(deliveries, subscriber.max_batch))
         room = (1 if one_call else free) if still_pushed else 0
         for call in parts[:room]:
             task = calls.create_task(self._deliver(call), name=f"push {subscriber.name}")
             self._calls.add(task)
             task.add_done_callback(self._calls.discard)
-        # Nothing may be pushed any more, or they are so large that they fill more calls than there is room for.
-        rest = [one.receipt_handle for part in parts[room:] for one in part]
+        # The subscription may not be pushed any more, or large messages fill more calls than are free.
+        rest = [pushed.receipt_handle for part in parts[room:] for pushed in part]
         if rest:
             await returns.give_back(subscriber.group, rest, 0)
         return True
@@ -134,7 +134,7 @@ class Push:
         try:
             await self._call(call)
         except Refusal as refusal:
-            # Their invisible time ends, and they come again.
+            # They are redelivered when their invisible time is over.
             logger.warning(
                 "pushed messages are not settled",
                 messages=len(call),
@@ -157,12 +157,12 @@ class Push:
             beginning.held,
         )
         if beginning.refused:
-            # Says nothing of the server's health.
+            # No sign of the server's health.
             self.end()
-            await returns.give_back(subscriber.group, [one.receipt_handle for one in call], 0)
+            await returns.give_back(subscriber.group, [pushed.receipt_handle for pushed in call], 0)
             return
         settlement = protocol.settle(answer, call)
-        # By the circuit as it is known by now: the calls beside this one may have opened or closed it.
+        # By `_subscriber` as it is now: the calls beside this one may have opened or closed its circuit.
         await subscribers.note(self._subscriber, settlement.answer)
         if settlement.acked:
             await receipts.ack(subscriber.group, settlement.acked)
@@ -187,10 +187,11 @@ class Pusher:
     async def run(self, late_seconds: float = 0) -> None:
         """Begins to push every subscription that has something to push, and is not being pushed here already.
 
-        With `late_seconds` only those that nobody else has pushed for so long: for whoever stands in for the beat.
+        With `late_seconds` only subscriptions that no process has pushed for so long: for the fallback, while beat does
+        its work.
         """
-        asked = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
-        rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, asked)
+        parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
+        rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)
         waiting = [row.id for row in rows if row.id not in self._pushes]
         for subscriber in await subscribers.find(waiting) if waiting else ():
             if subscriber.id not in self._pushes:
@@ -199,7 +200,7 @@ class Pusher:
     def _begin(self, subscriber: Subscriber) -> None:
         if self._caller is None:
             self._caller = Caller(settings.WEBHOOK_ALLOWED_NETWORKS)
-        # Wakes what waits for messages; a web process listens already.
+        # For wake-ups; a web process listens already.
         notifier.start()
         push = Push(subscriber, self._caller)
         task = asyncio.create_task(push.run(), name=f"push {subscriber.name}")
@@ -210,7 +211,7 @@ class Pusher:
         del self._pushes[subscription_id]
 
     async def close(self) -> None:
-        """Ends the pushes: calls under way have CLOSE_SECONDS; what they leave comes again when it is visible."""
+        """Ends the pushes: calls under way have CLOSE_SECONDS; what they leave is redelivered when its time is over."""
         running = list(self._pushes.values())
         for push, _ in running:
             push.end()
@@ -226,5 +227,5 @@ class Pusher:
 
 
 async def run(late_seconds: float = 0) -> None:
-    """Begins the pushes that this process owes; as `Pusher.run`."""
+    """Begins the pushes of this process; as `Pusher.run`."""
     await runtime.part(Pusher).run(late_seconds)

@@ -1,4 +1,4 @@
-"""Subscriptions as an operator keeps them: made, changed, given new secrets, listed and taken away."""
+"""The registry of subscriptions: created, changed, given new secrets, listed and deleted by operators."""
 
 from collections.abc import Container, Mapping, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from webhooks import registration, signing
 from webhooks.breaker import Circuit
 
 MAX_SUBSCRIPTIONS = 1000
-# What a new subscription needs: the API's field, and the column.
+# The fields that a new subscription needs, each with its column.
 NEEDED = {"group": "group_name", "topic": "topic_name", "url": "url"}
 
 
@@ -31,14 +31,14 @@ class SubscriptionNotExist(Refusal):
 
 
 def page(after: str, count: int) -> Sequence[Subscription]:
-    """Subscriptions by name, the first `count` behind the name `after`."""
+    """Subscriptions by name: the first `count` after the name `after`."""
     return list(Subscription.objects.filter(name__gt=after).order_by("name")[:count])
 
 
 def find(name: str) -> Subscription:
     """The subscription of this name.
 
-    Raises MessageIllegal for what is no name, or SubscriptionNotExist.
+    Raises MessageIllegal for an invalid name, or SubscriptionNotExist.
     """
     subscription = _named(name)
     if subscription is None:
@@ -46,18 +46,18 @@ def find(name: str) -> Subscription:
     return subscription
 
 
-def put(name: str, given: Mapping[str, Any]) -> tuple[Subscription, bool]:
-    """Makes the subscription, or changes the columns given; others stay as they are.
+def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
+    """Creates the subscription, or changes the columns given; others stay as they are.
 
-    Whoever changes a subscription vouches for it: its circuit is closed again, and it is no longer disabled. A `secret`
-    replaces the one before as `rotate_secret` does. Tells whether it was made. Raises MessageIllegal for a missing
+    A change makes the subscription healthy again, also when it was disabled. A `secret` replaces the one before as
+    `rotate_secret` does. Returns the subscription, and whether it was created. Raises MessageIllegal for a missing
     field, a URL that may not be called or a secret that cannot sign; and what a receive of this group, topic and filter
     raises.
     """
     existing = _named(name)
     if existing is None:
-        _judge_new(name, given)
-    _judge({field: value for field, value in given.items() if existing is None or value != getattr(existing, field)})
+        _validate_new(name, given)
+    _validate({field: value for field, value in given.items() if existing is None or value != getattr(existing, field)})
     if existing is not None:
         return _change(existing, given), False
     new = {**given, "secret": given.get("secret") or signing.make_secret()}
@@ -65,12 +65,12 @@ def put(name: str, given: Mapping[str, Any]) -> tuple[Subscription, bool]:
         with transaction.atomic():
             return Subscription.objects.create(name=name, **new), True
     except IntegrityError:
-        # Another process made it since we looked.
+        # Another process created it since it was looked up.
         return _change(find(name), given), False
 
 
 def rotate_secret(subscription: Subscription, secret: str | None) -> Subscription:
-    """Gives the subscription a new secret, made when None is given. For ROTATION_HOURS the old one signs beside it.
+    """Gives the subscription a new secret; None: a random one. For ROTATION_HOURS the old one signs calls, too.
 
     Raises MessageIllegal for a secret that cannot sign.
     """
@@ -80,7 +80,7 @@ def rotate_secret(subscription: Subscription, secret: str | None) -> Subscriptio
 
 
 def remove(subscription: Subscription) -> None:
-    """Takes a subscription away. Its group keeps its progress; what is in flight is settled, or comes again."""
+    """Deletes a subscription. Its group keeps its progress; what is in flight is settled, or is redelivered."""
     subscription.delete()
 
 
@@ -92,13 +92,13 @@ def lag(subscription: Subscription) -> int:
         return 0
     rows = stats.queues_of(group)
     retries = topic_registry.named(topics.RETRY_PREFIX + group.name)
-    again = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
+    retry_queues = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
     own = _lag(rows, topic, range(topic.queues), from_latest=group.start_at == "latest")
-    return own + (_lag(rows, retries, list(again), from_latest=False) if retries is not None else 0)
+    return own + (_lag(rows, retries, list(retry_queues), from_latest=False) if retries is not None else 0)
 
 
 def states() -> dict[str, int]:
-    """How many subscriptions there are, by their state."""
+    """The number of subscriptions in each state."""
     rows = Subscription.objects.order_by().values_list("state").annotate(subscriptions=Count("*"))
     return dict(rows)
 
@@ -120,7 +120,7 @@ def _named(name: str) -> Subscription | None:
     return Subscription.objects.filter(name=name).first()
 
 
-def _change(subscription: Subscription, given: Mapping[str, Any]) -> Subscription:
+def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscription:
     changes = {field: value for field, value in given.items() if not (field == "secret" and value is None)}
     if changes.get("secret", subscription.secret) != subscription.secret:
         changes.update(previous_secret=F("secret"), rotated_at=Now())
@@ -130,7 +130,7 @@ def _change(subscription: Subscription, given: Mapping[str, Any]) -> Subscriptio
     return find(subscription.name)
 
 
-def _judge_new(name: str, given: Mapping[str, Any]) -> None:
+def _validate_new(name: str, given: Mapping[str, object]) -> None:
     missing = [field for field, column in NEEDED.items() if column not in given]
     if missing:
         raise MessageIllegal(f"{', '.join(missing)}: missing. The subscription {name} is new, and needs them.")
@@ -138,29 +138,29 @@ def _judge_new(name: str, given: Mapping[str, Any]) -> None:
         raise MessageIllegal(f"There are {MAX_SUBSCRIPTIONS} subscriptions, the limit: delete some.")
 
 
-def _judge(changes: Mapping[str, Any]) -> None:
+def _validate(changes: Mapping[str, object]) -> None:
     registration.validate(changes)
     if "filter" in changes:
-        _judge_filter(changes["filter"])
+        _validate_filter(changes["filter"])
     if "topic_name" in changes:
-        _judge_topic(changes["topic_name"])
+        _validate_topic(str(changes["topic_name"]))
     if "group_name" in changes:
-        _judge_group(changes["group_name"])
+        _validate_group(str(changes["group_name"]))
 
 
-def _judge_filter(given: Any) -> None:
+def _validate_filter(given: Any) -> None:
     filters.parse(given)
     if b"\\u0000" in msgspec.json.encode(given):
         raise FilterIllegal("The filter holds the character U+0000, which no property can hold: leave it out.")
 
 
-def _judge_topic(name: str) -> None:
+def _validate_topic(name: str) -> None:
     topics.judge_reading(name, topic_registry.find(name).permission)
 
 
-def _judge_group(name: str) -> None:
-    """The group that receives; made at its first use where AUTO_CREATE_TOPICS is on, as `receive` does."""
-    groups.judge_name(name)
+def _validate_group(name: str) -> None:
+    """Creates the group where AUTO_CREATE_TOPICS is on, as a receive does. Raises GroupNotExist."""
+    groups.validate_name(name)
     if settings.AUTO_CREATE_TOPICS and not ConsumerGroup.objects.filter(name=name).exists():
         registry.put(name, {})
     registry.find(name)

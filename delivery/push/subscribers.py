@@ -1,4 +1,4 @@
-"""Subscribers: subscriptions that may be pushed, as a process knows them for a moment, and how their servers fare."""
+"""Subscribers: subscriptions that may be pushed, as one process has read them, and the health of their servers."""
 
 import contextlib
 from collections.abc import AsyncIterator, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from delivery.rows import CircuitState, HeldSubscription, Probe, SubscriptionRow
+from delivery.rows import CircuitState, Probe, PushedSubscription, SubscriptionId
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.answers import Answer
@@ -16,16 +16,17 @@ from webhooks.health import ROTATION_HOURS, Callee, Health
 
 logger = structlog.stdlib.get_logger(__name__)
 
-FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions", SubscriptionRow)
+FIND_SUBSCRIPTIONS = Statement(__file__, "find_subscriptions", PushedSubscription)
 CLAIM_PUSH_PROBE = Statement(__file__, "claim_push_probe", Probe)
-HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", HeldSubscription)
+HOLD_SUBSCRIPTION = Statement(__file__, "hold_subscription", SubscriptionId)
 UPDATE_PUSH_CIRCUIT = Statement(__file__, "update_push_circuit", CircuitState)
 
+# A success that changes nothing else is written once in so many seconds.
 SUCCESS_NOTED_SECONDS = 10.0
 
 
 class SubscriptionStopped(Exception):
-    """The subscription may not be pushed any more."""
+    """The subscription may not be pushed any more: it or its group is paused, disabled or deleted."""
 
 
 health = Health(CLAIM_PUSH_PROBE, UPDATE_PUSH_CIRCUIT)
@@ -44,13 +45,13 @@ class Subscriber(Callee):
 
     @property
     def success_is_old(self) -> bool:
-        """Whether a success is worth writing although it changes nothing else."""
+        """Whether the last success was written SUCCESS_NOTED_SECONDS ago."""
         last = self.last_success_at
         return last is None or (self.now() - last).total_seconds() >= SUCCESS_NOTED_SECONDS
 
 
 async def find(ids: Sequence[int]) -> list[Subscriber]:
-    """Those of these ids that are neither paused nor disabled, and have their group and their topic."""
+    """The subscriptions of these ids that are neither paused nor disabled, and whose group and topic exist."""
     rows = await connections.read(FIND_SUBSCRIPTIONS, {"ids": list(ids), "rotation_hours": ROTATION_HOURS})
     return [
         Subscriber.of(
@@ -68,17 +69,17 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
 
 @dataclass(slots=True)
 class Beginning:
-    """The beginning of one call, which no pause overtakes: it does not begin after the answer to a pause."""
+    """The beginning of one call: none begins after a pause was answered."""
 
     subscriber: Subscriber
-    # It may not begin: the subscription or its group is paused, disabled or gone, or the database is away.
+    # The call may not begin: the subscription or its group is paused, disabled or deleted, or the database is away.
     refused: bool = False
 
     @contextlib.asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Keeps the subscription and its group from being paused meanwhile.
+        """Locks the subscription and its group: an update that pauses one of them waits for the end of the block.
 
-        Raises SubscriptionStopped when they are, or SystemBusy.
+        Raises SubscriptionStopped when one of them is paused, or SystemBusy.
         """
         self.refused = True
         async with connections.transaction() as connection:
@@ -89,9 +90,9 @@ class Beginning:
 
 
 async def note(subscriber: Subscriber, answer: Answer) -> None:
-    """Keeps what a call says of the subscription's health, and when it last succeeded, to within SUCCESS_NOTED_SECONDS.
+    """Records a call in the subscription's health, and its last success to within SUCCESS_NOTED_SECONDS.
 
-    A failure may disable it: the server says that it is gone, or it has only failed for five days.
+    A failure may disable the subscription: the answer is 410, or calls have only failed for five days.
     """
     before = subscriber.circuit.state
     keep_success = subscriber.success_is_old

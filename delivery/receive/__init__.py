@@ -1,1 +1,1 @@
-"""Receive: chooses a group's next messages, hides them and gives them out."""
+"""What a consumer reads: a receive, which hides what it hands out; its return; and a pull, which keeps nothing."""

@@ -1,79 +1,113 @@
-"""Deliveries: what a receive asks for, what it gets, and how the API gives that out."""
+"""Deliveries: what a receive reads, what it is handed, and how an entry is answered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+import msgspec
+from msgspec import UNSET
 
 from delivery import receipts
 from delivery.filters import Filter
-from delivery.groups import GroupFacts
+from delivery.groups import Queue
+from delivery.rows import GroupFacts, HandedEntry
 from store import messages
 from store.budget import Hold
-from store.db.connections import Row
+from store.messages import StoredMessage
+from store.rows import MessageRow
 from store.topics import DEAD_LETTER_PREFIX, TopicFacts
 
-# A queue by its topic's id and its number.
-Queue = tuple[int, int]
+
+class Entry(msgspec.Struct, gc=False):
+    """A message at its place in a queue."""
+
+    message: StoredMessage
+    queue_id: int
+    queue_offset: int
+
+
+class Delivery(Entry, gc=False):
+    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over."""
+
+    delivery_attempt: int
+    receipt_handle: str
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A message that is handed out: its row of the log, its place, this delivery's nonce, the retries before it."""
-
-    row: Row
-    queue: Queue
-    queue_offset: int
-    nonce: int
-    reconsume_times: int
-    # The retries that another group gave it before it became the dead letter that is read here.
-    died_after: int | None = None
-
-
-@dataclass(slots=True)
-class Take:
-    """One receive, judged; `queues` are the (topic, queue) pairs it reads, the retries first."""
+class Receiver:
+    """One receive with its group and its topic as they are now; `queues` are those it reads, the retries first."""
 
     group: GroupFacts
     topic: TopicFacts
     queues: list[Queue]
-    wants: Filter | None
+    filter: Filter | None
     max_messages: int
     invisible_seconds: float
-    taken: list[Taken] = field(default_factory=list)
-    # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it asks again.
-    more: bool = False
     # The bytes that its answer holds.
-    hold: Hold = field(default_factory=Hold)
+    hold: Hold
 
     @property
     def of_dead_letters(self) -> bool:
-        """Whether it reads what some group has given up."""
+        """Whether the topic holds a group's dead letters."""
         return self.topic.name.startswith(DEAD_LETTER_PREFIX)
 
 
-def given_out(take: Take, taken: Taken, origins: Mapping[int, str]) -> dict[str, Any]:
-    """A delivery as the API gives it out; `origins` are the names of the topics that dead letters come from."""
-    row = taken.row
-    message = messages.given_out(row, take.topic.name)
-    message["reconsume_times"] = taken.reconsume_times
-    retries = taken.reconsume_times if taken.died_after is None else taken.died_after
-    if retries or taken.died_after is not None:
-        origin = origins[row.topic_id] if take.of_dead_letters else take.topic.name
-        tell_retries(message, origin, retries)
-    return {
-        "message": message,
-        "queue_id": taken.queue[1],
-        "queue_offset": taken.queue_offset,
-        "delivery_attempt": taken.reconsume_times + 1,
-        "receipt_handle": receipts.handle(take.group.id, *taken.queue, taken.queue_offset, taken.nonce),
-    }
+@dataclass(frozen=True, slots=True)
+class HandedOut:
+    """A message that is handed out, its queue offset, this delivery's nonce, and the retries before it."""
+
+    message: HandedEntry | MessageRow
+    queue: Queue
+    queue_offset: int
+    nonce: int
+    reconsume_times: int
+    # The topic that the message was sent to: not the one that is read where that holds dead letters.
+    origin_topic_id: int
+    # The retries that another group gave the message before it became the dead letter that is read here.
+    died_after: int | None = None
+
+    def receipt_handle(self, group_id: int) -> str:
+        """The handle that the group's consumer gets."""
+        return receipts.handle(group_id, *self.queue, self.queue_offset, self.nonce)
 
 
-def tell_retries(message: dict[str, Any], origin: str, reconsume_times: int) -> None:
-    """Adds what RocketMQ's consumers read of a retried message, and of a dead letter."""
-    message["properties"] = {
+@dataclass(slots=True)
+class Handout:
+    """What one receive is handed; while a batch is written, what it has been handed so far."""
+
+    receiver: Receiver
+    messages: list[HandedOut] = field(default_factory=list)
+    # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it reads again.
+    more: bool = False
+
+    def count_bodies(self) -> None:
+        """Counts the bodies in what the receive holds of the process's answers."""
+        size = sum(len(handed.message.body) for handed in self.messages)
+        if size != self.receiver.hold.size:
+            self.receiver.hold.set(size)
+
+
+def answered(receiver: Receiver, handed: HandedOut, origins: Mapping[int, str]) -> Delivery:
+    """A delivery as it is answered; `origins` are the names of the topics that dead letters come from."""
+    message = messages.stored(handed.message, receiver.topic.name)
+    message.reconsume_times = handed.reconsume_times
+    retries = handed.reconsume_times if handed.died_after is None else handed.died_after
+    if retries or handed.died_after is not None:
+        origin = origins[handed.origin_topic_id] if receiver.of_dead_letters else receiver.topic.name
+        add_retry_properties(message, origin, retries)
+    return Delivery(
+        message,
+        handed.queue[1],
+        handed.queue_offset,
+        handed.reconsume_times + 1,
+        handed.receipt_handle(receiver.group.id),
+    )
+
+
+def add_retry_properties(message: StoredMessage, origin: str, reconsume_times: int) -> None:
+    """Adds the properties that RocketMQ's consumers expect of a retried message and of a dead letter."""
+    message.properties = {
         "RETRY_TOPIC": origin,
-        "ORIGIN_MESSAGE_ID": str(message["message_id"]),
+        "ORIGIN_MESSAGE_ID": str(message.message_id),
         "RECONSUME_TIME": str(reconsume_times),
-        **message.get("properties", {}),
+        **({} if message.properties is UNSET else message.properties),
     }

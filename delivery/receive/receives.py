@@ -5,27 +5,27 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 from django.conf import settings
 
-from delivery import filters, groups, receipts, returns
+from delivery import filters, groups, receipts
 from delivery.filters import Filter
-from delivery.groups import GroupFacts
-from delivery.receive import deliveries
-from delivery.receive.deliveries import Queue, Take, Taken
-from delivery.receive.handout import TAKES
+from delivery.groups import Queue
+from delivery.receive import deliveries, returns
+from delivery.receive.deliveries import Delivery, HandedOut, Handout, Receiver
+from delivery.receive.handout import RECEIVERS
+from delivery.rows import GroupFacts
 from store import notifier, topics
 from store.budget import Hold
 from store.commit import writer
 from store.errors import MessageIllegal
 from store.topics import TopicFacts
 
-# A waiting consumer looks again by itself: a wake-up is a help, not a promise. What an ordered group holds back becomes
-# due without one.
-LOOK_AGAIN_SECONDS = 5.0
-LOOK_AGAIN_ORDERED_SECONDS = 0.5
+# A blocked receive reads again after this: a wake-up may be lost. What an ordered group holds becomes due without one.
+READ_AGAIN_SECONDS = 5.0
+READ_AGAIN_ORDERED_SECONDS = 0.5
 
 
 class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -40,31 +40,33 @@ class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a receive got; each entry is made when it is iterated."""
+    """What a receive was handed; each delivery is made when it is iterated."""
 
     group: str
-    taken: Sequence[Taken] = ()
-    take: Take | None = None
+    receiver: Receiver | None = None
+    messages: Sequence[HandedOut] = ()
+    # The names of the topics that dead letters come from, by their ids.
     origins: Mapping[int, str] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        for taken in self.taken:
-            assert self.take is not None
-            yield deliveries.given_out(self.take, taken, self.origins)
+    def __iter__(self) -> Iterator[Delivery]:
+        if self.receiver is not None:
+            for handed in self.messages:
+                yield deliveries.answered(self.receiver, handed, self.origins)
 
     async def given_back(self, gone: asyncio.Future[Any] | None) -> bool:
-        """Gives the deliveries back if their consumer is `gone`: at once they are handed out as if they never were.
+        """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
 
-        Called again right before an answer is written. What a connection loses after that comes again as any delivery
-        does. Raises GroupNotExist or SystemBusy.
+        Called again right before an answer is written. An answer that the connection loses after that is redelivered
+        when its invisible time is over. Raises GroupNotExist or SystemBusy.
         """
-        if gone is None or not gone.done() or not self.taken:
+        if gone is None or not gone.done() or self.receiver is None or not self.messages:
             return False
-        await returns.give_back(self.group, [entry["receipt_handle"] for entry in self], 0)
+        group_id = self.receiver.group.id
+        await returns.give_back(self.group, [handed.receipt_handle(group_id) for handed in self.messages], 0)
         return True
 
 
-async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] | None = None) -> list[dict[str, Any]]:
+async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] | None = None) -> list[Delivery]:
     """As `entries`, whole."""
     with Hold() as hold:
         return list(await entries(group_name, request, hold, gone))
@@ -73,72 +75,85 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] |
 async def entries(group_name: str, request: Receive, hold: Hold, gone: asyncio.Future[Any] | None = None) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
-    Each is made when it is asked for; their bodies count in `hold`. Waits up to `wait_seconds` for the first one, and
-    not for a consumer that is `gone`: what it got would be hidden for nothing, and is given back. A waiting consumer
-    costs no connection. Raises a Refusal when a rule is broken, too many answers are in flight, or the database is
-    away.
+    1. The request is validated before anything is looked up or created for it.
+    2. The topic is created at its first use; once: a topic that is deleted while the receive waits stays deleted.
+    3. The group and the topic are looked up again before each read: meanwhile either may be paused or deleted.
+    4. Without a message the request is blocked, up to `wait_seconds` in all; a blocked request holds no connection.
+    5. When the consumer's connection is `gone`, what was handed out is returned: it would be hidden in vain.
+
+    The bodies count in `hold`. Raises a Refusal when a rule is broken, too many answers are in flight, or the database
+    is away.
     """
     deadline = time.monotonic() + request.wait_seconds
-    wish = Wish.of(group_name, request)
-    # Once: a topic that is deleted while the receive waits stays deleted.
+    terms = Terms.of(group_name, request)
     await topics.for_consuming(request.topic)
     while gone is None or not gone.done():
-        # Looked up each time: while it waits, the group may be paused, or taken away with its topic.
-        take = await wish.take()
-        take.hold = hold
+        receiver = await terms.receiver(hold)
         await hold.room()
-        with notifier.listening({topic_id for topic_id, _ in take.queues}, take.group.id) as waiter:
-            taken: list[Taken] = [] if take.group.paused else await writer.submit(TAKES, take)
+        with notifier.listening({topic_id for topic_id, _ in receiver.queues}, receiver.group.id) as waiter:
+            handout = await _handout(receiver)
             left = deadline - time.monotonic()
-            if taken or left <= 0:
-                origins = await topics.names({one.row.topic_id for one in taken}) if take.of_dead_letters else {}
-                received = Received(group_name, taken, take, origins)
+            if handout.messages or left <= 0:
+                received = await _received(group_name, handout)
                 return Received(group_name) if await received.given_back(gone) else received
-            if not take.more:
-                pause = LOOK_AGAIN_ORDERED_SECONDS if take.group.ordered else LOOK_AGAIN_SECONDS
+            if not handout.more:
+                pause = READ_AGAIN_ORDERED_SECONDS if receiver.group.ordered else READ_AGAIN_SECONDS
                 await waiter.wait(min(left, pause), gone)
     return Received(group_name)
 
 
+async def _handout(receiver: Receiver) -> Handout:
+    if receiver.group.paused:
+        return Handout(receiver)
+    handout: Handout = await writer.submit(RECEIVERS, receiver)
+    return handout
+
+
+async def _received(group_name: str, handout: Handout) -> Received:
+    origin_ids = {handed.origin_topic_id for handed in handout.messages} if handout.receiver.of_dead_letters else set()
+    return Received(group_name, handout.receiver, handout.messages, await topics.names(origin_ids))
+
+
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What a receive asks for, judged by itself, before anything is looked up or made for it."""
+class Terms:
+    """What a receive asks for, validated by itself."""
 
     group: str
     topic: str
-    wants: Filter | None
+    filter: Filter | None
     max_messages: int
     invisible_seconds: float
 
     @classmethod
-    def of(cls, group_name: str, request: Receive) -> "Wish":
+    def of(cls, group_name: str, request: Receive) -> Self:
         """Raises MessageIllegal or FilterIllegal."""
-        groups.judge_name(group_name)
-        wants = filters.parse(request.filter)
+        groups.validate_name(group_name)
+        wanted = filters.parse(request.filter)
         max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
         if not 1 <= max_messages <= settings.MAX_RECEIVE_MESSAGES:
             raise MessageIllegal(f"max_messages {max_messages} is not between 1 and {settings.MAX_RECEIVE_MESSAGES}.")
         if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
             limit = settings.MAX_WAIT_SECONDS
             raise MessageIllegal(f"wait_seconds {request.wait_seconds} is not between 0 and {limit}.")
-        return cls(group_name, request.topic, wants, max_messages, receipts.judge_invisible(request.invisible_seconds))
+        return cls(group_name, request.topic, wanted, max_messages, receipts.invisible_time(request.invisible_seconds))
 
-    async def take(self) -> Take:
-        """By the group and the topic as they are now. Raises a Refusal where they may not be read."""
+    async def receiver(self, hold: Hold) -> Receiver:
+        """With the group and the topic as they are now. Raises a Refusal where they may not be read."""
         topic = await topics.for_reading(self.topic)
         group = await groups.for_consuming(self.group)
-        return Take(
+        return Receiver(
             group=group,
             topic=topic,
             queues=await _queues_of(group, topic),
-            wants=self.wants,
+            filter=self.filter,
             max_messages=self.max_messages,
             invisible_seconds=self.invisible_seconds,
+            hold=hold,
         )
 
 
 async def _queues_of(group: GroupFacts, topic: TopicFacts) -> list[Queue]:
-    """A retried message comes before new ones; the topic's own queues take turns at being first."""
+    """The retries come before new messages; the topic's own queues take turns at being first."""
     retry = await groups.retry_topic(group.name)
     own = [(topic.id, queue_id) for queue_id in range(topic.queues)]
     first = secrets.randbelow(len(own))

@@ -1,12 +1,12 @@
--- Ack deliveries: this delete ends each of them, and gives its place in the arrays. One not returned was acked before, or
--- its time is over, or it was handed out again since (another nonce): whoever holds it now is not touched. The handles come
--- sorted, so that two acks lock rows in the same order; each is probed on its own, whatever the planner thinks is in flight.
+-- Ack deliveries: this delete ends each of them, and returns its number in the arrays. A handle without a row was acked
+-- before, or its time is over, or its message was handed out again (another nonce): that delivery stays. The handles come
+-- sorted, so that two acks lock rows in the same order; each is probed on its own, whatever the planner expects in flight.
 WITH found AS (
-    SELECT a.nonce, a.place, f.tid
+    SELECT a.nonce, a.number, f.tid
     FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
-    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, place)
+    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, number)
     CROSS JOIN LATERAL (
         SELECT r.ctid AS tid
         FROM receipt AS r
@@ -20,4 +20,4 @@ WITH found AS (
 DELETE FROM receipt AS r
 USING found
 WHERE r.ctid = found.tid AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
-RETURNING found.place
+RETURNING found.number

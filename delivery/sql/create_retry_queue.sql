@@ -1,5 +1,5 @@
 -- Give a topic the next free queue of a group's retry topic. Of two processes that race for a number one inserts nothing:
--- it looks again, and takes the next number if its own topic still has none.
+-- it reads again, and tries the next number if its own topic still has none.
 INSERT INTO retry_queue (group_id, topic_id, queue_id)
 SELECT
     %(group_id)s, %(topic_id)s,

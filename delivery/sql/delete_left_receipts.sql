@@ -1,5 +1,5 @@
--- Delete deliveries of groups that are gone, so many at most: nobody can ack them, and nothing of them comes again. One
--- that somebody is just settling is left to the next time.
+-- Delete receipts of deleted groups, at most max_receipts: none can be acked, and none is redelivered. A row that another
+-- transaction has locked is left to the next run.
 DELETE FROM receipt AS r
 WHERE r.ctid = any(array(
     SELECT g.ctid

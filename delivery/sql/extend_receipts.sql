@@ -1,11 +1,11 @@
--- Give deliveries more time, from now on. A row not returned was acked before, or its time is over, or somebody else
--- holds the message now. The handles come sorted and are probed one by one, as for an ack.
+-- Give deliveries more time, from now on, and return their numbers in the arrays. A handle without a row was acked before,
+-- or its time is over, or its message was handed out again. The handles come sorted and are probed one by one, as for an ack.
 WITH found AS (
-    SELECT a.nonce, a.place, f.tid
+    SELECT a.nonce, a.number, f.tid
     FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(queue_offset)b::bigint [],
         %(nonce)b::bigint []
-    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, place)
+    ) WITH ORDINALITY AS a (group_id, topic_id, queue_id, queue_offset, nonce, number)
     CROSS JOIN LATERAL (
         SELECT r.ctid AS tid
         FROM receipt AS r
@@ -20,4 +20,4 @@ UPDATE receipt AS r
 SET expires_at = now() + make_interval(secs => %(invisible_seconds)s)
 FROM found
 WHERE r.ctid = found.tid AND (r.nonce = found.nonce AND r.state = 'flight' AND r.expires_at > now()) IS TRUE
-RETURNING found.place
+RETURNING found.number

@@ -1,5 +1,5 @@
--- Find whether any delivery's time has been over for so long: one index probe, so that nothing to do costs nothing. It
--- begins behind `since`, before which nothing is left: under a pinned snapshot a probe from the beginning of time would walk
+-- Find whether any delivery has been over for late_seconds: one index probe, so that nothing to do costs nothing. The scan
+-- starts behind `since`, before which nothing is left: under a pinned snapshot a scan from the beginning of time would walk
 -- through all that was ever acked.
 SELECT
     now() AS now,

@@ -1,7 +1,7 @@
--- Find how consumer groups stand with entries of a message: whether each has read past an entry, since when, and whether it
--- holds a delivery of it. An entry of a group's own topic concerns that group, any other each group that has begun to read
--- the topic. Per group and entry some probes by index; the move that passed an entry is found by halving the moves, which
--- are dense. A group that was reset passed it more than once: one of these moves is found.
+-- Find how consumer groups stand with entries of a message: whether each has read past an entry, since when, and its receipt
+-- for it. An entry of a group's own topic concerns that group, any other each group that has begun to read the topic. Per
+-- group and entry some probes by index; the move that passed an entry is found by halving the moves, which are dense. A
+-- group that was reset passed it more than once: one of these moves is found.
 WITH RECURSIVE standing AS (
     SELECT
         g.id AS group_id, g.name AS group_name, g.ordered, e.topic_id, e.queue_id, e.queue_offset,
@@ -62,7 +62,7 @@ halving AS (
 
 SELECT
     s.group_name, s.ordered, s.topic_id, s.queue_id, s.queue_offset, s.passed,
-    -- Before the oldest move that is kept, nobody knows.
+    -- NULL: it was passed before the oldest move that is kept.
     CASE WHEN h.low > s.oldest_move OR s.oldest_move = 1 THEN passing.moved_at END AS passed_at,
     r.state, r.received_at, r.expires_at, r.reconsume_times
 FROM standing AS s

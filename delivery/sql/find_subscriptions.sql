@@ -1,5 +1,4 @@
--- Find subscriptions that are pushed, with their circuits; those that are paused, disabled or without their topic or group
--- are not returned.
+-- Find subscriptions with their circuits; not those that are paused, disabled or without their topic or group.
 SELECT
     s.id, s.name, s.group_name, g.ordered, s.topic_name, s.filter, s.url, s.max_batch, s.timeout_seconds, s.concurrency,
     s.secret,

@@ -1,8 +1,8 @@
 -- Find the subscriptions that may be pushed now and have something to push: an entry that their group was not handed yet in
--- one of the topic's queues or of its retries, or a message that an ordered group holds and whose time has come. It takes
--- two probes by index per queue and no lock, so that an idle subscription costs next to nothing.
--- With late_seconds only what waits for so long, and for a whole call beyond it, in a queue where nothing moved meanwhile:
--- whoever else pushes would have moved something.
+-- one of the topic's queues or of its retries, or a held message of an ordered group that is due. It takes two probes by
+-- index per queue and no lock, so that an idle subscription costs next to nothing.
+-- With late_seconds only what has waited for so long, and for a whole call beyond it, in a queue without a move meanwhile:
+-- another process that pushes would have moved its group.
 SELECT s.id
 FROM subscription AS s
 INNER JOIN consumer_group AS g ON s.group_name = g.name

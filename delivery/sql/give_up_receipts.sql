@@ -1,4 +1,4 @@
--- Take messages of ordered groups out of their place for good: they become dead letters. The caller holds the rows' locks.
+-- Delete the receipts of ordered groups whose messages become dead letters. The caller holds the rows' locks.
 WITH found AS (
     SELECT f.tid
     FROM unnest(

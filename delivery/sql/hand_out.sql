@@ -1,7 +1,7 @@
--- Hand out entries that nobody of the group has had, each share to one receive, and hide them until they are acked or their
--- time is over by the database's clock. The caller holds the lock of the group's positions, so nobody else hands them out.
--- Of a queue no more is handed out at once than max_bytes of bodies, but always its first entry. Each message
--- is probed by index on its own, as in read_entries.
+-- Hand out entries that a group was not handed yet, each share to one receive, and hide them until they are acked or their
+-- time is over by the database's clock. The caller holds the lock of the group's progress, so no other transaction hands
+-- them out. Of a queue no more is handed out at once than max_bytes of bodies, but always its first entry. Each message is
+-- probed by index on its own, as in read_entries.
 WITH shared AS (
     SELECT
         s.share, s.group_id, s.nonce, s.invisible_seconds, s.origin_topic_id, s.topic_id AS entry_topic_id,
@@ -52,7 +52,7 @@ hidden AS (
 )
 
 SELECT
-    h.share, h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.reconsume_times, h.log_offset, h.stored_at, h.born_at,
-    h.message_id, h.transaction_id, h.tags, h.keys, h.sharding_key, h.traceparent, h.properties, h.body, h.body_form
+    h.share, h.queue_offset, h.reconsume_times, h.log_offset, h.stored_at, h.born_at, h.message_id, h.transaction_id,
+    h.tags, h.keys, h.sharding_key, h.traceparent, h.properties, h.body, h.body_form
 FROM handed AS h
 ORDER BY h.share, h.queue_offset

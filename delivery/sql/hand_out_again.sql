@@ -1,4 +1,4 @@
--- Hand out messages of an ordered group that were held or parked. The caller holds the lock of the group's positions.
+-- Hand out messages of an ordered group that were held or parked. The caller holds the lock of the group's progress.
 WITH found AS (
     SELECT h.nonce, h.invisible_seconds, f.tid
     FROM unnest(

@@ -1,4 +1,4 @@
--- Hold failed messages of ordered groups in their place until their retry is due. The caller holds the rows' locks.
+-- Hold failed messages of ordered groups in their queue until their retry is due. The caller holds the rows' locks.
 WITH found AS (
     SELECT h.wait_seconds, f.tid
     FROM unnest(

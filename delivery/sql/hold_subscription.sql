@@ -1,5 +1,5 @@
--- Find whether a subscription may be pushed, and keep it and its group so until the transaction ends: an update that pauses one
--- of them waits for that. The transaction ends as soon as the beginning of the call is written.
+-- Find whether a subscription may be pushed, and lock it and its group: an update that pauses one of them waits for the end of
+-- the transaction, which comes as soon as the beginning of the call is written.
 SELECT s.id
 FROM subscription AS s
 INNER JOIN consumer_group AS g ON s.group_name = g.name

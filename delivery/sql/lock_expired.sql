@@ -1,5 +1,5 @@
--- Lock the deliveries of ordered groups whose time is over: each is held in its place, or given up. Rows that another
--- process is just settling are skipped.
+-- Lock the deliveries of ordered groups whose time is over: each is held in its queue, or given up. Rows that another
+-- transaction is settling are skipped.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times

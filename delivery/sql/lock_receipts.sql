@@ -1,5 +1,5 @@
--- Lock deliveries of an ordered group that its consumer could not finish, in the sorted order of the handles. A row not
--- returned was acked before, or its time is over, or somebody else holds the message now.
+-- Lock nacked deliveries of an ordered group, in the sorted order of the handles. A handle without a row was acked before, or
+-- its time is over, or its message was handed out again.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times

@@ -1,5 +1,5 @@
--- Have deliveries in flight say where their messages lie now. The caller has locked them, and appended the messages in the
--- same transaction.
+-- Point receipts at the new offsets of their messages. The caller has locked the rows, and appended the messages in the same
+-- transaction.
 WITH found AS (
     SELECT m.log_offset, f.tid
     FROM unnest(

@@ -1,4 +1,4 @@
--- Find a group's dead letters that were not redriven, between two offsets, without their bodies: a redrive points at them.
+-- Find a group's dead letters that were not redriven, between two offsets, without their bodies: a redrive needs none.
 SELECT
     c.queue_offset, c.tags_code, m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.message_id
 FROM (

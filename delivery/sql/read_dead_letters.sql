@@ -1,5 +1,5 @@
 -- Read a group's dead letters that were not redriven, with their messages, from an offset on: no more than max_bytes of
--- bodies, but always the first. `letters` is how many there were before that cut.
+-- bodies, but always the first. `letters` is the number found before that cut.
 SELECT
     found.queue_offset, found.tags_code, found.reconsume_times, found.entered_at, found.segment_id, found.log_offset,
     found.stored_at, found.born_at, found.topic_id, found.queue_id, found.message_id, found.transaction_id, found.tags,

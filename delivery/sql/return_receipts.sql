@@ -1,5 +1,5 @@
--- Hold deliveries of an ordered group that reached nobody in their place, as they were: no retry is counted. A row that was
--- acked before, whose time is over or that somebody else holds now is left alone. The handles come sorted and are probed
+-- Hold deliveries of an ordered group that reached no consumer in their queue, as they were: no retry is counted. A row that
+-- was acked before, whose time is over or that was handed out again stays as it is. The handles come sorted and are probed
 -- one by one, as for an ack.
 WITH found AS (
     SELECT a.nonce, f.tid

@@ -1,5 +1,5 @@
--- Take receipts whose time is over: this delete sends each message on, once. Rows that another process is taking, or
--- that are just acked, are skipped.
+-- Delete receipts whose time is over: this delete publishes each message, once. Rows that another transaction is deleting
+-- are skipped.
 WITH gone AS (
     SELECT r.ctid AS tid, r.group_id
     FROM receipt AS r
@@ -16,5 +16,5 @@ DELETE FROM receipt AS r
 USING gone AS o INNER JOIN consumer_group AS g ON o.group_id = g.id
 WHERE r.ctid = o.tid
 RETURNING
-    r.group_id, g.name AS group_name, g.max_reconsume_times, g.retry_policy, r.origin_topic_id, r.log_segment,
-    r.log_offset, r.tags_code, r.reconsume_times
+    r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
+    g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times

@@ -1,6 +1,5 @@
--- Take deliveries that their consumers cannot finish: this delete sends each message on, once. A row not returned was
--- acked before, or its time is over, or somebody else holds the message now. The handles come sorted and are probed one by
--- one, as for an ack.
+-- Delete nacked or returned deliveries: this delete publishes each message, once. A handle without a row was acked before, or
+-- its time is over, or its message was handed out again. The handles come sorted and are probed one by one, as for an ack.
 WITH found AS (
     SELECT a.group_id, a.nonce, f.tid
     FROM unnest(

@@ -1,10 +1,10 @@
--- Keep the health of a subscription after a call. One that has only failed for five days, by the database's clock, is
--- disabled with the failure that ends them: a success in between has cleared failing_since.
+-- Record the health of a subscription after a call. With the failure that completes five days of only failures, by the
+-- database's clock, the subscription is disabled: a success in between would have cleared failing_since.
 UPDATE subscription
 SET
-    state = CASE WHEN judged.given_up THEN 'disabled' ELSE %(state)s END,
+    state = CASE WHEN counted.given_up THEN 'disabled' ELSE %(state)s END,
     failures = %(failures)s,
-    open_until = CASE WHEN NOT judged.given_up THEN %(open_until)s::timestamptz END,
+    open_until = CASE WHEN NOT counted.given_up THEN %(open_until)s::timestamptz END,
     failing_since = CASE WHEN %(failure)s::text IS NULL THEN NULL ELSE coalesce(failing_since, now()) END,
     last_failure = coalesce(%(failure)s, last_failure),
     last_failure_at = CASE WHEN %(failure)s::text IS NULL THEN last_failure_at ELSE now() END,
@@ -16,6 +16,6 @@ FROM (
     FROM subscription AS s
     WHERE s.id = %(id)s
     FOR UPDATE
-) AS judged
-WHERE subscription.id = judged.id AND subscription.state <> 'disabled'
+) AS counted
+WHERE subscription.id = counted.id AND subscription.state <> 'disabled'
 RETURNING subscription.state

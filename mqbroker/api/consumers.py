@@ -5,10 +5,10 @@ from msgspec import UNSET, UnsetType
 
 from delivery import dead_letters as delivery_dead_letters
 from delivery import offsets as delivery_offsets
-from delivery import pull as delivery_pull
 from delivery import receipts
-from delivery.dead_letters import RedriveDeadLetters
+from delivery.dead_letters import RedriveDeadLetters, Sent
 from delivery.offsets import ResetOffsets
+from delivery.receive import pull as delivery_pull
 from delivery.receive import receives
 from delivery.receive.receives import Receive
 from mqbroker import errors
@@ -122,7 +122,14 @@ async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage()
     results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body))
-    return answer({"results": [errors.document(one) if isinstance(one, Refusal) else one for one in results]})
+    return answer({"results": [redriven_of(one) for one in results]})
+
+
+def redriven_of(result: Sent | Refusal) -> dict[str, object]:
+    """What became of one dead letter: 200 and the topic it went to, or the problem that met it."""
+    if isinstance(result, Refusal):
+        return errors.document(result)
+    return {"message_id": result.message_id, "status": 200, "topic": result.topic}
 
 
 def require_consume(caller: Caller, group: str) -> None:
@@ -138,5 +145,5 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
-    found = await delivery_pull.stretch(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
-    return page(request.hold, found.messages, found.bounds)
+    found = await delivery_pull.pull(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
+    return page(request.hold, found.entries, found.bounds)

@@ -6,8 +6,9 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from delivery.receive.deliveries import Delivery, Entry
 from mqbroker.errors import Code
-from store.messages import Time
+from store.messages import StoredMessage, Time
 
 
 class Sent(msgspec.Struct):
@@ -63,40 +64,6 @@ class Ended(msgspec.Struct):
     messages: list[EndedMessage]
 
 
-class StoredMessage(msgspec.Struct):
-    """A message with the fields that were set, its body in the form it was sent in."""
-
-    message_id: uuid.UUID
-    topic: str
-    born_at: Time
-    stored_at: Time
-    commit_log_offset: int
-    body: str | UnsetType = UNSET
-    body_base64: str | UnsetType = UNSET
-    tags: str | UnsetType = UNSET
-    keys: list[str] | UnsetType = UNSET
-    properties: dict[str, str] | UnsetType = UNSET
-    sharding_key: str | UnsetType = UNSET
-    transaction_id: uuid.UUID | UnsetType = UNSET
-    traceparent: str | UnsetType = UNSET
-    reconsume_times: int | UnsetType = UNSET
-
-
-class Entry(msgspec.Struct):
-    """A message at its place in a queue."""
-
-    message: StoredMessage
-    queue_id: int
-    queue_offset: int
-
-
-class Delivery(Entry):
-    """An entry that was handed to a consumer, hidden from its group until it is acked or its time is over."""
-
-    delivery_attempt: int
-    receipt_handle: str
-
-
 class Received(msgspec.Struct):
     """What a consumer was handed."""
 
@@ -110,61 +77,6 @@ class Pulled(msgspec.Struct):
     next_offset: int
     min_offset: int
     max_offset: int
-
-
-class QueuePosition(msgspec.Struct):
-    """Where a group stands in a queue; `max_offset` is the next to be written."""
-
-    topic: str
-    queue_id: int
-    next_offset: int
-    min_offset: int
-    max_offset: int
-    lag: int
-
-
-class Offsets(msgspec.Struct):
-    """Where a group stands, in one topic or in all that it reads."""
-
-    group: str
-    results: list[QueuePosition]
-    lag: int
-
-
-class QueueMove(msgspec.Struct, rename={"from_": "from"}):
-    """A queue's reset: entries that come again, and entries that are passed over."""
-
-    queue_id: int
-    from_: int
-    to: int
-    replayed: int
-    skipped: int
-
-
-class OffsetsReset(msgspec.Struct):
-    """The reset of a group's offsets in a topic, done, or by `dry_run` only computed."""
-
-    group: str
-    topic: str
-    dry_run: bool
-    results: list[QueueMove]
-    replayed: int
-    skipped: int
-
-
-class DeadLetter(msgspec.Struct):
-    """A message that a group gave up."""
-
-    message: StoredMessage
-    queue_offset: int
-    dead_at: Time
-
-
-class DeadLetters(msgspec.Struct):
-    """A page of dead letters; `next` is the cursor of the next one."""
-
-    results: list[DeadLetter]
-    next: int | None
 
 
 class RedriveResult(msgspec.Struct):

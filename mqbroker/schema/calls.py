@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from delivery.dead_letters import MAX_LISTED, RedriveDeadLetters
-from delivery.offsets import ResetOffsets
-from delivery.pull import DEFAULT_MESSAGES, MAX_MESSAGES
+from delivery.dead_letters import MAX_LISTED, DeadLetters, RedriveDeadLetters
+from delivery.offsets import Offsets, OffsetsReset, ResetOffsets
+from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
 from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
@@ -170,7 +170,7 @@ CALLS: dict[View, Call] = {
     ),
     consumers.offsets: Call(
         "Get a group's offsets",
-        answers={200: answers.Offsets},
+        answers={200: Offsets},
         problems=(404,),
         query={"topic": {"type": "string"}},
         description="Without `topic`: in every topic that the group has begun to read.",
@@ -178,13 +178,13 @@ CALLS: dict[View, Call] = {
     consumers.reset: Call(
         "Reset a group's offsets",
         given=ResetOffsets,
-        answers={200: answers.OffsetsReset},
+        answers={200: OffsetsReset},
         problems=(404, 416),
         description="`to` is `earliest`, `latest`, a time or an offset. `dry_run: true` changes nothing.",
     ),
     consumers.dead_letters: Call(
         "List a group's dead letters",
-        answers={200: answers.DeadLetters},
+        answers={200: DeadLetters},
         problems=(404,),
         query={
             "cursor": {"type": "integer", "minimum": 0, "default": 0},

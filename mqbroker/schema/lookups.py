@@ -2,7 +2,7 @@
 
 import msgspec
 
-from mqbroker.schema.answers import StoredMessage
+from store.messages import StoredMessage
 
 
 class FoundMessage(msgspec.Struct):

@@ -5,11 +5,12 @@ import uuid
 
 import pytest
 
-from delivery import expiry, pull
-from delivery.receive import receives
+from delivery import expiry
+from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
+from store.budget import Hold
 from store.errors import OffsetOutOfRange
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
@@ -52,8 +53,8 @@ def test_a_retry_that_comes_segments_later_finds_its_message(keeper: Keeper, ord
 
     assert keeper.sql(FAR) == [(0,)]
     keeper.drop_old()
-    [entry] = keeper.do(receives.receive(group, Receive(topic=orders)))
-    assert (entry["message"]["body"], entry["delivery_attempt"]) == ("order 1", 2)
+    [delivery] = keeper.do(receives.receive(group, Receive(topic=orders)))
+    assert (delivery.message.body, delivery.delivery_attempt) == ("order 1", 2)
 
 
 def test_many_timers_of_old_segments_are_released_together(keeper: Keeper, orders: str) -> None:
@@ -117,6 +118,6 @@ def test_an_offset_below_the_floor_is_out_of_range_also_while_newer_messages_are
     keeper.drop_old()
 
     with pytest.raises(OffsetOutOfRange) as refused:
-        keeper.do(pull.pull(orders, 0, offset=1, max_messages=9, wait_seconds=0))
+        keeper.do(pull.pull(orders, 0, offset=1, max_messages=9, wait_seconds=0, hold=Hold()))
 
     assert refused.value.extra == {"min_offset": 3, "max_offset": 4}

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from delivery import expiry, receipts
-from delivery import reappend as receipt_renewals
+from delivery import reappend as receipt_reappend
 from delivery.receive import receives
+from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
 from scheduling import reappend as timer_renewals
 from scheduling import release
@@ -127,7 +128,7 @@ def test_a_message_that_several_need_is_appended_again_once(keeper: Keeper, orde
     keeper.roll()
     keeper.drop_old()
 
-    assert keeper.do(receipt_renewals.run()) == 2
+    assert keeper.do(receipt_reappend.run()) == 2
     assert keeper.sql("SELECT log_segment, count(*) FROM receipt GROUP BY 1") == [(3, 2)]
     assert keeper.sql("SELECT count(*) FROM commit_log WHERE segment_id = 3") == [(1,)]
 
@@ -138,7 +139,7 @@ def test_a_delivery_in_flight_comes_again_although_its_segment_went(keeper: Keep
     for _ in range(3):
         keeper.roll()
         keeper.drop_old()
-        keeper.do(receipt_renewals.run())
+        keeper.do(receipt_reappend.run())
     assert keeper.states()[1] == "dropped"
 
     keeper.sql("UPDATE receipt SET expires_at = now()")
@@ -146,20 +147,20 @@ def test_a_delivery_in_flight_comes_again_although_its_segment_went(keeper: Keep
     keeper.sql("UPDATE consume_queue SET tags_code = 0 WHERE real_topic_id IS NOT NULL")
     keeper.do(release.run(ahead_seconds=0))
 
-    [entry] = keeper.do(received(coupons, orders))
-    assert (entry["message"]["body"], entry["delivery_attempt"]) == ("order 1", 2)
+    [delivery] = keeper.do(received(coupons, orders))
+    assert (delivery.message.body, delivery.delivery_attempt) == ("order 1", 2)
 
 
 def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, coupons: str) -> None:
     keeper.send(orders, "order 1", queue_id=0)
-    [entry] = keeper.do(received(coupons, orders))
+    [delivery] = keeper.do(received(coupons, orders))
     keeper.roll()
     keeper.roll()
     keeper.drop_old()
 
     async def ack_and_renew() -> Any:
-        renewing = asyncio.ensure_future(receipt_renewals.run())
-        acked = await receipts.ack(coupons, [entry["receipt_handle"]])
+        renewing = asyncio.ensure_future(receipt_reappend.run())
+        acked = await receipts.ack(coupons, [delivery.receipt_handle])
         await renewing
         return acked
 
@@ -293,7 +294,7 @@ def test_nothing_moves_while_nothing_goes(keeper: Keeper) -> None:
     assert keeper.do(retention.leaving()) is None
     assert (
         keeper.do(timer_renewals.run())
-        == keeper.do(receipt_renewals.run())
+        == keeper.do(receipt_reappend.run())
         == keeper.do(discards.roll_back_leftovers())
         == 0
     )
@@ -306,7 +307,6 @@ async def begun(group: str, topic: str) -> uuid.UUID:
     return begun
 
 
-async def received(group: str, topic: str) -> list[dict[str, Any]]:
-    """What a consumer of the group is given."""
-    given: list[dict[str, Any]] = await receives.receive(group, Receive(topic=topic))
-    return given
+async def received(group: str, topic: str) -> list[Delivery]:
+    """What a consumer of the group receives."""
+    return await receives.receive(group, Receive(topic=topic))

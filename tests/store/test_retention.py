@@ -2,15 +2,15 @@
 
 import asyncio
 import time
-from typing import Any
 
 import psycopg
 import pytest
 
-from delivery import pull, receipts
-from delivery.receive import receives
+from delivery import receipts
+from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
+from store.budget import Hold
 from store.errors import OffsetOutOfRange
 from store.segments import lifecycle, retention
 from tests.broker import characters
@@ -54,10 +54,11 @@ def test_an_offset_below_the_floor_is_out_of_range(keeper: Keeper, orders: str) 
     keeper.drop_old()
 
     with pytest.raises(OffsetOutOfRange) as refused:
-        keeper.do(pull.pull(orders, 0, offset=2, max_messages=1, wait_seconds=0))
+        keeper.do(pull.pull(orders, 0, offset=2, max_messages=1, wait_seconds=0, hold=Hold()))
 
     assert (refused.value.code, refused.value.extra) == ("offset_out_of_range", {"min_offset": 3, "max_offset": 3})
-    assert keeper.do(pull.pull(orders, 0, offset=3, max_messages=1, wait_seconds=0))["messages"] == []
+    found = keeper.do(pull.pull(orders, 0, offset=3, max_messages=1, wait_seconds=0, hold=Hold()))
+    assert list(found.entries) == []
 
 
 def test_a_group_keeps_its_position_when_the_segment_goes_in_which_it_last_moved(
@@ -252,11 +253,11 @@ def bodies(keeper: Keeper, topic: str) -> list[str]:
 
 
 async def received(group: str, topic: str) -> list[str]:
-    """What a consumer of the group is given, and acks."""
-    given: list[dict[str, Any]] = await receives.receive(group, Receive(topic=topic))
-    if given:
-        await receipts.ack(group, [entry["receipt_handle"] for entry in given])
-    return [entry["message"]["body"] for entry in given]
+    """The bodies of what a consumer of the group receives and acks."""
+    deliveries = await receives.receive(group, Receive(topic=topic))
+    if deliveries:
+        await receipts.ack(group, [delivery.receipt_handle for delivery in deliveries])
+    return [str(delivery.message.body) for delivery in deliveries]
 
 
 async def move_due_times(keeper: Keeper) -> None:

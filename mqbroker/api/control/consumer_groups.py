@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from delivery import models as delivery
 from delivery import registry, stats
-from delivery.retry_policies import Policy
+from delivery.retries.policies import Policy
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole

@@ -1,6 +1,6 @@
-"""Retry policies: how long a message that was not acked waits before it comes again."""
+"""Retry policies: how long a message that was not acked waits before it is offered again."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -11,6 +11,8 @@ from store.errors import MessageIllegal
 FIRST_RETRY_LEVEL = 3
 MAX_DELAYS = 64
 MAX_DELAY_SECONDS = 40 * 86400
+# Keeps the product a float: 100 ** 64 is far below its limit.
+MAX_EXPONENT = 64
 
 Seconds = Annotated[float, Meta(ge=0, le=MAX_DELAY_SECONDS)]
 
@@ -39,10 +41,10 @@ class Never(msgspec.Struct, tag_field="kind", tag="none", forbid_unknown_fields=
 Policy = Table | Exponential | Never
 
 
-def parse(given: Any) -> dict[str, Any]:
-    """A policy as it is kept, with every default filled in.
+def parse(given: object) -> dict[str, object]:
+    """A policy as the group's row keeps it, with every default filled in.
 
-    Raises MessageIllegal naming the field and what would be right.
+    Raises MessageIllegal, which names the field and the valid values.
     """
     try:
         policy = msgspec.convert(given, Policy)
@@ -51,20 +53,22 @@ def parse(given: Any) -> dict[str, Any]:
             f"retry_policy cannot be used: {problem}. Its kind is table (delay_seconds?), "
             "exponential (initial_seconds?, max_seconds?, multiplier?) or none."
         ) from problem
-    kept: dict[str, Any] = msgspec.to_builtins(policy)
+    kept: dict[str, object] = msgspec.to_builtins(policy)
     return kept
 
 
-def delay(policy: dict[str, Any], retries_before: int) -> Delay | None:
-    """How long a message waits that was retried so often before; None when the policy retries nothing.
+def delay(policy: object, retries_before: int) -> Delay | None:
+    """The wait before the next retry of a message that had `retries_before`; None when the policy retries nothing.
 
-    RocketMQ's table: the first retry waits for delay level 3 (10 s), the next for level 4, and so on.
+    `policy` is the JSON of a group's row. RocketMQ's table: the first retry waits for delay level 3 (10 s), the next
+    for level 4, and so on.
     """
     kind: Policy = msgspec.convert(policy or {"kind": "table"}, Policy)
     if isinstance(kind, Never):
         return None
     if isinstance(kind, Exponential):
-        return Delay(seconds=min(kind.max_seconds, kind.initial_seconds * kind.multiplier ** min(retries_before, 64)))
+        factor = kind.multiplier ** min(retries_before, MAX_EXPONENT)
+        return Delay(seconds=min(kind.max_seconds, kind.initial_seconds * factor))
     if kind.delay_seconds is None:
         return Delay(level=FIRST_RETRY_LEVEL + retries_before)
     return Delay(seconds=kind.delay_seconds[min(retries_before, len(kind.delay_seconds) - 1)])

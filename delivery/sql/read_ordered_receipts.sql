@@ -1,8 +1,8 @@
--- Read what an ordered group has in flight in some queues, and of each key that waits there the first place that is held or
--- parked: by index from key to key, however many are parked behind each. The caller holds the lock of the group's positions
--- there, so no other transaction hands out meanwhile; the database says whose time has come.
+-- Read what an ordered group has in flight in some queues, and of each key that waits there the first receipt that is held or
+-- parked: by index from key to key, however many are parked behind each. The caller holds the lock of the group's progress
+-- there, so no other transaction hands out meanwhile; what is due is due by the database's clock.
 -- Deliveries in flight are read from a floor on, below which nothing was left at an earlier move of the group: under a pinned
--- snapshot a probe from the queue's beginning would walk through all that was ever acked. A move back lowers the floor.
+-- snapshot a scan from the queue's beginning would walk through all that was ever acked. A move back lowers the floor.
 SELECT
     q.topic_id, q.queue_id, r.queue_offset, r.state, r.expires_at > now() AS waits, r.sharding_key,
     r.log_segment AS segment_id, r.log_offset, r.tags_code, r.reconsume_times
@@ -35,7 +35,7 @@ CROSS JOIN LATERAL (
             t.group_id = %(group_id)s AND t.topic_id = q.topic_id AND t.queue_id = q.queue_id
             AND t.queue_offset >= lowest.queue_offset AND t.state = 'flight' AND t.sharding_key IS NOT NULL
         ORDER BY t.queue_offset
-        LIMIT %(max_places)s
+        LIMIT %(max_receipts)s
     )
     UNION ALL
     (
@@ -71,7 +71,7 @@ CROSS JOIN LATERAL (
             w.queue_offset, w.state, w.expires_at, w.sharding_key, w.log_segment, w.log_offset, w.tags_code,
             w.reconsume_times
         FROM waiting AS w
-        LIMIT %(max_places)s
+        LIMIT %(max_receipts)s
     )
 ) AS r
 ORDER BY q.topic_id, q.queue_id, r.queue_offset

@@ -1,5 +1,5 @@
--- Find in each queue when the first message became visible that a group was handed and is not done with: in flight, held or
--- parked. Two probes by index per queue.
+-- Find in each queue when the first entry became visible for which a group has a receipt: in flight, held or parked. Two
+-- probes by index per queue.
 SELECT q.topic_id, q.queue_id, first.entered_at
 FROM unnest(%(topic_id)s::integer [], %(queue_id)s::integer []) AS q (topic_id, queue_id)
 CROSS JOIN LATERAL (

@@ -1,5 +1,5 @@
--- Read what an ordered group holds or has parked in a queue behind the first place of some keys, so many places of each key.
--- The caller holds the lock of the group's positions there.
+-- Read what an ordered group holds or has parked in a queue behind the first receipt of some keys, at most max_receipts of
+-- each key. The caller holds the lock of the group's progress there.
 SELECT
     r.topic_id, r.queue_id, r.queue_offset, r.state, r.expires_at > now() AS waits, r.sharding_key,
     r.log_segment AS segment_id, r.log_offset, r.tags_code, r.reconsume_times
@@ -11,5 +11,5 @@ CROSS JOIN LATERAL (
         t.group_id = %(group_id)s AND t.topic_id = %(topic_id)s AND t.queue_id = %(queue_id)s
         AND t.state IN ('held', 'parked') AND t.sharding_key = k.sharding_key AND t.queue_offset > k.after_offset
     ORDER BY t.queue_offset
-    LIMIT %(max_places)s
+    LIMIT %(max_receipts)s
 ) AS r

@@ -1,0 +1,215 @@
+"""Selection: the entries that a receive is handed, chosen by their heads; bodies are read of the chosen ones only."""
+
+import secrets
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from delivery import ordered
+from delivery.groups import MAX_ENTRIES_READ, Queue, QueueProgress
+from delivery.ordered import OrderedQueue
+from delivery.receive.deliveries import HandedOut, Handout, Receiver
+from delivery.rows import OrderedReceipt
+from store import budget, log, progress
+from store.commit.batch import Batch
+from store.db.statements import Statement
+from store.rows import Head, MessageRow
+
+INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """An entry that a receive is handed, before its message is read."""
+
+    handout: Handout
+    segment_id: int
+    log_offset: int
+    queue: Queue
+    queue_offset: int
+    nonce: int
+    reconsume_times: int
+    died_after: int | None = None
+
+    def with_message(self, message: MessageRow) -> HandedOut:
+        """The same with its message."""
+        receiver = self.handout.receiver
+        return HandedOut(
+            message=message,
+            queue=self.queue,
+            queue_offset=self.queue_offset,
+            nonce=self.nonce,
+            reconsume_times=self.reconsume_times,
+            origin_topic_id=message.topic_id if receiver.of_dead_letters else receiver.topic.id,
+            died_after=self.died_after,
+        )
+
+
+async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
+    """Hands out the entries that each filter wants, whatever their order; dead letters of other groups, too."""
+    entries = await _heads(batch, handouts, reached)
+    room = budget.page_bytes()
+    chosen: list[Chosen] = []
+    for handout in handouts:
+        before = len(chosen)
+        for head in _wanted(handout.receiver, entries, reached, room):
+            room -= head.body_bytes
+            chosen.append(_chosen(batch, handout, head))
+        handout.more = len(chosen) == before and _has_moved(handout, reached)
+    await _add_messages(batch, chosen)
+
+
+async def _heads(
+    batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]
+) -> dict[Queue, deque[Head]]:
+    """The heads of the entries that the receives may be handed, by queue."""
+    counts = _entries_to_read(handouts, reached)
+    found: dict[Queue, deque[Head]] = {queue: deque() for queue in counts}
+    starts = [reached[queue].next_offset for queue in counts]
+    if counts:
+        heads: Sequence[Head] = await progress.heads(batch, list(counts), starts, list(counts.values()))
+        for head in heads:
+            found[head.entry_topic_id, head.entry_queue_id].append(head)
+    return found
+
+
+def _entries_to_read(handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> dict[Queue, int]:
+    """How many entries of each queue are read: as many as are asked for, or more where a filter may pass over most."""
+    counts: Counter[Queue] = Counter()
+    for handout in handouts:
+        receiver = handout.receiver
+        for queue in receiver.queues:
+            left = reached[queue].lag - counts[queue]
+            counts[queue] += min(left, receiver.max_messages if receiver.filter is None else MAX_ENTRIES_READ)
+    return {queue: count for queue, count in counts.items() if count > 0}
+
+
+def _wanted(
+    receiver: Receiver, entries: Mapping[Queue, deque[Head]], reached: Mapping[Queue, QueueProgress], room: int
+) -> Iterator[Head]:
+    """A receive's entries, in the order of its queues, while there is room for their bodies, in bytes.
+
+    The group's progress moves beyond the entries that the filter passes over, too.
+    """
+    wanted = receiver.max_messages
+    for queue in receiver.queues:
+        heads = entries.get(queue, deque())
+        while heads and wanted and room > 0:
+            head = heads.popleft()
+            reached[queue].pass_over(head.queue_offset)
+            if receiver.filter is None or receiver.filter(head):
+                wanted -= 1
+                room -= head.body_bytes
+                yield head
+
+
+async def in_order(
+    batch: Batch, group_id: int, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]
+) -> None:
+    """Hands each receive of an ordered group messages of one queue that has none in flight."""
+    queues = await ordered.read_queues(batch, group_id, reached)
+    free = [queue for queue in reached if not queues[queue].is_busy]
+    chosen: list[Chosen] = []
+    for handout in handouts:
+        of_handout: list[Chosen] = []
+        for queue in handout.receiver.queues:
+            if queue in free and not of_handout:
+                of_handout = await _choose_from_queue(batch, handout, queue, queues[queue], reached[queue])
+                if of_handout:
+                    free.remove(queue)
+        handout.more = not of_handout and _has_moved(handout, reached)
+        chosen += of_handout
+    await _add_messages(batch, chosen)
+
+
+async def _choose_from_queue(
+    batch: Batch, handout: Handout, queue: Queue, from_queue: OrderedQueue, reached: QueueProgress
+) -> list[Chosen]:
+    """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
+    receiver = handout.receiver
+    await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
+    chosen = [_chosen_again(batch, handout, queue, receipt) for receipt in from_queue.again]
+    wanted, room = receiver.max_messages - len(chosen), budget.page_bytes()
+    count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
+    for head in await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag)):
+        if len(chosen) >= receiver.max_messages or room <= 0:
+            break
+        reached.pass_over(head.queue_offset)
+        if receiver.filter is not None and not receiver.filter(head):
+            continue
+        if from_queue.is_blocked(head.sharding_key):
+            batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "parked", 0))
+            continue
+        room -= head.body_bytes
+        chosen.append(_chosen(batch, handout, head))
+    return chosen
+
+
+def _chosen_again(batch: Batch, handout: Handout, queue: Queue, receipt: OrderedReceipt) -> Chosen:
+    receiver = handout.receiver
+    return Chosen(
+        handout=handout,
+        segment_id=receipt.segment_id,
+        log_offset=receipt.log_offset,
+        queue=queue,
+        queue_offset=receipt.queue_offset,
+        nonce=ordered.hand_out_again(batch, receiver.group.id, receipt, receiver.invisible_seconds),
+        reconsume_times=receipt.reconsume_times,
+    )
+
+
+def _chosen(batch: Batch, handout: Handout, head: Head) -> Chosen:
+    """An entry that is handed out for the first time from its queue."""
+    nonce = secrets.randbits(62)
+    batch.insert(INSERT_RECEIPTS, _receipt(handout.receiver, head, "flight", nonce))
+    return Chosen(
+        handout=handout,
+        segment_id=head.segment_id,
+        log_offset=head.log_offset,
+        queue=(head.entry_topic_id, head.entry_queue_id),
+        queue_offset=head.queue_offset,
+        nonce=nonce,
+        reconsume_times=_retries(handout.receiver, head),
+        died_after=head.reconsume_times if _is_of_other_group(handout.receiver, head) else None,
+    )
+
+
+def _is_of_other_group(receiver: Receiver, head: Head) -> bool:
+    """Whether an entry is another group's dead letter: its retries were not this group's."""
+    return receiver.of_dead_letters and head.entry_topic_id == receiver.topic.id
+
+
+def _retries(receiver: Receiver, head: Head) -> int:
+    return 0 if _is_of_other_group(receiver, head) else head.reconsume_times
+
+
+def _receipt(receiver: Receiver, head: Head, state: str, nonce: int) -> dict[str, object]:
+    return {
+        "group_id": receiver.group.id,
+        "topic_id": head.entry_topic_id,
+        "queue_id": head.entry_queue_id,
+        "queue_offset": head.queue_offset,
+        "nonce": nonce,
+        "invisible_seconds": receiver.invisible_seconds,
+        "log_segment": head.segment_id,
+        "log_offset": head.log_offset,
+        "tags_code": head.tags_code,
+        "reconsume_times": _retries(receiver, head),
+        "origin_topic_id": receiver.topic.id,
+        "state": state,
+        "sharding_key": (head.sharding_key or ordered.NO_KEY) if receiver.group.ordered else None,
+    }
+
+
+async def _add_messages(batch: Batch, chosen: Sequence[Chosen]) -> None:
+    """Reads the messages that were chosen, and adds them to their handouts."""
+    if not chosen:
+        return
+    places = log.places([(one.segment_id, one.log_offset) for one in chosen])
+    rows = {(row.segment_id, row.log_offset): row for row in await batch.read(log.READ_MESSAGES, places)}
+    for one in chosen:
+        one.handout.messages.append(one.with_message(rows[one.segment_id, one.log_offset]))
+
+
+def _has_moved(handout: Handout, reached: Mapping[Queue, QueueProgress]) -> bool:
+    return any(reached[queue].moved for queue in handout.receiver.queues)
