@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -211,7 +211,7 @@ class Read(Protocol):
     """Reads the rows of a statement: on a connection of the pool, or within a batch's transaction."""
 
     def __call__(
-        self, statement: Statement[RowType], parameters: dict[str, Any], /
+        self, statement: Statement[RowType], parameters: dict[str, object], /
     ) -> Awaitable[Sequence[RowType]]: ...
 
 

@@ -26,7 +26,7 @@ FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
 
 # Groups in a trace, the first by name; each costs some thirty probes by index.
 MAX_GROUPS = 500
-# Entries whose readers are found, beside those of retries: the latest. Only a redrive makes a second one.
+# Entries for which groups are found, the latest; retries are not counted. Only a redrive makes a second one.
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]

@@ -278,7 +278,7 @@ _decoded_properties = msgspec.json.Decoder(dict[str, str]).decode
 def stored(row: MessageColumns, topic: str) -> StoredMessage:
     """A stored message as it is answered; `topic` is the name of its topic.
 
-    Made and encoded for each delivery: as a struct in 2.0 to 2.6 us, as a dict in 2.8 to 5.5 us.
+    Made and encoded for each delivery: as a struct in 1.5 to 1.9 us, as a dict in 1.6 to 2.3 us.
     """
     is_text = row.body_form == "text"
     return StoredMessage(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
@@ -34,7 +34,7 @@ EVERY_FORM = 'give a tag expression such as "A || B", "*" for every message, or 
 _properties = msgspec.json.Decoder(dict[str, str])
 
 
-def parse(given: Any) -> Filter | None:
+def parse(given: object) -> Filter | None:
     """The filter of a request, or None when every message is wanted.
 
     Three forms: nothing or `*`; a tag expression `A || B`, of which tags are compared themselves, not their hashes; and

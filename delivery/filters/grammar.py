@@ -15,7 +15,7 @@ from store.errors import FilterIllegal
 
 # Parentheses within parentheses; the predicates are built with some 5 of Python's 1,000 frames for each.
 MAX_DEPTH = 16
-# Comparisons, BETWEEN, IN and IS NULL: each costs up to 0.7 µs per message that is looked at.
+# Comparisons, BETWEEN, IN and IS NULL: each costs up to 0.7 µs per message that is filtered.
 MAX_CONDITIONS = 64
 # Names, literals, operators, commas and parentheses.
 MAX_WORDS = 1000
@@ -99,7 +99,7 @@ def refuse(written: str, position: int, reason: str) -> NoReturn:
 
 
 class Limits:
-    """Passes a filter's words on to the parser as long as there are not too many of them."""
+    """Passes a filter's words on to the parser; refuses too many words, conditions or open parentheses."""
 
     # Words that no rule has: without this lark would drop them from its lexer.
     always_accept = tuple(REFUSED)
@@ -127,7 +127,7 @@ _parser = Lark(GRAMMAR, parser="lalr", lexer="basic", postlex=Limits(), lexer_ca
 
 
 def _explain(sql: str, problem: UnexpectedToken) -> NoReturn:
-    """Says of the first word that cannot stand where it stands why it cannot."""
+    """Raises FilterIllegal, with the reason, for the first word that cannot stand where it stands."""
     word = problem.token
     if word.type == "$END":
         _explain_end(sql)
@@ -171,7 +171,7 @@ def _misplaced(sql: str, word: Token, before: Token | None) -> str:
 
 
 def _refuse_number(sql: str, word: Token) -> NoReturn:
-    """A sign, or several, that no number follows."""
+    """Raises FilterIllegal for signs that no number follows."""
     signs = re.search(r"[-+.\s]+\Z", sql[: word.start_pos])
     assert signs is not None
     start = signs.end() - len(signs[0].lstrip())

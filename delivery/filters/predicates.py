@@ -6,20 +6,13 @@ bool is enough.
 """
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import Decimal, DecimalException
-from typing import Any, Literal, NoReturn, TypeAlias
+from typing import Any
 
-from lark import Token, Tree
+from delivery.filters.operands import READ, Node, child, children, number_of, operand_of, refuse_part
 
-from delivery.filters.grammar import refuse
-
-Node: TypeAlias = Tree[Token]
 Fields = Mapping[str, str]
 Condition = Callable[[Fields], bool]
-Kind = Literal["name", "number", "text", "boolean", "null"]
 
 COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -31,31 +24,6 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 OPPOSITE = {"=": "<>", "<>": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 MIRRORED = {"=": "=", "<>": "<>", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-BOOLEANS = {"true": True, "false": False}
-
-
-def number_of(text: str | None) -> Decimal | None:
-    """A property as a number, or None: exact, so that 0.1 is 0.1 and ids of 20 digits differ."""
-    if text is None or not NUMBER.fullmatch(text):
-        return None
-    try:
-        return Decimal(text)
-    except DecimalException:
-        return None
-
-
-def text_of(text: str | None) -> str | None:
-    """A property as text: itself. Texts are ordered by their code points."""
-    return text
-
-
-def boolean_of(text: str | None) -> bool | None:
-    """A property as a truth value, or None; RocketMQ ignores the case of `true` too."""
-    return None if text is None else BOOLEANS.get(text.lower())
-
-
-READ: dict[str, Callable[[str | None], Any]] = {"number": number_of, "text": text_of, "boolean": boolean_of}
 
 
 def of(tree: Node) -> Condition:
@@ -70,78 +38,21 @@ def of(tree: Node) -> Condition:
 
 def names(tree: Node) -> frozenset[str]:
     """The properties that a filter reads."""
-    return frozenset(found.value for node in tree.find_data("operand") if (found := _operand(node)).kind == "name")
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A name or a literal. `value` is the name, a Decimal, a str, a bool, or None for NULL."""
-
-    kind: Kind
-    value: Any
-    written: str
-
-
-def _operand(node: Node) -> Operand:
-    """The operand at a leaf, also within parentheses of its own; anything else is refused."""
-    leaf = node
-    while leaf.data == "group" and len(leaf.children) == 1:
-        leaf = _child(leaf, 0)
-    if leaf.data != "operand":
-        _refuse(node, "a name or a literal is expected")
-    words = [word for word in leaf.children if isinstance(word, Token)]
-    written, kind = "".join(words), words[-1].type
-    if kind == "NUMBER":
-        return Operand("number", _number(leaf, written), written)
-    if kind == "TEXT":
-        return Operand("text", written[1:-1].replace("''", "'"), written)
-    if kind == "BOOLEAN":
-        return Operand("boolean", BOOLEANS[written.lower()], written)
-    if kind == "NULL":
-        return Operand("null", None, written)
-    return Operand("name", written[1:-1].replace('""', '"') if kind == "QUOTED" else written, written)
-
-
-def _number(leaf: Node, written: str) -> Decimal:
-    value = number_of(written)
-    if value is None:
-        _refuse(leaf, "it is no number")
-    return value
-
-
-def _refuse(node: Node, reason: str) -> NoReturn:
-    """Raises FilterIllegal at the first operand of a part."""
-    first = node
-    while first.data != "operand":
-        first = _child(first, 0)
-    word = first.children[0]
-    assert isinstance(word, Token)
-    assert word.start_pos is not None
-    refuse("".join(map(str, first.children)), word.start_pos + 1, reason)
-
-
-def _child(node: Node, number: int) -> Node:
-    child = node.children[number]
-    assert isinstance(child, Tree)
-    return child
-
-
-def _children(node: Node) -> list[Node]:
-    return [child for child in node.children if isinstance(child, Tree)]
+    return frozenset(found.value for node in tree.find_data("operand") if (found := operand_of(node)).kind == "name")
 
 
 def _condition(node: Node, wanted: bool) -> Condition:
     """Whether a part is TRUE, or with `wanted` False whether it is FALSE."""
     if node.data == "group" and len(node.children) == 1:
-        return _condition(_child(node, 0), wanted)
+        return _condition(child(node, 0), wanted)
     if node.data == "negation":
-        return _condition(_child(node, 0), not wanted)
+        return _condition(child(node, 0), not wanted)
     if node.data in ("both", "either"):
-        parts = [_condition(part, wanted) for part in _children(node)]
+        parts = [_condition(part, wanted) for part in children(node)]
         return _all(parts) if (node.data == "both") == wanted else _any(parts)
     if node.data == "comparison":
         kind = str(node.children[1])
-        left, right = _children(node)
+        left, right = children(node)
         return _comparison(kind if wanted else OPPOSITE[kind], node, left, right)
     if test := TESTS.get(node.data):
         build, affirmed = test
@@ -174,18 +85,18 @@ def _always(value: bool) -> Condition:
 
 
 def _comparison(kind: str, node: Node, left_node: Node, right_node: Node) -> Condition:
-    left, right = _operand(left_node), _operand(right_node)
+    left, right = operand_of(left_node), operand_of(right_node)
     kinds = {left.kind, right.kind}
     if "null" in kinds:
-        _refuse(node, "nothing is equal to NULL: ask with IS NULL or IS NOT NULL")
+        refuse_part(node, "nothing is equal to NULL: ask with IS NULL or IS NOT NULL")
     if "boolean" in kinds and kind not in ("=", "<>"):
-        _refuse(node, "TRUE and FALSE have no order: compare them with = or <>")
+        refuse_part(node, "TRUE and FALSE have no order: compare them with = or <>")
     if left.kind != "name" and right.kind == "name":
         left, right, kind = right, left, MIRRORED[kind]
     compare = COMPARE[kind]
     if left.kind != "name":
         if len(kinds) > 1:
-            _refuse(node, f"a {left.kind} cannot be compared with a {right.kind}")
+            refuse_part(node, f"a {left.kind} cannot be compared with a {right.kind}")
         return _always(compare(left.value, right.value))
     if right.kind == "name":
         return _compared_names(compare, left.value, right.value)
@@ -214,29 +125,29 @@ def _compared_names(compare: Callable[[Any, Any], bool], left: str, right: str) 
 
 
 def _between(node: Node, wanted: bool) -> Condition:
-    asked, low, high = _children(node)
+    asked, low, high = children(node)
     above, below = (">=", "<=") if wanted else ("<", ">")
     parts = [_comparison(above, node, asked, low), _comparison(below, node, asked, high)]
     return _all(parts) if wanted else _any(parts)
 
 
 def _membership(node: Node, wanted: bool) -> Condition:
-    asked, group = _children(node)
-    name = _operand(asked)
+    asked, group = children(node)
+    name = operand_of(asked)
     if name.kind != "name":
-        _refuse(node, "IN asks about a property")
+        refuse_part(node, "IN asks about a property")
     if group.data != "group":
-        _refuse(node, "IN is followed by literals in parentheses")
+        refuse_part(node, "IN is followed by literals in parentheses")
     return _among(name.value, *_items(group), wanted)
 
 
 def _items(group: Node) -> tuple[str, frozenset[Any]]:
     """The kind and the values of the literals in the parentheses after IN."""
-    places = _children(group)
-    items = [_operand(place) for place in places]
+    places = children(group)
+    items = [operand_of(place) for place in places]
     for item, place in zip(items, places, strict=True):
         if item.kind not in READ or item.kind != items[0].kind:
-            _refuse(place, "IN is followed by literals of one kind")
+            refuse_part(place, "IN is followed by literals of one kind")
     return items[0].kind, frozenset(item.value for item in items)
 
 
@@ -251,25 +162,25 @@ def _among(name: str, kind: str, values: frozenset[Any], wanted: bool) -> Condit
 
 
 def _is_null(node: Node, wanted: bool) -> Condition:
-    asked, null = _children(node)
-    name = _operand(asked)
-    if _operand(null).kind != "null":
-        _refuse(null, "IS asks for NULL or NOT NULL")
+    asked, null = children(node)
+    name = operand_of(asked)
+    if operand_of(null).kind != "null":
+        refuse_part(null, "IS asks for NULL or NOT NULL")
     if name.kind != "name":
-        _refuse(node, "IS asks about a property")
+        refuse_part(node, "IS asks about a property")
     return (lambda fields: name.value not in fields) if wanted else (lambda fields: name.value in fields)
 
 
 def _literal(node: Node, wanted: bool) -> Condition:
-    operand = _operand(node)
+    operand = operand_of(node)
     if operand.kind == "name":
-        _refuse(node, f"a name alone is no condition: compare it, such as {operand.written} = TRUE")
+        refuse_part(node, f"a name alone is no condition: compare it, such as {operand.written} = TRUE")
     if operand.kind != "boolean":
-        _refuse(node, "a literal alone is no condition")
+        refuse_part(node, "a literal alone is no condition")
     return _always(operand.value is wanted)
 
 
-# How a test of the grammar is made, and whether it asks for what holds or for what does not.
+# The function that builds each test of the grammar, and whether the test is affirmative.
 TESTS: dict[str, tuple[Callable[[Node, bool], Condition], bool]] = {
     "between": (_between, True),
     "not_between": (_between, False),

@@ -6,7 +6,6 @@ one subscription at once, and when a process dies, what it had in flight is rede
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 
 import structlog
 from django.conf import settings
@@ -121,9 +120,7 @@ class Push:
         parts = list(protocol.calls(deliveries, subscriber.max_batch))
         room = (1 if one_call else free) if still_pushed else 0
         for call in parts[:room]:
-            task = calls.create_task(self._deliver(call), name=f"push {subscriber.name}")
-            self._calls.add(task)
-            task.add_done_callback(self._calls.discard)
+            self._calls.add(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
         # The subscription may not be pushed any more, or large messages fill more calls than are free.
         rest = [pushed.receipt_handle for part in parts[room:] for pushed in part]
         if rest:
@@ -143,6 +140,10 @@ class Push:
             )
         except Exception:
             logger.exception("a call of a push failed", subscription=self._subscriber.name)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._calls.discard(task)
 
     async def _call(self, call: Sequence[Pushed]) -> None:
         subscriber = self._subscriber
@@ -203,12 +204,14 @@ class Pusher:
         # For wake-ups; a web process listens already.
         notifier.start()
         push = Push(subscriber, self._caller)
-        task = asyncio.create_task(push.run(), name=f"push {subscriber.name}")
+        task = asyncio.create_task(self._push(subscriber.id, push), name=f"push {subscriber.name}")
         self._pushes[subscriber.id] = push, task
-        task.add_done_callback(partial(self._ended, subscriber.id))
 
-    def _ended(self, subscription_id: int, _: asyncio.Task[None]) -> None:
-        del self._pushes[subscription_id]
+    async def _push(self, subscription_id: int, push: Push) -> None:
+        try:
+            await push.run()
+        finally:
+            del self._pushes[subscription_id]
 
     async def close(self) -> None:
         """Ends the pushes: calls under way have CLOSE_SECONDS; what they leave is redelivered when its time is over."""

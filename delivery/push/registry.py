@@ -1,7 +1,6 @@
 """The registry of subscriptions: created, changed, given new secrets, listed and deleted by operators."""
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from django.conf import settings
@@ -148,7 +147,7 @@ def _validate(changes: Mapping[str, object]) -> None:
         _validate_group(str(changes["group_name"]))
 
 
-def _validate_filter(given: Any) -> None:
+def _validate_filter(given: object) -> None:
     filters.parse(given)
     if b"\\u0000" in msgspec.json.encode(given):
         raise FilterIllegal("The filter holds the character U+0000, which no property can hold: leave it out.")

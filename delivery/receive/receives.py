@@ -53,7 +53,7 @@ class Received:
             for handed in self.messages:
                 yield deliveries.answered(self.receiver, handed, self.origins)
 
-    async def given_back(self, gone: asyncio.Future[Any] | None) -> bool:
+    async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
 
         Called again right before an answer is written. An answer that the connection loses after that is redelivered
@@ -66,13 +66,15 @@ class Received:
         return True
 
 
-async def receive(group_name: str, request: Receive, gone: asyncio.Future[Any] | None = None) -> list[Delivery]:
+async def receive(group_name: str, request: Receive, gone: asyncio.Future[object] | None = None) -> list[Delivery]:
     """As `entries`, whole."""
     with Hold() as hold:
         return list(await entries(group_name, request, hold, gone))
 
 
-async def entries(group_name: str, request: Receive, hold: Hold, gone: asyncio.Future[Any] | None = None) -> Received:
+async def entries(
+    group_name: str, request: Receive, hold: Hold, gone: asyncio.Future[object] | None = None
+) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
     1. The request is validated before anything is looked up or created for it.

@@ -56,14 +56,14 @@ class MortalCrowd:
             self.kills += 1
 
     def look(self) -> None:
-        """Looks how late the broker is with what nobody holds any more."""
+        """Measures how late the broker offers messages whose invisible time is over."""
         with psycopg.connect(self.broker.database_url, autocommit=True) as connection:
             found = connection.execute(OVERDUE).fetchone()
         assert found is not None
         self.most_overdue_seconds = max(self.most_overdue_seconds, found[0] or 0.0)
 
     def _send(self) -> None:
-        """One in fifty can be done by nobody. What has no answer is sent again with the same ids."""
+        """No consumer can do one in fifty. A send without an answer is repeated with the same ids."""
         messages = {str(uuid4()): "poison" if random.random() < 0.02 else "order" for _ in range(MESSAGES_PER_ROUND)}
         operations = [{"op": "send", "topic": self.topic, "body": messages[id], "message_id": id} for id in messages]
         eventually(lambda: self._is_sent(operations))
@@ -76,7 +76,7 @@ class MortalCrowd:
             return False
 
     def finish(self) -> Diaries:
-        """Kills nobody any more, and gives the diaries when everything is done."""
+        """Stops killing; returns the diaries when everything is done."""
         return eventually(self._finished, within_seconds=40)
 
     def _finished(self) -> Diaries | None:

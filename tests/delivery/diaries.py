@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-# A message that nobody holds any more is offered again, or given up, within this.
+# A message whose invisible time is over is offered again, or given up, within this.
 LATE_SECONDS = 5.0
 
 
@@ -46,7 +46,7 @@ class Diaries:
         return {step.message for step in self.steps if step.verb == "acked"} | self.dead.keys()
 
     def perhaps_done(self) -> set[str]:
-        """Messages whose last step is an ack without an answer: who sent it was killed before it came."""
+        """Messages whose last step is an ack without an answer: its consumer was killed before the answer came."""
         return {message for message, steps in self.seen.items() if steps[-1].verb == "acking"} - self.done()
 
     def flaws(self, sent: Iterable[str], invisible_seconds: float) -> list[str]:
@@ -73,7 +73,7 @@ class Diaries:
         yield from self._held(message, taken, invisible_seconds + LATE_SECONDS)
 
     def _held(self, message: str, taken: list[Step], most_seconds: float) -> Iterable[str]:
-        """Deliveries after which a message was away for too long. An attempt that nobody saw had its time, too."""
+        """Deliveries after which a message was away for too long. An attempt that no diary has took its time, too."""
         following = [(step.at, step.attempt) for step in taken[1:]]
         following += [(at, taken[-1].attempt + 1) for at in self.dead.get(message, ())]
         for step, (at, attempt) in zip(taken, following, strict=False):

@@ -1,4 +1,4 @@
-"""Consumers of an ordered group who fail now and then, and whether every key kept its order."""
+"""Consumers of an ordered group that fail now and then, and whether every key kept its order."""
 
 import random
 import time
@@ -20,7 +20,7 @@ POISON, STUCK = "poison", "stuck"
 
 
 class Said(NamedTuple):
-    """What a message says: its key, its place among the messages of its key, and what becomes of who consumes it."""
+    """What a message says: its key, its place among the messages of its key, and what its consumer does."""
 
     key: str
     number: int
@@ -50,7 +50,7 @@ class Handed:
 
 @dataclass
 class Sequences:
-    """All batches that a group was handed; `dead` tells when each dead letter came to be."""
+    """All deliveries of a group, receive by receive; `dead` has the time of each dead letter."""
 
     batches: list[Handed] = field(default_factory=list)
     dead: Mapping[Said, float] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class OrderedGroup:
     open: bool = True
 
     async def consume(self) -> None:
-        """Receives and settles until the group is closed. Whoever fails with a message does no later one of its key."""
+        """Receives and settles until the group is closed. Behind a failed message no later one of its key is done."""
         asked = {"topic": self.topic, "invisible_seconds": INVISIBLE_SECONDS, "wait_seconds": 0.5}
         while self.open:
             asked_at = time.time()

@@ -40,7 +40,7 @@ def takes_under_way(broker: RunningBroker) -> int:
 
 
 def asks(broker: RunningBroker, web: int, group: str, topic: str) -> socket.socket:
-    """A connection over which a receive was sent, and whose answer nobody reads."""
+    """A connection over which a receive was sent, and whose answer is not read."""
     place = urlsplit(broker.urls[web])
     connection = socket.create_connection((place.hostname, place.port))
     asked = {"topic": topic, "max_messages": 1, "wait_seconds": 20, "invisible_seconds": HIDDEN_SECONDS}

@@ -19,9 +19,9 @@ from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Request, Wire
 
-# More than a web server or a system takes without being told: 1024 connections, 1024 open files.
+# More than a web server or a system takes by default: 1024 connections, 1024 open files.
 WAITING = 1100
-# Without a wake-up a waiting consumer looks again after 5 s.
+# Without a wake-up a blocked receive reads again after 5 s.
 QUICKLY_SECONDS = 2.0
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
 

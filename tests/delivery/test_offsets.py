@@ -1,4 +1,4 @@
-"""Offsets: where a group stands, and its reset to another place, which a dry run tells exactly beforehand."""
+"""Offsets: where a group stands, and its reset to another offset, which a dry run answers exactly beforehand."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -176,7 +176,7 @@ def ack(wire: Wire, consumer: Consumer, *handles: str) -> list[Document]:
 
 
 def expired(handle: str) -> Document:
-    """What is told of a receipt that proves nothing."""
+    """The answer for a receipt that proves nothing."""
     return problem(
         410,
         "receipt_expired",

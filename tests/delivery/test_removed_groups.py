@@ -1,4 +1,4 @@
-"""A consumer group that is taken away: whoever still holds one of its deliveries is told so."""
+"""A consumer group that is deleted: the handles of its deliveries are refused."""
 
 from mqbroker_client import Consumer, Producer
 

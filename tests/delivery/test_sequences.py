@@ -1,4 +1,4 @@
-"""Four consumers of an ordered group who fail now and then: every key keeps its order, and holds up no other."""
+"""Four consumers of an ordered group that fail now and then: every key keeps its order, and holds up no other."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ POISONED = {Said(f"customer-{key}", PER_KEY // 2, POISON) for key in range(0, KE
 
 
 def orders_of_customers() -> list[Said]:
-    """Messages of all keys in turn: a tenth of the keys have one that nobody can do, and one key is stuck for good."""
+    """Messages of all keys in turn: a tenth of the keys have one that no consumer can do; one key is stuck for good."""
     poisoned = {(said.key, said.number) for said in POISONED}
     keys = [f"customer-{key}" for key in range(KEYS)]
     found = [

@@ -34,7 +34,7 @@ cases = st.tuples(strategies.trees, strategies.properties)
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[psycopg.Connection]:
-    """PostgreSQL as the judge."""
+    """PostgreSQL, which has the same logic."""
     if "DATABASE_URL" not in os.environ:
         pytest.fail("No DATABASE_URL: start the tests with ./mq test, which brings servers of its own.")
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:

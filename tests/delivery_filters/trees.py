@@ -1,4 +1,4 @@
-"""Filters as trees: each can be written as a filter, judged by three-valued logic, and asked of PostgreSQL.
+"""Filters as trees: each can be written as a filter, evaluated by three-valued logic, and sent to PostgreSQL.
 
 This is the model that the broker's filters are held against; it shares no code with them.
 """

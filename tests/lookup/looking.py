@@ -1,4 +1,4 @@
-"""Whoever looks messages up: pages walked to their end, and traces told in short."""
+"""Look-ups: pages walked to their end, and traces in short."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def listed(wire: Wire, limit: int = 100, **query: object) -> list[Document]:
 
 
 def bodies(found: Sequence[Document]) -> list[str]:
-    """What messages say, in their order."""
+    """The bodies of messages, in their order."""
     return [entry["message"]["body"] for entry in found]
 
 
@@ -35,7 +35,7 @@ def send(wire: Wire, topic: str, body: str, **fields: Any) -> Document:
 
 
 def traced(wire: Wire, message_id: object) -> Document:
-    """The trace of a message, whose events are in the order of time; a commit is told before what it made visible."""
+    """The trace of a message, its events in the order of time; a commit comes before the entries it made visible."""
     answer = wire.get(f"/v1/messages/{message_id}/trace")
     assert answer.status == 200, answer
     trace: Document = answer.document
@@ -51,4 +51,4 @@ def events(trace: Document) -> list[str]:
 
 def at(trace: Document, event: str) -> str:
     """When something happened for the first time."""
-    return next(str(told["at"]) for told in trace["events"] if told["event"] == event)
+    return next(str(one["at"]) for one in trace["events"] if one["event"] == event)

@@ -1,4 +1,4 @@
-"""A message is found by its id as long as it is stored, visible or not, by whoever may know of it."""
+"""A message is found by its id as long as it is stored, visible or not, by every key that may produce to its topic."""
 
 import uuid
 

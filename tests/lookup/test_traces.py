@@ -1,4 +1,4 @@
-"""A trace tells all that is kept of one message, in the order of time, and nothing that is not."""
+"""A trace has all that is kept of one message, in the order of time, and nothing that is not."""
 
 import json
 from functools import partial
@@ -88,7 +88,7 @@ def test_a_delivery_is_in_flight_until_it_is_acked_and_passed_after(
         "expires_at": standing["expires_at"],
     }
     after = traced(wire, sent["message_id"])
-    # No row is left of an ack: it is told that the group is past the message, and since when.
+    # No row is left of an ack: the trace has that the group is past the message, and since when.
     assert after["events"] == [*before["events"][:-1], {**received, "event": "passed"}]
     assert group_of(after, consumer.group) == {"state": "PASSED", "delivery_attempt": 1, "passed_at": received["at"]}
 

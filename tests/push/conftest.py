@@ -1,4 +1,4 @@
-"""The characters of push: a subscription's server, and an operator who subscribes it."""
+"""The characters of push: a subscription's server, and an operator, who subscribes it."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from tests.push.servers import acks
 
 @pytest.fixture
 def operator(broker: RunningBroker) -> Operator:
-    """Whoever holds the first key."""
+    """An operator with the first key."""
     return Operator(broker)
 
 

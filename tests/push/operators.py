@@ -11,7 +11,7 @@ from tests.broker.wire import Answer, Document, Wire
 
 
 class Operator:
-    """Whoever may manage a broker, and reach its database."""
+    """An operator with a key for a broker, and its database."""
 
     def __init__(self, broker: RunningBroker) -> None:
         self._broker = broker
@@ -21,7 +21,7 @@ class Operator:
         return self.wire.call(method, path, json.dumps(fields).encode())
 
     def does(self, method: str, path: str, **fields: Any) -> Document:
-        """The document of an answer that says yes."""
+        """The document of an answer with success."""
         answer = self.asks(method, path, **fields)
         assert answer.status in (200, 201, 204), answer
         found: Document = answer.document

@@ -1,4 +1,4 @@
-"""What a subscription's server says of the messages that are pushed to it."""
+"""The answers of a subscription's server to the messages that are pushed to it."""
 
 import asyncio
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def pushed(server: ProducerEndpoint) -> list[Document]:
 
 
 def texts(server: ProducerEndpoint) -> list[str]:
-    """What the messages said that were pushed so far."""
+    """The bodies of the messages that were pushed so far."""
     return [entry["message"]["body"] for entry in pushed(server)]
 
 
@@ -30,11 +30,11 @@ def acks(after_seconds: float = 0) -> Reply:
     return reply
 
 
-def judges(judgement: Callable[[Document], dict[str, Any] | None]) -> Reply:
-    """Says of each entry what a function finds, such as `{"status": "nack"}`; of those it finds None for, nothing."""
+def settles(result: Callable[[Document], dict[str, Any] | None]) -> Reply:
+    """Answers each entry with the function's result, such as `{"status": "nack"}`; None leaves the entry out."""
 
     async def reply(asked: Asked) -> web.StreamResponse:
-        found = {entry["message"]["message_id"]: judgement(entry) for entry in asked.document["messages"]}
+        found = {entry["message"]["message_id"]: result(entry) for entry in asked.document["messages"]}
         results = [{"message_id": message_id, **said} for message_id, said in found.items() if said is not None]
         return web.json_response({"results": results})
 

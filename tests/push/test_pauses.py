@@ -17,7 +17,7 @@ SYN_SENT = "02"
 
 
 class BusyServer:
-    """A server that takes no connection until it is told to: whoever calls it keeps trying."""
+    """A server that accepts no connection at first: each caller keeps trying."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=0)
@@ -30,7 +30,7 @@ class BusyServer:
         return any(row[2].endswith(f":{self.port:04X}") and row[3] == SYN_SENT for row in rows)
 
     def hears(self) -> bytes:
-        """Takes the connections now; what the caller says until it hangs up, or waits for an answer."""
+        """Accepts the connections now; returns what the caller sends until it hangs up, or waits for an answer."""
         self._listener.accept()[0].close()
         self._listener.settimeout(10)
         caller, _ = self._listener.accept()

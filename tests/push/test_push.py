@@ -21,7 +21,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document
 from tests.push.operators import Operator
-from tests.push.servers import acks, judges, pushed, texts
+from tests.push.servers import acks, pushed, settles, texts
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_each_message_is_settled_as_its_result_says(
         "left out": None,
     }
     server.replies(
-        judges(lambda entry: said[entry["message"]["body"]] if entry["delivery_attempt"] == 1 else {"status": "ack"})
+        settles(lambda entry: said[entry["message"]["body"]] if entry["delivery_attempt"] == 1 else {"status": "ack"})
     )
     operator.subscribes(name, topic, server.url, max_batch=10)
     for text in said:
@@ -125,7 +125,7 @@ def test_each_message_is_settled_as_its_result_says(
     assert operator.state(name) == "healthy"
 
 
-# What a server says that acks nothing, and the reason that is kept.
+# Answers that ack nothing, each with the reason that the subscription keeps.
 NO_ACK: dict[str, tuple[Reply, str]] = {
     "a failure": (says(500), "The endpoint answered 500."),
     "a redirect": (says(307, Location="http://127.0.0.1:1/"), "The endpoint answered 307."),

@@ -1,0 +1,99 @@
+"""Operands: the names and literals of an SQL filter, and how a property is read beside each."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, DecimalException
+from typing import Any, Literal, NoReturn, TypeAlias
+
+from lark import Token, Tree
+
+from delivery.filters.grammar import refuse
+
+Node: TypeAlias = Tree[Token]
+Kind = Literal["name", "number", "text", "boolean", "null"]
+
+NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+BOOLEANS = {"true": True, "false": False}
+
+
+def number_of(text: str | None) -> Decimal | None:
+    """A property as a number, or None: exact, so that 0.1 is 0.1 and ids of 20 digits differ."""
+    if text is None or not NUMBER.fullmatch(text):
+        return None
+    try:
+        return Decimal(text)
+    except DecimalException:
+        return None
+
+
+def text_of(text: str | None) -> str | None:
+    """A property as text: itself. Texts are ordered by their code points."""
+    return text
+
+
+def boolean_of(text: str | None) -> bool | None:
+    """A property as a truth value, or None; RocketMQ ignores the case of `true` too."""
+    return None if text is None else BOOLEANS.get(text.lower())
+
+
+READ: dict[str, Callable[[str | None], Any]] = {"number": number_of, "text": text_of, "boolean": boolean_of}
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A name or a literal. `value` is the name, a Decimal, a str, a bool, or None for NULL."""
+
+    kind: Kind
+    value: Any
+    written: str
+
+
+def operand_of(node: Node) -> Operand:
+    """The operand at a leaf, also within parentheses of its own; anything else is refused."""
+    leaf = node
+    while leaf.data == "group" and len(leaf.children) == 1:
+        leaf = child(leaf, 0)
+    if leaf.data != "operand":
+        refuse_part(node, "a name or a literal is expected")
+    words = [word for word in leaf.children if isinstance(word, Token)]
+    written, kind = "".join(words), words[-1].type
+    if kind == "NUMBER":
+        return Operand("number", _number(leaf, written), written)
+    if kind == "TEXT":
+        return Operand("text", written[1:-1].replace("''", "'"), written)
+    if kind == "BOOLEAN":
+        return Operand("boolean", BOOLEANS[written.lower()], written)
+    if kind == "NULL":
+        return Operand("null", None, written)
+    return Operand("name", written[1:-1].replace('""', '"') if kind == "QUOTED" else written, written)
+
+
+def _number(leaf: Node, written: str) -> Decimal:
+    value = number_of(written)
+    if value is None:
+        refuse_part(leaf, "it is no number")
+    return value
+
+
+def refuse_part(node: Node, reason: str) -> NoReturn:
+    """Raises FilterIllegal at the first operand of a part."""
+    first = node
+    while first.data != "operand":
+        first = child(first, 0)
+    word = first.children[0]
+    assert isinstance(word, Token)
+    assert word.start_pos is not None
+    refuse("".join(map(str, first.children)), word.start_pos + 1, reason)
+
+
+def child(node: Node, number: int) -> Node:
+    """A part of a part, by its number from 0."""
+    found = node.children[number]
+    assert isinstance(found, Tree)
+    return found
+
+
+def children(node: Node) -> list[Node]:
+    """The parts of a part, without its words."""
+    return [found for found in node.children if isinstance(found, Tree)]
