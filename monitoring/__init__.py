@@ -1,1 +1,1 @@
-"""What is seen of the broker as a whole: statistics, metrics, and the trace of a message."""
+"""Reads what the apps did, for operators: stats, metrics, traces of messages, and the health of a process."""

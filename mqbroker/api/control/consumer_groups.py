@@ -1,7 +1,5 @@
 """Consumer groups: made, changed, listed and taken away, with how far each is behind."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -78,7 +76,7 @@ class ConsumerGroup(ConsumerGroupSummary):
     lag = QueueLag(many=True)
 
 
-def document(group: delivery.ConsumerGroup) -> dict[str, Any]:
+def document(group: delivery.ConsumerGroup) -> dict[str, object]:
     """A group as `ConsumerGroup` shows it."""
     return {**ConsumerGroupSummary(group).data, "lag": QueueLag(stats.queues_of(group), many=True).data}
 

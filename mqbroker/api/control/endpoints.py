@@ -1,7 +1,5 @@
 """Endpoints: the URLs at which a producer group answers checks."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -101,9 +99,9 @@ class Trial(Shape):
     reason = serializers.CharField()
 
 
-def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, Any]:
+def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str, object]:
     """An endpoint, with its secret only in the answer to the request that set it."""
-    fields: dict[str, Any] = (EndpointSet if with_secret else Endpoint)(endpoint).data
+    fields: dict[str, object] = (EndpointSet if with_secret else Endpoint)(endpoint).data
     return fields
 
 

@@ -8,8 +8,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from monitoring import metrics
-from mqbroker import health
+from monitoring import health, metrics
 from mqbroker.access import MayLook
 from mqbroker.api.control.fields import Shape
 from mqbroker.api.control.resource import Resource

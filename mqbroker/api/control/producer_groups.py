@@ -1,7 +1,5 @@
 """Producer groups: made, changed, listed and taken away, with what waits in each for its decision."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -56,7 +54,7 @@ class Pending(Shape):
     oldest_pending_at = Time(allow_null=True)
 
 
-def document(group: transactions.ProducerGroup) -> dict[str, Any]:
+def document(group: transactions.ProducerGroup) -> dict[str, object]:
     """A group as `ProducerGroup` shows it."""
     return {**ProducerGroupSummary(group).data, **Pending(stats.of_group(group.id)).data}
 

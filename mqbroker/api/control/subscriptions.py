@@ -1,7 +1,5 @@
 """Subscriptions: where the broker pushes a group's messages, and how that goes."""
 
-from typing import Any
-
 from django.conf import settings
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -118,7 +116,7 @@ class SubscriptionSet(Subscription):
     )
 
 
-def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, Any]:
+def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, object]:
     """A subscription with its lag, and with its secret only in the answer to the request that set it."""
     fields = {**SubscriptionSummary(row).data, "lag": registry.lag(row)}
     return {**fields, "secret": row.secret} if with_secret else fields

@@ -1,7 +1,5 @@
 """Topics: made, grown, changed, listed and taken away."""
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -73,7 +71,7 @@ class Topic(TopicSummary):
     offsets = QueueBounds(many=True)
 
 
-def document(topic: store.Topic) -> dict[str, Any]:
+def document(topic: store.Topic) -> dict[str, object]:
     """A topic as `Topic` shows it."""
     return {**TopicSummary(topic).data, "offsets": QueueBounds(registry.bounds(topic), many=True).data}
 

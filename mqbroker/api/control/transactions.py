@@ -105,7 +105,7 @@ class DiscardedList(Resource):
         return Response(document(listing.Page(found, None)) | {"next": following and cursors.encode(following)})
 
 
-def document(page: listing.Page) -> dict[str, Any]:
+def document(page: listing.Page) -> dict[str, object]:
     """A page of transactions with the cursor of the next one."""
     return {
         "results": TransactionSummary(page.transactions, many=True).data,

@@ -18,8 +18,8 @@ MAX_NAMED = 5
 def reasons_not_ready() -> list[str]:
     """Why this process cannot serve now; empty when it can.
 
-    Compares the applied migrations with the program's. A new connection comes first: a connection attempt has a time
-    limit, and a query to a server that hangs has none.
+    Reads the applied migrations. A connection of its own comes first: opening one has a time limit, where a query to a
+    server that hangs would wait as long as the server hangs.
     """
     try:
         psycopg.connect(connections.conninfo("mqbroker-ready")).close()
@@ -42,7 +42,7 @@ def known_migrations() -> frozenset[tuple[str, str]]:
 
 
 def redis_warning() -> str | None:
-    """What is wrong with Redis, or None. Its absence makes checks and delays late by seconds, and nothing else."""
+    """The failure of Redis, or None. Without Redis checks and delays are late by seconds; nothing else changes."""
     with redis.Redis.from_url(
         settings.REDIS_URL, socket_timeout=REDIS_PATIENCE_SECONDS, socket_connect_timeout=REDIS_PATIENCE_SECONDS
     ) as client:
