@@ -109,7 +109,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
         TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
         *(TraceEvent(**_document(event)) for event in (transaction.history if transaction else ())),
         *(_entered(entry, names) for entry in way.entries),
-        *(TraceEvent(**event) for standing in standings for event in delivery_trace.events(standing)),
+        *(msgspec.convert(event, TraceEvent) for one in standings for event in delivery_trace.events(one)),
     ]
     return Trace(
         message_id=message_id,

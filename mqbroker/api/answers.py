@@ -6,13 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from mqbroker import errors
-from mqbroker.api.bodies import Event
 from store.budget import Hold
 from store.errors import Refusal
 
 Headers = tuple[tuple[bytes, bytes], ...]
 # Returns deliveries to their group if their caller is gone; whether it did.
-GiveBack = Callable[[asyncio.Future[Event]], Awaitable[bool]]
+GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
 # An answer with larger bodies is sent in parts.
 WHOLE_BYTES = 256 * 1024

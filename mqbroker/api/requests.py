@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from mqbroker.access import Caller
-from mqbroker.api.bodies import Event, Receive, Scope
+from mqbroker.api.bodies import Receive, Scope
 from store.budget import Hold
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time
@@ -38,7 +38,7 @@ class DataRequest:
         self.body = body
         self._receive = receive
         self._hold: Hold | None = None
-        self._gone: asyncio.Future[Event] | None = None
+        self._gone: asyncio.Future[object] | None = None
 
     @property
     def hold(self) -> Hold:
@@ -48,11 +48,15 @@ class DataRequest:
         return self._hold
 
     @property
-    def gone(self) -> asyncio.Future[Event]:
+    def gone(self) -> asyncio.Future[object]:
         """A future that is done as soon as the caller has hung up; watched from the first use until `close`."""
         if self._gone is None:
-            self._gone = asyncio.ensure_future(self._receive())
+            self._gone = asyncio.ensure_future(self._hang_up())
         return self._gone
+
+    async def _hang_up(self) -> object:
+        # The body was read: all that the server still has to say is that the connection is closed.
+        return await self._receive()
 
     def close(self) -> None:
         """Ends the watch for a hang-up and returns the answer's bytes to the budget."""
