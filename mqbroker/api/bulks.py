@@ -34,12 +34,6 @@ class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     operations: list[msgspec.Raw]
 
 
-class BulkResults(msgspec.Struct):
-    """One result per operation, in order: the answer or the problem of its call, with the status it would have had."""
-
-    results: list[msgspec.Raw]
-
-
 class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_unknown_fields=True):
     """POST /v1/messages within a bulk."""
 
@@ -89,7 +83,7 @@ Operation = SendOperation | HalfOperation | EndOperation | AckOperation
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
-    return answer(BulkResults(await _results(request)))
+    return answer({"results": await _results(request)})
 
 
 async def _results(request: DataRequest) -> list[msgspec.Raw]:
