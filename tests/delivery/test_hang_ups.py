@@ -15,6 +15,8 @@ from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 
 CONNECTIONS = 40
+# Of one megabyte each: more than a connection's buffers hold.
+LARGE_MESSAGES = 14
 # Longer than any test may take: what is hidden for so long is lost to it.
 HIDDEN_SECONDS = 3600
 
@@ -39,11 +41,14 @@ def takes_under_way(broker: RunningBroker) -> int:
     return int(row[0])
 
 
-def asks(broker: RunningBroker, web: int, group: str, topic: str) -> socket.socket:
+def asks(broker: RunningBroker, web: int, group: str, topic: str, max_messages: int = 1) -> socket.socket:
     """A connection over which a receive was sent, and whose answer is not read."""
     place = urlsplit(broker.urls[web])
-    connection = socket.create_connection((place.hostname, place.port))
-    asked = {"topic": topic, "max_messages": 1, "wait_seconds": 20, "invisible_seconds": HIDDEN_SECONDS}
+    connection = socket.socket()
+    # Too small for a large answer: most of it stays in the broker.
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.connect((place.hostname, place.port))
+    asked = {"topic": topic, "max_messages": max_messages, "wait_seconds": 20, "invisible_seconds": HIDDEN_SECONDS}
     body = json.dumps(asked).encode()
     head = (
         f"POST /v1/consumer-groups/{group}/receive HTTP/1.1\r\nHost: {place.netloc}\r\n"
@@ -74,6 +79,28 @@ def test_what_was_taken_for_consumers_that_hung_up_is_received_by_others_at_once
     while len(received) < CONNECTIONS:
         batch = consumer.receive(orders, wait_seconds=20)
         assert batch, f"{CONNECTIONS - len(received)} messages are hidden"
+        assert {delivery.delivery_attempt for delivery in batch} == {1}
+        consumer.ack(batch)
+        received += bodies(batch)
+    assert sorted(received) == sorted(sent)
+
+
+def test_what_a_consumer_left_unread_of_a_large_answer_is_received_by_others_at_once(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    """It has half an object, which is no JSON: it received no message of it."""
+    sent = [b"%d" % number + b"x" * 1_000_000 for number in range(LARGE_MESSAGES)]
+    for body in sent:
+        producer.send(orders, body)
+    Admin(broker.client()).create_consumer_group(consumer.group)
+
+    with closing(asks(broker, 0, consumer.group, orders, LARGE_MESSAGES)) as connection:
+        assert b"200" in connection.recv(64)
+
+    received: list[bytes] = []
+    while len(received) < LARGE_MESSAGES:
+        batch = consumer.receive(orders, wait_seconds=20)
+        assert batch, f"{LARGE_MESSAGES - len(received)} messages are hidden"
         assert {delivery.delivery_attempt for delivery in batch} == {1}
         consumer.ack(batch)
         received += bodies(batch)
