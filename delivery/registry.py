@@ -77,3 +77,8 @@ def _remove_if_empty(topic_name: str) -> None:
     topic = registry.named(topic_name)
     if topic is not None and all(queue.max_offset == queue.min_offset for queue in registry.bounds(topic)):
         registry.remove_own(topic_name)
+
+
+def named(name: str) -> ConsumerGroup | None:
+    """The consumer group of this name, or None."""
+    return ConsumerGroup.objects.filter(name=name).first()

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
@@ -112,3 +113,51 @@ def lags() -> Iterator[TopicLag]:
 def _oldest_seconds(queues: list[QueueLag]) -> float:
     times = [queue.oldest_unacked_at for queue in queues if queue.oldest_unacked_at is not None]
     return max(0.0, (timezone.now() - min(times)).total_seconds()) if times else 0.0
+
+
+class InFlight(NamedTuple):
+    """How many deliveries of a consumer group are in flight."""
+
+    group_id: int
+    in_flight: int
+
+
+COUNT_IN_FLIGHT = Statement(__file__, "count_in_flight", InFlight)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStats:
+    """A consumer group with its deliveries in flight and its lag in each queue that it reads.
+
+    `partial`: it reads more queues than progress.MAX_QUEUES.
+    """
+
+    group: ConsumerGroup
+    in_flight: int
+    queues: list[QueueLag]
+
+    @property
+    def lag(self) -> int:
+        """Entries that the group was not handed yet, over its queues."""
+        return sum(queue.lag for queue in self.queues)
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that the group reads."""
+        return list(dict.fromkeys(queue.topic for queue in self.queues))
+
+    @property
+    def moved_at(self) -> datetime | None:
+        """When the group last moved in any queue."""
+        return max((queue.moved_at for queue in self.queues if queue.moved_at is not None), default=None)
+
+    @property
+    def partial(self) -> bool:
+        return len(self.queues) >= progress.MAX_QUEUES
+
+
+def of_groups(groups: Sequence[ConsumerGroup], max_in_flight: int) -> list[GroupStats]:
+    """The numbers of these groups, the deliveries in flight of each counted to `max_in_flight`."""
+    asked = {"group_ids": [group.id for group in groups], "max_count": max_in_flight}
+    counts = {row.group_id: row.in_flight for row in sync.read(COUNT_IN_FLIGHT, asked)}
+    return [GroupStats(group, counts[group.id], queues_of(group)) for group in groups]

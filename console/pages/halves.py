@@ -1,88 +1,121 @@
-"""Pages of half messages: the pending, the discarded, and one transaction with its history."""
+"""Pages of transactions without an end: the pending and the discarded."""
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from console.pages import frame
-from console.reads import clock, halves, names, transactions
+from console.pages import counts, frame
+from console.pages.counts import COUNT_LIMIT
+from store import registry as topic_registry
+from store.stats import now
+from transactions import endpoints, listing, registry
+from transactions.listing import DiscardedPlace, DuePlace, Wanted
 
+PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
-
 # Ten years: an age beyond the year 1 is no time any more.
 MAX_AGE_SECONDS = 10 * 366 * 86400
+# What a filter offers to pick from; any other name can still be typed.
+OFFERED = 200
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the address asks for; what is left empty asks for all."""
+
+    producer_group: str
+    topic: str
+    older_than_seconds: int
+    after: str
+
+    def __bool__(self) -> bool:
+        return bool(self.producer_group or self.topic or self.older_than_seconds)
+
+    def wanted(self, state: str) -> Wanted:
+        """The transactions of a state that match."""
+        return Wanted(state, self.producer_group or None, self.topic or None, self.older_than_seconds)
 
 
 @require_GET
 def pending(request: HttpRequest) -> HttpResponse:
-    """Half messages that wait for their decision."""
-    now, wanted = clock.now(), wanted_halves(request)
-    found = halves.pending(wanted, now)
+    """Half messages that are not ended yet, the longest due for a check first."""
+    asked = asked_for(request)
+    wanted = asked.wanted("PREPARED")
+    cursor = read_cursor(asked.after)
+    halves, after = listing.due(wanted, DuePlace(*cursor) if cursor else None, PAGE)
+    checking = endpoints.checking(half.producer_group for half in halves)
     return frame.show(
-        request, "console/pending.html", "Pending half messages", now=now, page=found, **filter_form(request, wanted)
+        request,
+        "console/pending.html",
+        "Pending half messages",
+        now=now(),
+        halves=[(half, checking.get(half.producer_group)) for half in halves],
+        **around(request, asked, wanted, after),
     )
 
 
 @require_GET
 def discarded(request: HttpRequest) -> HttpResponse:
-    """Half messages that the checks gave up."""
-    now, wanted = clock.now(), wanted_halves(request)
-    found = halves.discarded(wanted, now)
+    """Half messages that the checks gave up, the latest first."""
+    asked = asked_for(request)
+    wanted = asked.wanted("DISCARDED")
+    cursor = read_cursor(asked.after)
+    halves, after = listing.discarded(wanted, None, None, DiscardedPlace(*cursor) if cursor else None, PAGE)
     return frame.show(
         request,
         "console/discarded.html",
         "Discarded half messages",
-        now=now,
-        page=found,
-        **filter_form(request, wanted),
+        now=now(),
+        halves=halves,
+        **around(request, asked, wanted, after),
     )
 
 
-@require_GET
-def find(request: HttpRequest) -> HttpResponse:
-    """The page of the transaction whose id was typed."""
-    typed = request.GET.get("transaction_id", "").strip()
-    try:
-        transaction_id = UUID(typed)
-    except ValueError:
-        return frame.not_there(request, f"“{typed}” is no transaction id: give a UUID.", "pending")
-    return HttpResponseRedirect(reverse("admin:transaction", args=(transaction_id,)))
-
-
-@require_GET
-def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
-    """One transaction: its state, its messages and its history."""
-    found = transactions.find(transaction_id)
-    if found is None:
-        kept = f"ended transactions are kept for {settings.RESERVED_HOURS} hours"
-        return frame.not_there(request, f"Transaction {transaction_id} does not exist: {kept}.", "pending")
-    return frame.show(request, "console/transaction.html", "Transaction", now=clock.now(), transaction=found)
-
-
-def wanted_halves(request: HttpRequest) -> halves.Wanted:
+def asked_for(request: HttpRequest) -> Asked:
     """Which half messages the address asks for."""
-    asked = request.GET
-    return halves.Wanted(
-        producer_group=asked.get("producer_group", "").strip(),
-        topic=asked.get("topic", "").strip(),
+    given = request.GET
+    return Asked(
+        producer_group=given.get("producer_group", "").strip(),
+        topic=given.get("topic", "").strip(),
         older_than_seconds=min(frame.whole_number(request, "older_than_seconds"), MAX_AGE_SECONDS),
-        after=asked.get("after", ""),
+        after=given.get("after", ""),
     )
 
 
-def filter_form(request: HttpRequest, wanted: halves.Wanted) -> dict[str, object]:
-    """What the form above a list needs, and the address of its next page but for the cursor."""
+def around(
+    request: HttpRequest, asked: Asked, wanted: Wanted, after: DuePlace | DiscardedPlace | None
+) -> dict[str, object]:
+    """What stands around a list: the form of its filter, the count of what matches, and the way to the next page."""
     kept = request.GET.copy()
     kept.pop("after", None)
     return {
-        "wanted": wanted,
+        "wanted": asked,
         "ages": AGES,
-        "offered_topics": names.offered_topics(),
-        "offered_groups": names.offered_producer_groups(),
+        "offered_topics": [topic.name for topic in topic_registry.page("", OFFERED)],
+        "offered_groups": [group.name for group in registry.page("", OFFERED)],
         "query": kept.urlencode(),
+        "count": counts.up_to(COUNT_LIMIT, listing.count_undecided(wanted, COUNT_LIMIT + 1)),
+        "after": cursor_of(after) if after else "",
         "check_max": settings.TRANSACTION_CHECK_MAX,
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
+
+
+def cursor_of(place: DuePlace | DiscardedPlace) -> str:
+    """The place that a page goes on behind, as the address has it: a time and an id."""
+    at, transaction_id = place
+    return f"{at.isoformat()}_{transaction_id}"
+
+
+def read_cursor(after: str) -> tuple[datetime, UUID] | None:
+    """The time and the id that a page goes on behind. A cursor that cannot be read starts from the front."""
+    moment, _, transaction_id = after.rpartition("_")
+    try:
+        parsed = datetime.fromisoformat(moment)
+        return (parsed, UUID(transaction_id)) if parsed.tzinfo else None
+    except ValueError:
+        return None

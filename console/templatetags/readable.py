@@ -1,10 +1,15 @@
 """Times, durations and numbers as an operator reads them."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from console.pages import counts
+from console.pages.counts import Count
+from transactions.answers import TransactionPart
 
 register = template.Library()
 
@@ -29,6 +34,18 @@ def duration(seconds: float | timedelta) -> str:
 def number(value: int) -> str:
     """A number with its thousands apart."""
     return f"{value:,}"
+
+
+@register.filter
+def up_to_limit(counted: int) -> Count:
+    """A count of a group's rows, which were counted to one more than GROUP_LIMIT."""
+    return counts.up_to(counts.GROUP_LIMIT, counted)
+
+
+@register.filter
+def topics(messages: Iterable[TransactionPart]) -> list[str]:
+    """The topics of a transaction's messages, each once."""
+    return list(dict.fromkeys(message.topic for message in messages))
 
 
 @register.simple_tag

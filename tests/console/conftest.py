@@ -32,6 +32,7 @@ FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
     *("timer", "receipt", "endpoint", "producer_group", "consumer_group", "api_key", "sign_in_limit"),
 )
+NUMBERS = ("commit_log_offset", "operation_id")
 
 
 @pytest.fixture(scope="session")
@@ -103,21 +104,31 @@ def broker(database: str) -> Iterator[Broker]:
     with psycopg.connect(database, autocommit=True, row_factory=namedtuple_row) as connection:
         connection.execute(f"TRUNCATE {', '.join(FORGOTTEN)}")
         connection.execute("DELETE FROM topic WHERE permission <> 'r'")
+        for sequence in NUMBERS:
+            connection.execute(sql.SQL("ALTER SEQUENCE {} RESTART").format(sql.Identifier(sequence)))
         now = connection.execute("SELECT now()").fetchone()
         assert now is not None
         yield Broker(connection, now[0])
 
 
 @pytest.fixture(scope="session")
-def ada(console: str) -> Operator:
+def ada(database: str, console: str) -> Operator:
     """A superuser who is signed in."""
+    forget_attempts(database)
     return Operator.signed_in(console, "ada", PASSWORD)
 
 
 @pytest.fixture(scope="session")
-def bob(console: str) -> Operator:
+def bob(database: str, console: str) -> Operator:
     """An operator who is signed in, and no superuser."""
+    forget_attempts(database)
     return Operator.signed_in(console, "bob", PASSWORD)
+
+
+def forget_attempts(database: str) -> None:
+    """Gives back the attempts that earlier tests have used up at the sign-in."""
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("TRUNCATE sign_in_limit")
 
 
 @pytest.fixture

@@ -18,8 +18,6 @@ class Broker:
     connection: psycopg.Connection[Any]
     now: datetime
     segment: int = 1
-    log_offset: int = 0
-    operation_id: int = 0
     ends: dict[tuple[int, int], int] = field(default_factory=dict)
 
     def insert(self, table: str, **columns: object) -> Any:
@@ -32,6 +30,12 @@ class Broker:
         row = self.connection.execute(statement, columns).fetchone()
         assert row is not None
         return row
+
+    def next_of(self, sequence: str) -> int:
+        """The next number of a sequence: offsets and ids rise with time, so a test writes the oldest first."""
+        row = self.connection.execute("SELECT nextval(%s::regclass)", (sequence,)).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def topic(self, name: str, queues: int = 4) -> int:
         """A topic; its id."""
@@ -60,12 +64,11 @@ class Broker:
 
     def stored(self, topic: int, queue: int, body: bytes, age: timedelta, **more: Any) -> Any:
         """A message in the commit log."""
-        self.log_offset += 1
         properties = more.pop("properties", None)
         return self.insert(
             "commit_log",
             segment_id=self.segment,
-            log_offset=self.log_offset - 1,
+            log_offset=self.next_of("commit_log_offset"),
             stored_at=self.now - age,
             topic_id=topic,
             queue_id=queue,
@@ -138,11 +141,10 @@ class Broker:
 
     def said(self, message: Any, decision: str, ago: timedelta, by: str = "producer", **more: Any) -> None:
         """What was said of the transaction of a stored message."""
-        self.operation_id += 1
         self.insert(
             "operation",
             segment_id=self.segment,
-            operation_id=self.operation_id,
+            operation_id=self.next_of("operation_id"),
             transaction_id=message.transaction_id,
             producer_group_id=message.producer_group_id,
             decision=decision,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from console.reads import bodies
+from console.pages import bodies
 
 
 @given(st.text(st.characters(exclude_categories=("C", "Z"))))

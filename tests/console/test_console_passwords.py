@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,8 +11,17 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 
 from console.passwords import MAX_WAITING, SeparateHasher
+from store import runtime
 from store.errors import SystemBusy
+from store.runtime import Runtime
 from tests.broker.polling import eventually
+
+
+@pytest.fixture(autouse=True)
+def process() -> Iterator[None]:
+    """The runtime of a process that hashes."""
+    with runtime.installed(Runtime()):
+        yield
 
 
 @pytest.mark.parametrize("password", ["let me see", "пароль ✓", 'with\nlines\0and "more"', " "])

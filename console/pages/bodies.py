@@ -2,15 +2,8 @@
 
 from dataclasses import dataclass
 
-from django.db.models import BinaryField, F, IntegerField
-from django.db.models.functions import Length, Substr
-
 PREVIEW_BYTES = 1024
 BYTES_PER_LINE = 16
-
-# Cut in the database: a body may have 4 MiB, and a page shows one KiB of it.
-FIRST_BYTES = Substr(F("body"), 1, PREVIEW_BYTES, output_field=BinaryField())
-SIZE = Length(F("body"), output_field=IntegerField())
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,109 @@
+"""The page of one transaction: its state, its messages and its history."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET
+
+from console.pages import bodies, frame
+from store import lookup
+from store.lookup import Preview
+from store.stats import now
+from transactions import history
+from transactions.history import Kept
+from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
+
+MESSAGES = 20
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message of a transaction, its offset in the log, and where a commit made it visible.
+
+    `stored` is None when retention has dropped its segment.
+    """
+
+    message_id: UUID
+    log_offset: int
+    queue_id: int
+    queue_offset: int | None
+    stored: Preview | None
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties that the producer gave."""
+        return dict(json.loads(self.stored.properties)) if self.stored and self.stored.properties else {}
+
+    @property
+    def body(self) -> bodies.Preview | None:
+        """The beginning of the body as text, or as bytes."""
+        return bodies.preview(self.stored.beginning, self.stored.size) if self.stored else None
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that happened to a transaction: it was prepared, it was checked, something was said of it."""
+
+    at: datetime
+    kind: str
+    check: CheckAttemptRow | None = None
+    operation: OperationRow | None = None
+
+
+@require_GET
+def find(request: HttpRequest) -> HttpResponse:
+    """The page of the transaction whose id was typed."""
+    typed = request.GET.get("transaction_id", "").strip()
+    try:
+        transaction_id = UUID(typed)
+    except ValueError:
+        return frame.not_there(request, f"“{typed}” is no transaction id: give a UUID.", "pending")
+    return HttpResponseRedirect(reverse("admin:transaction", args=(transaction_id,)))
+
+
+@require_GET
+def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
+    """One transaction: its state, its messages and its history."""
+    kept = history.kept(transaction_id)
+    if kept is None:
+        hours = f"ended transactions are kept for {settings.RESERVED_HOURS} hours"
+        return frame.not_there(request, f"Transaction {transaction_id} does not exist: {hours}.", "pending")
+    return frame.show(
+        request,
+        "console/transaction.html",
+        "Transaction",
+        now=now(),
+        kept=kept,
+        transaction=kept.transaction,
+        messages=messages(kept.transaction),
+        more_messages=max(0, len(kept.transaction.message_ids) - MESSAGES),
+        history=events(kept),
+        check_max=settings.TRANSACTION_CHECK_MAX,
+    )
+
+
+def messages(transaction: TransactionRow) -> list[Message]:
+    """The messages of a transaction, the first MESSAGES of them."""
+    places = [(transaction.log_segment, offset) for offset in transaction.log_offsets[:MESSAGES]]
+    found = lookup.previews(places, bodies.PREVIEW_BYTES)
+    none: list[int | None] = [None] * len(places)
+    queue_offsets: Sequence[int | None] = transaction.queue_offsets or none
+    rows = zip(transaction.message_ids, places, transaction.queue_ids, queue_offsets, strict=False)
+    return [
+        Message(message_id, place[1], queue_id, queue_offset, found.get(place))
+        for message_id, place, queue_id, queue_offset in rows
+    ]
+
+
+def events(kept: Kept) -> list[Event]:
+    """What happened to a transaction, the latest first."""
+    found = [Event(kept.transaction.stored_at, "prepared")]
+    found += [Event(check.asked_at, "check", check=check) for check in kept.checks]
+    found += [Event(said.decided_at, "operation", operation=said) for said in kept.operations]
+    return sorted(found, key=lambda event: event.at, reverse=True)

@@ -1,0 +1,18 @@
+-- Find the newest entries of a queue below an offset, the newest first, by two index probes each: the entry, and the head of
+-- the message that it makes visible, which is null where retention has dropped that message's segment.
+SELECT
+    c.queue_offset, c.reconsume_times, c.entered_at, m.message_id, m.transaction_id, m.tags, m.keys, m.stored_at
+FROM (
+    SELECT e.queue_offset, e.reconsume_times, e.entered_at, e.log_segment, e.log_offset
+    FROM consume_queue AS e
+    WHERE e.topic_id = %(topic_id)s AND e.queue_id = %(queue_id)s AND e.queue_offset < %(below)s
+    ORDER BY e.queue_offset DESC
+    LIMIT %(max_rows)s
+) AS c
+LEFT JOIN LATERAL (
+    SELECT l.message_id, l.transaction_id, l.tags, l.keys, l.stored_at
+    FROM commit_log AS l
+    WHERE l.segment_id = c.log_segment AND l.log_offset = c.log_offset
+    LIMIT 1
+) AS m ON true
+ORDER BY c.queue_offset DESC

@@ -1,0 +1,9 @@
+-- Read messages by their places in the commit log, each with the first bytes of its body and the size of the whole: a body
+-- may have 4 MiB, and the database sends no more of it than is shown.
+SELECT
+    m.segment_id, m.log_offset, m.message_id, m.queue_id, m.stored_at, m.born_at, m.tags, m.keys, m.sharding_key,
+    m.traceparent, m.properties, coalesce(t.name, '(deleted topic ' || m.topic_id || ')') AS topic,
+    substring(m.body FROM 1 FOR %(max_bytes)s::integer) AS beginning, octet_length(m.body) AS size
+FROM commit_log AS m
+LEFT JOIN topic AS t ON m.topic_id = t.id
+WHERE m.log_offset = any(%(log_offset)s::bigint []) AND m.segment_id = any(%(segment_id)s::integer [])
