@@ -81,8 +81,8 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
         now=now(),
         kept=kept,
         transaction=kept.transaction,
-        messages=messages(kept.transaction),
-        more_messages=max(0, len(kept.transaction.message_ids) - MESSAGES),
+        parts=messages(kept.transaction),
+        more_parts=max(0, len(kept.transaction.message_ids) - MESSAGES),
         history=events(kept),
         check_max=settings.TRANSACTION_CHECK_MAX,
     )

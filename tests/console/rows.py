@@ -32,7 +32,7 @@ class Broker:
         return row
 
     def next_of(self, sequence: str) -> int:
-        """The next number of a sequence: offsets and ids rise with time, so a test writes the oldest first."""
+        """The next number of a sequence. Log offsets and operation ids rise with time: tests write the oldest first."""
         row = self.connection.execute("SELECT nextval(%s::regclass)", (sequence,)).fetchone()
         assert row is not None
         return int(row[0])
@@ -51,10 +51,10 @@ class Broker:
         defaults = {"max_batch": 1, "timeout_seconds": 5, "concurrency": 16, "failures": 0, "secret": "whsec_c2VjcmV0"}
         return int(self.insert("endpoint", group_id=group, url=url, state=state, **defaults | more).id)
 
-    def consumer_group(self, name: str) -> int:
+    def consumer_group(self, name: str, ordered: bool = False) -> int:
         """A consumer group; its id."""
         row = self.insert(
-            "consumer_group", name=name, start_at="earliest", ordered=False, retry_policy=Jsonb({}), paused=False
+            "consumer_group", name=name, start_at="earliest", ordered=ordered, retry_policy=Jsonb({}), paused=False
         )
         return int(row.id)
 
@@ -188,6 +188,26 @@ class Broker:
                 next_offset=next_offset - moves + move,
                 moved_at=self.now - timedelta(seconds=moves - move),
             )
+
+    def receipt(self, group: int, topic: int, queue: int, offset: int, state: str, sharding_key: str | None) -> None:
+        """A delivery of a group's message: in flight, or of an ordered group held or parked."""
+        self.insert(
+            "receipt",
+            group_id=group,
+            topic_id=topic,
+            queue_id=queue,
+            queue_offset=offset,
+            nonce=7,
+            expires_at=self.now + timedelta(minutes=1),
+            received_at=self.now,
+            log_segment=self.segment,
+            log_offset=offset,
+            tags_code=0,
+            reconsume_times=0,
+            origin_topic_id=topic,
+            state=state,
+            sharding_key=sharding_key,
+        )
 
     def many_halves(self, group: int, topic: int, number: int) -> None:
         """As many half messages as an outage leaves."""
