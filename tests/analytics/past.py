@@ -144,11 +144,12 @@ class Past:
             }
         )
 
-    def begin(self, segment_id: int, group: tuple[int, str | None], topics: Sequence[int]) -> Half:
-        """Stores the messages of a transaction, one to each of the topics."""
+    def begin(self, segment_id: int, group: tuple[int, str | None], topics: Sequence[int], **others: Any) -> Half:
+        """Stores the messages of a transaction, one to each of the topics. `others` are columns of the log."""
         transaction_id = uuid.uuid4()
         stored = [
-            self.store(segment_id, topic_id, b"half", transaction_id=transaction_id, group=group) for topic_id in topics
+            self.store(segment_id, topic_id, b"half", transaction_id=transaction_id, group=group, **others)
+            for topic_id in topics
         ]
         return Half(transaction_id, *group, segment_id, self.now(), stored)
 
@@ -177,10 +178,19 @@ class Past:
         return said_at
 
     def end(
-        self, segment_id: int, half: Half, decision: str, by: str, checks: int = 0, remark: str | None = None
+        self,
+        segment_id: int,
+        half: Half,
+        decision: str,
+        by: str,
+        checks: int = 0,
+        remark: str | None = None,
+        queue_offsets: list[int] | None = None,
     ) -> None:
-        """Decides a transaction."""
-        decided_at = self.say(segment_id, half, decision, by, check_times=checks, remark=remark)
+        """Decides a transaction. `queue_offsets`: of its messages, when it is committed."""
+        decided_at = self.say(
+            segment_id, half, decision, by, check_times=checks, remark=remark, queue_offsets=queue_offsets
+        )
         state = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}[decision]
         self._outcome(half, state, by, decided_at, checks, remark)
 

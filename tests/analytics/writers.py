@@ -16,9 +16,9 @@ Connection = psycopg.Connection[Any]
 JOIN = "SELECT pg_advisory_xact_lock_shared(%s)"
 STORE = """
 INSERT INTO commit_log (
-    segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, body, body_form
+    segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, producer_group_id, body, body_form
 )
-VALUES (1, nextval('commit_log_offset'), now(), 1, 0, gen_random_uuid(), %(id)s, 'a body', 'text')
+VALUES (1, nextval('commit_log_offset'), now(), 1, 0, gen_random_uuid(), %(id)s, 1, 'a body', 'text')
 RETURNING log_offset, message_id
 """
 PREPARE = """
@@ -32,11 +32,11 @@ DECIDE = "DELETE FROM half_message WHERE transaction_id = %(id)s RETURNING log_o
 RECORD = """
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times,
-    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids
+    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids, queue_offsets
 )
 VALUES (
     1, nextval('operation_id'), %(id)s, 1, %(decision)s, 'producer', now(), 0,
-    now(), 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}'
+    now(), 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}', %(queue_offsets)s::bigint []
 )
 """
 LOCK_QUEUE = "SELECT pg_advisory_xact_lock(1, 0)"
@@ -47,6 +47,7 @@ INSERT INTO consume_queue (
 SELECT 1, 1, 0, coalesce(max(queue_offset) + 1, 0), 1, %(offset)s, 0, 0, now()
 FROM consume_queue
 WHERE topic_id = 1 AND queue_id = 0
+RETURNING queue_offset
 """
 
 
@@ -63,11 +64,12 @@ def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> Non
     """Ends a half; the transaction of the database stays open."""
     connection.execute(JOIN, (APPENDERS_LOCK,))
     [(offset, message_id)] = connection.execute(DECIDE, {"id": transaction_id}).fetchall()
+    queue_offsets = None
     if decision == "COMMIT":
         connection.execute(LOCK_QUEUE)
-        connection.execute(ENQUEUE, {"offset": offset})
+        queue_offsets = list(connection.execute(ENQUEUE, {"offset": offset}).fetchall()[0])
     said = {"id": transaction_id, "decision": decision, "offset": offset, "message_id": message_id}
-    connection.execute(RECORD, said)
+    connection.execute(RECORD, {**said, "queue_offsets": queue_offsets})
 
 
 @contextmanager

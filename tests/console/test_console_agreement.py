@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from tests.broker.polling import eventually
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 from tests.console.test_console_sessions import calls
@@ -14,6 +15,11 @@ def document(operator: Operator, path: str) -> Any:
     answer = calls(operator, "GET", path)
     assert answer.status == 200, answer.document
     return answer.document
+
+
+def stored(statistics: Any, messages: int) -> Any:
+    """The statistics, once they say that so many messages are stored."""
+    return statistics if statistics["totals"]["messages"] == messages else None
 
 
 def metric(operator: Operator, name: str, **labels: str) -> int:
@@ -91,7 +97,8 @@ def test_the_overviews_totals_are_those_of_the_statistics(broker: Broker, ada: O
 
     overview = ada.sees("")
 
-    told = document(ada, "/v1/stats")
+    # The API answers from a reading that is at most a second old.
+    told = eventually(lambda: stored(document(ada, "/v1/stats"), 4))
     assert overview.figure("committed") == str(told["last_hour"]["commits"]["count"]) == "2"
     assert overview.figure("rolled-back") == str(told["last_hour"]["rollbacks"]["count"]) == "1"
     assert overview.figure("stored") == str(told["totals"]["messages"]) == "4"
