@@ -74,7 +74,7 @@ def seconds_to_end(running: Broker, group: str, halves: int, max_batch: int, end
 def without_http(running: Broker, group: str) -> float:
     """Ends per second when each claimed half message is answered in the process itself."""
     done = subprocess.run(
-        commands.python("-m", "bench.unasked", group),
+        commands.python("-m", "bench.programs.checks", group),
         env=running.environment,
         cwd=commands.ROOT,
         stdout=subprocess.PIPE,
@@ -87,7 +87,7 @@ def main(report: Report) -> None:
     """Prints checks per second for an endpoint that takes 100 at a time and one that takes them one by one."""
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
         port = broker.free_port()
-        running.start("endpoint", commands.python("-m", "bench.answering", str(port)))
+        running.start("endpoint", commands.python("-m", "bench.programs.endpoint", str(port)))
         store_halves(running, "alone", HALVES[1])
         alone = without_http(running, "alone")
         for max_batch, halves in HALVES.items():

@@ -13,7 +13,7 @@ def main(report: Report) -> None:
     """Prints milliseconds of a roll and of 10,000 positions carried over, and PostgreSQL's CPU per send."""
     with broker.running(worker=False) as running:
         done = subprocess.run(
-            commands.python("-m", "bench.rolls"),
+            commands.python("-m", "bench.programs.segments"),
             env=running.environment,
             cwd=commands.ROOT,
             stdout=subprocess.PIPE,
