@@ -19,6 +19,7 @@ from store import log, notifier, queues
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.connections import Connection
+from store.db.pipeline import bound_transactions
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -228,7 +229,9 @@ class GroupCommit:
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = await connections.connect("mqbroker-writer")
+            connection = await connections.connect("mqbroker-writer")
+            await bound_transactions(connection, int(WRITE_SECONDS))
+            self._connection = connection
         return self._connection
 
     async def _disconnect(self) -> None:

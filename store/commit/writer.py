@@ -136,7 +136,8 @@ class Writer:
     def _take_from(self, waiting: deque[Request[Any]], taken: list[Request[Any]], keys: set[bytes], size: int) -> int:
         """One id comes once in a batch: the second would fail it, and could not see the first."""
         left: list[Request[Any]] = []
-        while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
+        most = settings.GROUP_COMMIT_MAX_REQUESTS
+        while waiting and len(taken) < most and size < MAX_BATCH_BYTES:
             request = waiting.popleft()
             if request.key in keys:
                 left.append(request)
@@ -148,7 +149,8 @@ class Writer:
                 self._ordinary_keys[request.key] -= 1
                 if not self._ordinary_keys[request.key]:
                     del self._ordinary_keys[request.key]
-        waiting.extendleft(reversed(left))
+        if left:
+            waiting.extendleft(reversed(left))
         return size
 
     def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:

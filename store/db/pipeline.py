@@ -31,8 +31,8 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # A lock that is held longer than a batch takes is held by something that is stuck: its requests take another way.
 LOCK_TIMEOUT = "100ms"
-# Ends a transaction whose client stopped in the middle of sending it. From PostgreSQL 17 on.
-TRANSACTION_TIMEOUT = "5s"
+# Ends a transaction whose client stopped in the middle of sending it.
+TRANSACTION_SECONDS = 5
 TRANSACTION_TIMEOUT_SINCE = 170000
 
 # The errors by which the server ends a session: by an operator or a crash, and by transaction_timeout.
@@ -220,12 +220,20 @@ async def open_pipeline(application: str) -> Pipeline:
     connection = await connections.connect(application)
     try:
         await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'".encode())
-        if connection.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE:
-            await connection.execute(f"SET transaction_timeout = '{TRANSACTION_TIMEOUT}'".encode())
+        await bound_transactions(connection, TRANSACTION_SECONDS)
         return Pipeline(connection)
     except BaseException:
         await connection.close()
         raise
+
+
+async def bound_transactions(connection: Connection, seconds: int) -> None:
+    """Has the server end the session when a transaction takes longer; only PostgreSQL 17 and later can.
+
+    A client that is stopped in the middle of a pipeline counts as active: no other time-out of the server ends it.
+    """
+    if connection.pgconn.server_version >= TRANSACTION_TIMEOUT_SINCE:
+        await connection.execute(f"SET transaction_timeout = '{seconds}s'".encode())
 
 
 def _log_notice(notice: PGresult) -> None:
