@@ -5,6 +5,7 @@ import json
 import os
 import signal
 from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from embedded.processes import identity
@@ -13,10 +14,20 @@ from embedded.processes.child import Child, wait_until
 STOP_SECONDS = 5
 
 
+@dataclass(frozen=True)
+class Recorded:
+    """A process as the record has it."""
+
+    name: str
+    pid: int
+    identity: str
+    stop_signal: int
+
+
 def record(file: Path, children: Iterable[Child]) -> None:
     """Records the running processes in the data folder, for the next run."""
     running = [
-        {"name": child.name, "pid": child.pid, "identity": known, "stop_signal": int(child.stop_signal)}
+        asdict(Recorded(child.name, child.pid, known, int(child.stop_signal)))
         for child in children
         if (known := identity.of(child.pid)) is not None
     ]
@@ -28,28 +39,28 @@ def record(file: Path, children: Iterable[Child]) -> None:
 def end(file: Path, data_folder: Path) -> None:
     """Ends the recorded processes that still run, by their stop signal, then by SIGKILL; removes the record."""
     try:
-        recorded = json.loads(file.read_text())
-    except (FileNotFoundError, ValueError):
+        recorded = [Recorded(**entry) for entry in json.loads(file.read_text())]
+    except (FileNotFoundError, ValueError, TypeError):
         return  # a record is replaced whole, so a broken one is none of ./mq
-    left = {pid: entry["stop_signal"] for entry in recorded for pid in alive(entry, data_folder)}
-    for pid, stop_signal in left.items():
-        send(pid, stop_signal)
-    wait_until(lambda: not any(alive(entry, data_folder) for entry in recorded), STOP_SECONDS)
-    for entry in recorded:
-        for pid in alive(entry, data_folder):
+    for each in recorded:
+        for pid in alive(each, data_folder):
+            send(pid, each.stop_signal)
+    wait_until(lambda: not any(alive(each, data_folder) for each in recorded), STOP_SECONDS)
+    for each in recorded:
+        for pid in alive(each, data_folder):
             send(pid, signal.SIGKILL)
-    wait_until(lambda: not any(alive(entry, data_folder) for entry in recorded), STOP_SECONDS)
+    wait_until(lambda: not any(alive(each, data_folder) for each in recorded), STOP_SECONDS)
     file.unlink(missing_ok=True)
 
 
-def alive(entry: dict[str, str | int], data_folder: Path) -> list[int]:
+def alive(process: Recorded, data_folder: Path) -> list[int]:
     """The recorded process, or, when it was killed alone, its descendants in its session."""
-    leader = int(entry["pid"])
-    if identity.of(leader) is not None:
-        return [leader] if identity.of(leader) == entry["identity"] else []
+    now = identity.of(process.pid)
+    if now is not None:
+        return [process.pid] if now == process.identity else []
     # No session can take the id while a member lives; the variable differs in a later session of that id.
-    ours = ("MQBROKER_DATA_DIR", str(data_folder))
-    return [pid for pid in identity.session_members(leader) if identity.environment_holds(pid, *ours)]
+    own = ("MQBROKER_DATA_DIR", str(data_folder))
+    return [pid for pid in identity.session_members(process.pid) if identity.environment_holds(pid, *own)]
 
 
 def send(pid: int, number: int) -> None:

@@ -28,7 +28,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
     assert min(ours[name] for name in ("web_cpu_us", "postgres_cpu_us", "wal_bytes", "of_limit", "of_other")) > 0
 
 
-def test_an_unknown_case_is_refused_with_those_that_are_known(run_python: Run) -> None:
+def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None:
     process = run_python("-m", "embedded.cli", "bench", "throughput", "--case", "sleeps")
 
     _, said = process.communicate(timeout=120)

@@ -1,4 +1,4 @@
-"""`./mq check` judges models against their migrations, and needs no server for that."""
+"""`./mq check` compares models with their migrations, and needs no server for that."""
 
 import subprocess
 
@@ -17,5 +17,5 @@ def migrations() -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_models_are_held_against_their_migrations_without_a_word_about_a_missing_database() -> None:
+def test_models_are_compared_with_their_migrations_without_a_database() -> None:
     assert migrations() == (0, "No changes detected\n")

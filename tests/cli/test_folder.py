@@ -81,7 +81,7 @@ def test_a_claim_ends_what_a_killed_run_left(folder: DataFolder) -> None:
         assert not folder.processes.exists()
 
 
-def test_a_claim_leaves_a_stranger_alone_who_has_a_recorded_id(folder: DataFolder) -> None:
+def test_a_claim_spares_another_process_that_has_a_recorded_id(folder: DataFolder) -> None:
     stranger = sleeper(folder)
     leftovers.record(folder.processes, [stranger])
     entries = json.loads(folder.processes.read_text())

@@ -1,4 +1,4 @@
-"""The port: a broker has it alone, also against programs that ask to share it."""
+"""The port: a broker has it alone, also against programs that would share it."""
 
 import os
 import signal

@@ -79,7 +79,7 @@ def test_a_first_start_that_was_killed_is_begun_again(
         "import pathlib, sys; from embedded.servers.postgres import Server; Server(pathlib.Path(sys.argv[1])).start()"
     )
     first = run_python("-c", start, str(folder.path))
-    # A busy machine may let it go on past the middle before we look again: that start, too, may be killed.
+    # On a busy machine the start may pass the middle before the next poll: that start may be killed, too.
     while not ((folder.path / "postgres.new" / "PG_VERSION").exists() or (folder.path / "postgres").exists()):
         assert first.poll() is None
     first.kill()
@@ -90,7 +90,7 @@ def test_a_first_start_that_was_killed_is_begun_again(
     assert ask(server, "SELECT current_database()") == [("mqbroker",)]
 
 
-def test_a_process_file_that_names_a_stranger_does_not_stop_the_start(server: postgres.Server) -> None:
+def test_a_process_file_that_names_another_process_does_not_stop_the_start(server: postgres.Server) -> None:
     server.start()
     server.kill()
     file = server.data / "postmaster.pid"

@@ -43,7 +43,7 @@ def empty() -> Iterator[Empty]:
         yield Empty(url)
 
 
-def test_a_key_that_is_made_is_told_once(empty: Empty) -> None:
+def test_a_key_that_is_made_is_printed_once(empty: Empty) -> None:
     made, _ = empty.prepare()
     again, _ = empty.prepare()
 
@@ -66,7 +66,7 @@ def test_a_refused_sign_in_is_named(empty: Empty) -> None:
     assert time.monotonic() - began < 5
 
 
-def test_a_key_that_is_given_is_let_in_and_not_told(empty: Empty) -> None:
+def test_a_key_that_is_given_works_and_is_not_printed(empty: Empty) -> None:
     by_environment = empty.prepare(MQBROKER_API_KEY=KEY)
     by_argument = empty.prepare("--api-key", KEY.upper())
 

@@ -65,6 +65,6 @@ def test_a_signal_that_comes_as_the_command_starts_ends_it_too(run_python: Run, 
     assert (out, err) == (f"{128 + number}\n", "")
 
 
-def test_a_foreground_command_tells_its_end_as_a_shell_does() -> None:
+def test_a_foreground_command_returns_its_exit_code_as_a_shell_does() -> None:
     assert foreground.run([sys.executable, "-c", "import sys; sys.exit(7)"], os.environ) == 7
     assert foreground.run(["sh", "-c", "kill -9 $$"], os.environ) == 128 + signal.SIGKILL

@@ -1,4 +1,4 @@
-"""What dies is started again, more and more patiently; an end takes everything along, in order."""
+"""A child that dies is started again after a growing delay; a stop ends all children, stage by stage."""
 
 import os
 import signal

@@ -124,7 +124,7 @@ def test_a_signal_ends_everything_within_ten_seconds(up: Up, number: signal.Sign
     assert {name: pid for name, pid in pids.items() if identity.of(pid)} == {}
 
 
-def test_a_second_start_takes_less_than_five_seconds_and_tells_no_secret_again(up: Up) -> None:
+def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(up: Up) -> None:
     up.start("--api-key", KEY)
     took = []
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Runs what a page shows, as its reader would, and holds what comes against what the page says comes."""
+"""Runs the commands of a page as its reader would, and compares their output with the output on the page."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""docker-compose.yml, which no engine here can run, held against the project that it starts."""
+"""docker-compose.yml, which no engine here can run, compared with the project that it starts."""
 
 import re
 import subprocess
@@ -38,7 +38,7 @@ def test_the_services_are_those_of_the_production_shape() -> None:
         ("example", commands.demonstration("http://web:8000", "--forever")),
     ],
 )
-def test_a_process_is_started_as_the_embedded_profile_starts_it(service: str, embedded: list[str]) -> None:
+def test_a_process_is_started_as_mq_up_starts_it(service: str, embedded: list[str]) -> None:
     command = filled(services()[service]["command"], GIVEN)
 
     # A container's network is its own, and the books have a volume.
@@ -97,7 +97,7 @@ def test_redis_starts_with_its_command(tmp_path: Path) -> None:
         server.stop()
 
 
-def test_every_variable_is_one_that_somebody_reads() -> None:
+def test_every_variable_is_one_that_is_read() -> None:
     declared = {setting.name for setting in env.declared}
     known = declared | {"DATABASE_URL", "REDIS_URL", "SHOP_API_KEY"}
 

@@ -1,4 +1,4 @@
-"""The README keeps its word: what it says to type is typed, and what it says comes, comes."""
+"""The README and the first steps: their commands are run, and print what the pages show."""
 
 import os
 import signal

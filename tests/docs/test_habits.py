@@ -1,4 +1,4 @@
-"""The files that keep a checkout in order say what the project does: hooks, changes and license."""
+"""The files about the project itself agree with it: hooks, changes, license, the worked example, the drawings."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""The Dockerfile, which no engine here can build, held against the project; and its folder, which can be run."""
+"""The Dockerfile, which no engine here can build, compared with the project; and its folder, which can be run."""
 
 import fnmatch
 import json
@@ -61,7 +61,7 @@ def test_the_builder_is_sent_what_is_copied_and_nothing_else() -> None:
     assert [path for path in image.copied() if any(fnmatch.fnmatch(path, pattern) for pattern in left_out)] == []
 
 
-def test_nobody_is_root_and_a_container_that_is_told_nothing_serves() -> None:
+def test_no_process_is_root_and_a_container_without_a_command_serves() -> None:
     order = [name for name, _ in image.instructions()]
 
     assert image.said("USER") == ["mqbroker"]
