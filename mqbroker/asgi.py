@@ -8,10 +8,10 @@ from django.core.asgi import get_asgi_application
 
 stock = get_asgi_application()
 
-from mqbroker.api.asgi_handler import AsgiHandler  # noqa: E402
+from mqbroker.api.asgi_handler import AsgiHandler  # noqa: E402  # Django's apps must be ready before its models are imported
 from mqbroker.api.bodies import Receive, Scope, Send  # noqa: E402
 from mqbroker.api.routes import routes  # noqa: E402
-from mqbroker.web import lifespan  # noqa: E402  # Django's apps must be ready before its models are imported
+from mqbroker.web import lifespan  # noqa: E402
 
 handler = AsgiHandler(routes, otherwise=stock)
 
