@@ -9,8 +9,8 @@ from tests.house.sources import APPS, Source, modules, sources
 
 # Only what carries whole messages names this column: records, selects, rows and documents.
 CARRIES = re.compile(r"\bbody_form\b")
-# What shows fields without carrying messages: the documents of answers, and the client.
-SHOWS = ("mqbroker/schema/answers.py", "client/mqbroker_client/messages.py")
+# The client shows the fields without the broker's columns.
+SHOWS = ("client/mqbroker_client/messages.py",)
 
 
 def fields() -> frozenset[str]:
@@ -25,7 +25,7 @@ def carriers() -> list[Source]:
 
 def places() -> list[Source]:
     """Every file that a new field of a message has to go into."""
-    return [*carriers(), *(source for source in modules("mqbroker", "client") if str(source) in SHOWS)]
+    return [*carriers(), *(source for source in modules("client") if str(source) in SHOWS)]
 
 
 def breaches(found: Iterable[Source], names: Collection[str]) -> list[str]:
