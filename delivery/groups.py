@@ -50,7 +50,7 @@ def is_name(name: str) -> bool:
 
 def validate_name(name: str) -> None:
     """Raises MessageIllegal unless a group may have this name."""
-    _groups().judge_name(name, "consumer group")
+    _groups().validate_name(name, "consumer group")
 
 
 async def find(name: str) -> GroupFacts | None:

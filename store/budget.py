@@ -1,4 +1,4 @@
-"""Budgets: how many bytes of one kind a process holds at a time, and who waits or is refused when they are used up."""
+"""Budgets: how many bytes of one kind a process holds at a time; when one is used up, requests wait or are refused."""
 
 import asyncio
 from collections import deque
@@ -10,16 +10,16 @@ from django.conf import settings
 from store import runtime
 from store.errors import SystemBusy
 
-# Of a budget, this part is for small takers alone: a few large ones cannot keep them out.
+# One part in so many of a budget is for small requests alone: a few large ones cannot keep them out.
 RESERVED_PART = 8
 SMALL_BYTES = 64 * 1024
-# A read waits until so many bytes are free: with less it would come back for every message.
+# A read waits until so many bytes are free: with less, each message would need a read of its own.
 LEAST_PAGE_BYTES = 1024 * 1024
 ROOM_SECONDS = 3.0
 
 
 class Budget:
-    """Bytes that are held, and a limit for them. The first taker always gets what it asks for."""
+    """Bytes that are held, and a limit for them. A request always gets its bytes when it is the only one."""
 
     def __init__(self, limit: Callable[[], int]) -> None:
         self._limit = limit
@@ -32,7 +32,7 @@ class Budget:
         return max(0, self._limit() - self.held)
 
     def take(self, size: int, already: int = 0) -> bool:
-        """Takes `size` bytes for one that holds `already` some; False when the budget is used up."""
+        """Takes `size` bytes for a request that holds `already` some; False when the budget is used up."""
         limit = self._limit()
         if size + already > SMALL_BYTES:
             limit -= limit // RESERVED_PART
@@ -42,16 +42,16 @@ class Budget:
         return True
 
     def hold(self, size: int) -> None:
-        """Counts bytes that are there already, beyond the limit too."""
+        """Counts bytes that are in memory already, beyond the limit too."""
         self.held += size
 
     def give_back(self, size: int) -> None:
-        """Returns bytes, and lets the next one that waits look again."""
+        """Returns bytes, and wakes the requests that wait for room."""
         self.held -= size
         self._wake()
 
     async def room(self, size: int) -> None:
-        """Waits, in the order of coming, until so many bytes are free."""
+        """Waits until so many bytes are free."""
         while self.held and self.free < size:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -81,17 +81,17 @@ def answers() -> Answers:
 
 
 def page_bytes() -> int:
-    """How many bytes of bodies a read may fetch now: less the more others hold, so that the budget is never used up."""
+    """How many bytes of bodies a read may fetch now: the less is free, the smaller the page."""
     return min(int(settings.MAX_RECEIVE_BYTES), max(answers().free // 2, LEAST_PAGE_BYTES))
 
 
 def is_short() -> bool:
-    """Whether a read has to wait until others have sent what they hold."""
+    """Whether a read has to wait until other answers are sent."""
     return answers().held > 0 and answers().free < LEAST_PAGE_BYTES
 
 
 class Hold:
-    """The bytes of one answer, held until it is sent: to the end of the block. What comes later counts no more."""
+    """The bytes of one answer, held until it is sent: to the end of the block. Later calls of `set` have no effect."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -118,7 +118,7 @@ class Hold:
             raise SystemBusy(f"{answers().held} bytes of answers are in flight: try again in a second.") from problem
 
     def set(self, size: int) -> None:
-        """Counts what the answer has, instead of what was counted for it before."""
+        """Counts so many bytes for the answer, instead of those counted for it before."""
         if not self._is_released:
             answers().hold(size)
             answers().give_back(self.size)

@@ -82,7 +82,7 @@ class BatchIllegal(Refusal):
 
 
 class FilterIllegal(Refusal):
-    """The filter is none that can be understood."""
+    """The filter cannot be parsed."""
 
     code = "filter_illegal"
 
@@ -106,13 +106,13 @@ class OffsetOutOfRange(Refusal):
 
 
 class SystemBusy(Refusal):
-    """Too much is waiting, or the database is away; nothing was stored."""
+    """Too many requests wait, or the database is away; nothing was stored."""
 
     code = "system_busy"
 
 
 class OutcomeUnknown(Refusal):
-    """The connection broke during the commit: stored or not, nobody can say yet. Repeating is safe."""
+    """The connection broke during the commit: stored or not is unknown yet. Repeating is safe."""
 
     code = "outcome_unknown"
 
@@ -124,6 +124,6 @@ class NoPermission(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """No key, or none that is known."""
+    """No key, or an unknown one."""
 
     code = "unauthenticated"

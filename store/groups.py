@@ -1,4 +1,4 @@
-"""Groups of one kind by name, remembered for a moment by each process: what producer and consumer groups share."""
+"""Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
 
 import re
 from collections.abc import Callable
@@ -15,29 +15,29 @@ from store.errors import GroupNotExist, MessageIllegal
 Facts = TypeVar("Facts")
 
 CHARACTERS = re.compile(r"[%|a-zA-Z0-9_-]+")
-# A change of a group by another process is seen after this at the latest.
-BELIEVED_SECONDS = 2.0
+# A change by another process takes effect in this one after at most this time.
+CACHED_SECONDS = 2.0
 
 
 @dataclass
 class Groups(Generic[Facts]):
-    """The groups of one kind. `facts` is what the message path knows of one: the columns of the statement `found`."""
+    """The groups of one kind. `facts` is made of the columns of the statement `found`, in their order."""
 
     kind: str
     max_characters: int
     facts: Callable[..., Facts]
     found: Statement[Any]
     created: Statement[NoRow]
-    _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(BELIEVED_SECONDS))
-    # Of thousands that use a new group at once, one makes it, and the others wait for that.
+    _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CACHED_SECONDS))
+    # Thousands of requests may use a new group at once: one creates it, and the others wait for its result.
     _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
 
     def is_name(self, name: str) -> bool:
         """Whether a group of this kind may have this name."""
         return len(name) <= self.max_characters and CHARACTERS.fullmatch(name) is not None
 
-    def judge_name(self, name: str, called: str) -> None:
-        """Raises MessageIllegal, which calls it by its field's name, unless a group may have this name."""
+    def validate_name(self, name: str, called: str) -> None:
+        """Raises MessageIllegal, with `called` as the field's name, unless a group may have this name."""
         if not self.is_name(name):
             letters = f"1 to {self.max_characters} letters, digits and % | _ -"
             raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {letters}.")
@@ -46,7 +46,7 @@ class Groups(Generic[Facts]):
         """The group of this name, or None."""
 
         async def look_up() -> Facts | None:
-            # What is no name is nobody's, and may hold what PostgreSQL takes in no text.
+            # No group has an impossible name, which may hold characters that PostgreSQL refuses in text.
             rows = await connections.read(self.found, {"name": name}) if self.is_name(name) else ()
             return self.facts(*rows[0]) if rows else None
 
@@ -74,7 +74,7 @@ class Groups(Generic[Facts]):
         return GroupNotExist(f"There is no {self.kind} group {name}: PUT /v1/{self.kind}-groups/{name} makes it.")
 
     def forget(self, name: str) -> None:
-        """Drops what this process remembers of a group: it was just changed here."""
+        """Drops a group from the cache: this process has just changed it."""
         self._by_name.forget(name)
 
     async def _create(self, name: str) -> Facts:

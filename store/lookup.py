@@ -1,4 +1,4 @@
-"""Look-up: stored messages by their id, by a key, or by topic and time. Pages have limits; none scans a partition."""
+"""Look-up: stored messages by id, by key, or by topic and time. Pages have limits, and none scans a partition."""
 
 import uuid
 from collections.abc import Sequence
@@ -10,11 +10,10 @@ from msgspec import Meta
 
 from store import log, queues, topics
 from store.db import connections, sync
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, CONTROL, Time
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, WalkedKeyMatch
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, MessageRow, WalkedKeyMatch
 from store.topics import FIND_TOPIC, TopicFacts
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
@@ -23,12 +22,12 @@ FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
 LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
 WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
-# A message is appended again before its segment goes: once per segment, of those that are kept.
+# A message is appended again before its segment is dropped: at most once per segment that is kept.
 MAX_COPIES = 64
 # Messages of one key that are sorted for a page; some 30 ms. Keys are meant to name one thing each.
 MAX_OF_KEY = 10_000
-# Messages that one page looks at for a key that more have.
-MAX_LOOKED_AT = 20_000
+# Messages of the log that one page reads for a key that more messages have.
+MAX_READ = 20_000
 # Bodies of one page.
 MAX_PAGE_BYTES = 16 * 1024 * 1024
 
@@ -41,14 +40,22 @@ BEYOND = 2**63 - 1
 class Found:
     """A stored message, and its first entry in its topic; `queue_offset` is None while it has none."""
 
-    message: Row
+    message: MessageRow
     queue_id: int
     queue_offset: int | None
     reconsume_times: int
 
 
+class Match(NamedTuple):
+    """A message that belongs on a page, before it is read."""
+
+    segment_id: int
+    log_offset: int
+    size: int
+
+
 class Place(NamedTuple):
-    """Where a list goes on: below a log offset in one by key, before an entry in one by time."""
+    """Where the next page starts: below a log offset in a list by key, before an entry in a list by time."""
 
     time: Time = END
     queue_id: Annotated[int, Meta(ge=0, lt=2**31)] = 0
@@ -57,9 +64,9 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Messages, the newest first, and where the next page goes on; None after the last one.
+    """Messages, the newest first, and where the next page starts; None after the last one.
 
-    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT, MAX_PAGE_BYTES.
+    A page may hold fewer messages than `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES.
     """
 
     found: list[Found]
@@ -71,17 +78,17 @@ async def topic_of(name: str) -> TopicFacts:
 
     Raises TopicIllegal or TopicNotExist.
     """
-    topics.judge_name(name)
+    topics.validate_name(name)
     rows = await connections.read(FIND_TOPIC, {"name": name})
     if not rows:
         raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
     return TopicFacts(*rows[0])
 
 
-async def copies(message_id: uuid.UUID) -> Sequence[Row]:
-    """Where a message lies in the log, the oldest copy first; all are alike but for their place.
+async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
+    """The places of a message in the log, the oldest first.
 
-    Raises MessageNotFound when it was never stored, or its segment is gone.
+    Raises MessageNotFound when it was never stored, or its segment is dropped.
     """
     rows = await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
     if not rows:
@@ -95,7 +102,7 @@ async def by_id(message_id: uuid.UUID) -> Found:
     Raises MessageNotFound.
     """
     newest = (await copies(message_id))[-1]
-    messages = await _messages([newest])
+    messages = await _messages([(newest.segment_id, newest.log_offset)])
     if not messages:
         raise _not_found(message_id)
     [found] = await _with_first_entries(messages, newest.topic_id)
@@ -107,13 +114,14 @@ async def by_key(
 ) -> Page:
     """A topic's messages with this key that were stored within a time, also those that are not visible (yet).
 
-    Raises MessageIllegal for what is no key.
-    In a topic of the broker's own: those with an entry there. For a key that more than MAX_OF_KEY messages have, a page
-    looks at MAX_LOOKED_AT messages of the log, and the next one goes on there.
+    In a topic of the broker's own: messages with an entry there. For a key of more than MAX_OF_KEY messages, a page
+    reads MAX_READ messages of the log, and the next page starts below them.
+
+    Raises MessageIllegal for an impossible key.
     """
     if not key or BLANK.search(key) or CONTROL.search(key):
         raise MessageIllegal(f"key {key[:60]!r} is none: a key is not blank and has no blanks or control characters.")
-    asked = {
+    limits = {
         "topic_id": topic.id,
         "by_entry": topics.is_system(topic.name),
         "key": key,
@@ -122,16 +130,17 @@ async def by_key(
         "below": (after or Place()).offset,
         "max_rows": count + 1,
     }
-    matches = await connections.read(FIND_BY_KEY, {**asked, "max_looked_at": MAX_OF_KEY + 1})
-    rows: Sequence[KeyMatch | WalkedKeyMatch] = matches
-    go_on_below = None
-    if matches[0].looked_at > MAX_OF_KEY:
-        rows = walked = await connections.read(WALK_LOG_BY_KEY, {**asked, "max_looked_at": MAX_LOOKED_AT})
-        go_on_below = walked[0].go_on_below
-    rows = [row for row in rows if row.log_offset is not None]
-    shown = _that_fit(rows, count)
-    below = shown[-1].log_offset if len(shown) < len(rows) else go_on_below
-    found = await _with_first_entries(await _messages(shown), topic.id)
+    rows: Sequence[KeyMatch | WalkedKeyMatch]
+    rows = found_by_index = await connections.read(FIND_BY_KEY, {**limits, "max_looked_at": MAX_OF_KEY + 1})
+    end_of_walk = None
+    if found_by_index[0].looked_at > MAX_OF_KEY:
+        rows = walked = await connections.read(WALK_LOG_BY_KEY, {**limits, "max_looked_at": MAX_READ})
+        end_of_walk = walked[0].go_on_below
+    matches = _matches(rows)
+    shown = matches[: _fitting([match.size for match in matches], count)]
+    below = shown[-1].log_offset if len(shown) < len(matches) else end_of_walk
+    messages = await _messages([(match.segment_id, match.log_offset) for match in shown])
+    found = await _with_first_entries(messages, topic.id)
     return Page(found, None if below is None else Place(offset=below))
 
 
@@ -142,9 +151,9 @@ async def by_time(
     bounds = await queues.bounds(topic.id, topic.queues)
     before, end = after or Place(), until or END
     if before.time < end:
-        # Entries of its very microsecond may still have to be told; the statement tells which.
+        # Entries of the same microsecond may belong to this page; the statement compares queues and offsets.
         end = before.time + timedelta(microseconds=1)
-    asked = {
+    limits = {
         "topic_id": topic.id,
         "queue_id": [row.queue_id for row in bounds],
         "low": [row.min_offset for row in bounds],
@@ -156,9 +165,10 @@ async def by_time(
         "before_offset": before.offset,
         "max_rows": count + 1,
     }
-    rows = await connections.read(LIST_ENTRIES, asked)
-    shown = _that_fit(rows, count)
-    messages = {(row.segment_id, row.log_offset): row for row in await _messages(shown)}
+    rows = await connections.read(LIST_ENTRIES, limits)
+    shown = rows[: _fitting([row.size for row in rows], count)]
+    places = [(row.segment_id, row.log_offset) for row in shown]
+    messages = {(message.segment_id, message.log_offset): message for message in await _messages(places)}
     found = [
         Found(messages[row.segment_id, row.log_offset], row.queue_id, row.queue_offset, row.reconsume_times)
         for row in shown
@@ -168,25 +178,33 @@ async def by_time(
     return Page(found, None if last is None else Place(last.entered_at, last.queue_id, last.queue_offset))
 
 
-def _that_fit(rows: Sequence[Row], count: int) -> Sequence[Row]:
-    """The first `count` rows, or fewer if their bodies are too much for one page; one at least."""
-    size = 0
-    for place, row in enumerate(rows[:count]):
-        size += row.size
-        if size > MAX_PAGE_BYTES and place:
-            return rows[:place]
-    return rows[:count]
+def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
+    """The rows that hold a message: a statement without a match returns one row of NULLs."""
+    return [
+        Match(row.segment_id, row.log_offset, row.size)
+        for row in rows
+        if row.segment_id is not None and row.log_offset is not None and row.size is not None
+    ]
 
 
-async def _messages(rows: Sequence[Row]) -> list[Row]:
-    """The messages at these places with their bodies, in order; one whose segment was just dropped is missing."""
-    places = [(row.segment_id, row.log_offset) for row in rows]
+def _fitting(sizes: Sequence[int], count: int) -> int:
+    """How many of the first `count` bodies fit into one page; one at least."""
+    total = 0
+    for number, size in enumerate(sizes[:count]):
+        total += size
+        if total > MAX_PAGE_BYTES and number:
+            return number
+    return count
+
+
+async def _messages(places: Sequence[tuple[int, int]]) -> list[MessageRow]:
+    """The messages at these places, in their order, without those whose segment was just dropped."""
     read = await connections.read(log.READ_MESSAGES, log.places(places)) if places else ()
     found = {(message.segment_id, message.log_offset): message for message in read}
     return [found[place] for place in places if place in found]
 
 
-async def _with_first_entries(messages: Sequence[Row], topic_id: int) -> list[Found]:
+async def _with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> list[Found]:
     ids = [message.message_id for message in messages]
     rows = await connections.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
     entries = {row.message_id: row for row in rows}

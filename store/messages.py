@@ -1,10 +1,10 @@
-"""What a message is: its fields, the rules they obey and how it is given out again."""
+"""What a message is: its fields, the rules they obey, and its document in answers."""
 
 import base64
 import re
 import uuid
 from datetime import UTC, datetime
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Protocol
 
 import msgspec
 from django.conf import settings
@@ -18,8 +18,8 @@ MAX_SHARDING_KEY = 64
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 BLANK = re.compile(r"\s")
 
-# Names that RocketMQ's brokers and clients give a meaning of their own (its MessageConst): a property of the same name
-# would be taken for it by whoever reads the message there.
+# Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
+# for that.
 RESERVED_PROPERTIES = frozenset(
     [
         "KEYS",
@@ -80,7 +80,7 @@ RESERVED_PROPERTIES = frozenset(
     ]
 )
 
-# Those of them whose meaning a field has here. A half message may bring its immunity as the property, too: see
+# Reserved names whose meaning a field has here. A half message may bring its immunity as the property, too: see
 # `transactions.halves`.
 FIELDS = {
     "KEYS": "keys",
@@ -103,7 +103,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A message as its producer sends it. `judge` holds it to the rules of the API."""
+    """A message as its producer sends it, before `judge` has checked it."""
 
     topic: str = ""
     body: str | None = None
@@ -144,41 +144,41 @@ def _from_base64(text: str) -> bytes:
 
 
 def judge(message: Message) -> None:
-    """Holds the message's fields to the rules of the API; the topic is judged by `topics`.
+    """Checks the message's fields by the rules of the API, but for its body and topic.
 
-    Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, naming the field and what would be right.
+    Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
     """
     size = 0
     if message.tags is not None:
-        size += _judge_tags(message.tags)
+        size += _size_of_tags(message.tags)
     if message.keys is not None:
-        size += sum(map(_judge_key, message.keys))
+        size += sum(map(_size_of_key, message.keys))
     if message.properties is not None:
-        size += _judge_properties(message.properties)
+        size += _size_of_properties(message.properties)
     if size > MAX_PROPERTIES_BYTES:
         raise errors.PropertiesTooLarge(
             f"Properties, tags and keys have {size} bytes together, the limit is {MAX_PROPERTIES_BYTES}."
         )
     if message.sharding_key is not None:
-        _judge_sharding_key(message.sharding_key)
+        _validate_sharding_key(message.sharding_key)
     if message.born_at is not None:
-        _judge_born_at(message.born_at)
-    _judge_delay(message)
+        _validate_born_at(message.born_at)
+    _validate_delay(message)
 
 
-def _judge_tags(tags: str) -> int:
+def _size_of_tags(tags: str) -> int:
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
         raise errors.MessageIllegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
     return len(tags.encode())
 
 
-def _judge_key(key: str) -> int:
+def _size_of_key(key: str) -> int:
     if not key or BLANK.search(key) or CONTROL.search(key):
         raise errors.MessageIllegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
     return len(key.encode())
 
 
-def _judge_properties(properties: dict[str, str]) -> int:
+def _size_of_properties(properties: dict[str, str]) -> int:
     if len(properties) > MAX_PROPERTIES:
         raise errors.PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
     reserved = RESERVED_PROPERTIES.intersection(properties)
@@ -191,15 +191,15 @@ def _judge_properties(properties: dict[str, str]) -> int:
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 
-def _judge_sharding_key(key: str) -> None:
+def _validate_sharding_key(key: str) -> None:
     if not key.strip() or len(key) > MAX_SHARDING_KEY or CONTROL.search(key):
         raise errors.MessageIllegal(
             f"sharding_key {key[:80]!r} cannot be used: 1 to {MAX_SHARDING_KEY} characters, not blank, none of control."
         )
 
 
-def _judge_born_at(born_at: datetime) -> None:
-    """A time that its zone moves out of Python's years could be stored, and never be read again."""
+def _validate_born_at(born_at: datetime) -> None:
+    """A time that its zone moves out of Python's years could be stored, but not read again."""
     try:
         born_at.astimezone(UTC)
     except OverflowError as problem:
@@ -208,16 +208,16 @@ def _judge_born_at(born_at: datetime) -> None:
         ) from problem
 
 
-def _judge_delay(message: Message) -> None:
+def _validate_delay(message: Message) -> None:
     if message.delay_level is None and message.delay_seconds is None and message.deliver_at is None:
         return
-    given = [
+    delays = [
         name
         for name in ("delay_level", "delay_seconds", "deliver_at")
         if getattr(message, name) not in (None, 0 if name == "delay_level" else None)
     ]
-    if len(given) > 1:
-        raise errors.DelayIllegal(f"{' and '.join(given)} are given together: give at most one of them.")
+    if len(delays) > 1:
+        raise errors.DelayIllegal(f"{' and '.join(delays)} are given together: give at most one of them.")
     if (message.delay_level or 0) < 0:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:
@@ -298,10 +298,10 @@ def stored(row: MessageColumns, topic: str) -> StoredMessage:
     )
 
 
-def given_out(row: Any, topic: str) -> dict[str, object]:
-    """A stored message as the API gives it out: the fields that were set, under the names of the request.
+def document(row: MessageColumns, topic: str) -> dict[str, object]:
+    """A stored message in an answer: the fields that were set, under the names of the request.
 
-    `row` has the columns of the commit log; `topic` is the name of its topic.
+    `topic` is the name of its topic.
     """
     message: dict[str, object] = {"message_id": row.message_id, "topic": topic}
     if row.body_form == "text":

@@ -1,4 +1,4 @@
-"""The tables of the store: what a message is made of, and what makes it visible."""
+"""The tables of the store: messages, the entries that make them visible, and progress."""
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
@@ -60,7 +60,7 @@ class Segment(models.Model):
             models.CheckConstraint(
                 condition=models.Q(state__in=("ready", "open", "closed", "dropped")), name="segment_state_known"
             ),
-            # The current segment is read by every write: there can be no doubt which one it is.
+            # Every write reads the open segment: there must be exactly one.
             models.UniqueConstraint(fields=("state",), condition=models.Q(state="open"), name="segment_one_is_open"),
         )
 
@@ -71,8 +71,8 @@ class Segment(models.Model):
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
 
-    `body_form` tells how the body came in ("text" or "base64"), so that it is given out the same way.
-    `properties` are JSON bytes: opaque to SQL, so that no byte of them is rewritten.
+    `body_form` is the field that brought the body ("text" or "base64"), and brings it again in answers.
+    `properties` are JSON bytes: opaque to SQL, so that none of their bytes changes.
     """
 
     pk = models.CompositePrimaryKey("log_offset", "segment_id")
@@ -97,8 +97,8 @@ class CommitLog(models.Model):
         db_table = "commit_log"
         constraints = (models.UniqueConstraint(fields=("message_id", "segment_id"), name="commit_log_message_once"),)
         indexes = (
-            # The look-up by key. A list of pending entries would make a send that empties it wait for a second or more;
-            # without it each key costs every send of it 4 µs of PostgreSQL's CPU, and a send without keys nothing.
+            # The look-up by key. With fastupdate, a send that empties the pending list waits for a second or
+            # more; without it each key costs its send 4 µs of PostgreSQL's CPU, and a send without keys nothing.
             GinIndex(
                 fields=("keys",), condition=models.Q(keys__isnull=False), fastupdate=False, name="commit_log_keys"
             ),
@@ -108,7 +108,7 @@ class CommitLog(models.Model):
 class ConsumeQueue(models.Model):
     """An entry: it makes a stored message visible at an offset of a queue. Append-only; partitioned by segment.
 
-    In a schedule queue `tags_code` is the time of delivery in ms, and the real topic and queue wait beside it.
+    In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns have its topic and queue.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "queue_id", "queue_offset", "segment_id")
@@ -132,7 +132,7 @@ class ConsumeQueue(models.Model):
 
 
 class Progress(models.Model):
-    """How far a reader of a queue has come; the highest move is where it stands. Append-only; partitioned by segment.
+    """The next offset of a reader in a queue; the highest move counts. Append-only; partitioned by segment.
 
     A ledger instead of a counter that is updated: a pinned snapshot would leave a dead version of it per batch.
     Reader 0 is the scheduler, any other is a consumer group. Moves are dense, so two racing readers cannot both win.

@@ -10,6 +10,7 @@ import secrets
 from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import psycopg
 import structlog
@@ -63,7 +64,7 @@ class Waiter:
     def __init__(self, topics: list[Listeners]) -> None:
         self._topics = topics
 
-    async def wait(self, seconds: float, gone: asyncio.Future[object] | None = None) -> None:
+    async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None) -> None:
         """Waits until one of the topics has a new message, the time is over, or `gone` (the caller hung up) is done.
 
         Returns at once when a message was published since the request began to listen.
@@ -71,14 +72,12 @@ class Waiter:
         if any(topic.take_missed() for topic in self._topics):
             return
         wake_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if gone is not None:
-            gone.add_done_callback(lambda _: _wake(wake_up))
         for topic in self._topics:
             topic.reading -= 1
             topic.blocked.append(wake_up)
         try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(wake_up, seconds)
+            ends: set[asyncio.Future[Any]] = {wake_up} if gone is None else {wake_up, gone}
+            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for topic in self._topics:
                 topic.reading += 1

@@ -1,4 +1,4 @@
-"""Topics as an operator keeps them: made, grown, changed, listed and taken away."""
+"""Topics as an operator keeps them: created, grown, changed, listed and deleted."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +8,10 @@ from django.db import transaction
 
 from store import topics
 from store.db import sync
-from store.db.connections import Row
 from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
 from store.models import QueueFloor, Topic
 from store.queues import QUEUE_BOUNDS
+from store.rows import QueueBounds
 
 MAX_QUEUES = 1024
 
@@ -26,7 +26,7 @@ def find(name: str) -> Topic:
 
     Raises TopicIllegal or TopicNotExist.
     """
-    topics.judge_name(name)
+    topics.validate_name(name)
     topic = named(name)
     if topic is None:
         raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
@@ -38,19 +38,19 @@ def named(name: str) -> Topic | None:
     return Topic.objects.filter(name=name).first()
 
 
-def bounds(topic: Topic) -> Sequence[Row]:
-    """Per queue of the topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
+def bounds(topic: Topic) -> Sequence[QueueBounds]:
+    """The bounds of each queue of the topic; `max_offset` is the next one to be written."""
     return sync.read(QUEUE_BOUNDS, {"topic_id": topic.id, "queues": topic.queues})
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
-    """Makes the topic, or changes the fields given (`queues`, `reserved_hours`, `permission`); others stay as they are.
+    """Creates the topic, or changes the given fields (`queues`, `reserved_hours`, `permission`) and no other.
 
-    Tells whether it was made. Raises TopicIllegal, TopicForbidden for the broker's own, or QueueIllegal when it would
-    have fewer queues than before, or more than MAX_QUEUES. Other processes see the change within 2 s.
+    The answer says whether it was created. In other processes the change takes effect within 2 s. Raises TopicIllegal,
+    TopicForbidden for the broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.
     """
-    topics.judge_name(name)
-    _judge_owner(name)
+    topics.validate_name(name)
+    _refuse_own(name)
     queues = changes.get("queues")
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
@@ -63,7 +63,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     return topic, made
 
 
-def _judge_owner(name: str) -> None:
+def _refuse_own(name: str) -> None:
     if topics.is_system(name):
         raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
 
@@ -79,17 +79,17 @@ def _change(topic: Topic, changes: Mapping[str, Any]) -> None:
 
 
 def remove(topic: Topic) -> None:
-    """Takes a topic away, and with it the way to its messages; retention drops what is stored of them.
+    """Deletes a topic; its messages can no longer be read, and retention drops them.
 
-    A topic made later under the same name is another one and begins at offset 0. A process that sends may not know for
-    2 s: what it stores meanwhile is gone likewise. Raises TopicForbidden for the broker's own.
+    A topic created later under the same name is another one and begins at offset 0. Another process may store messages
+    of the deleted topic for up to 2 s; they cannot be read either. Raises TopicForbidden for the broker's own.
     """
-    _judge_owner(topic.name)
+    _refuse_own(topic.name)
     remove_own(topic.name)
 
 
 def remove_own(name: str) -> None:
-    """Takes one of the broker's own topics away, if it is there: that of a group that is gone."""
+    """Deletes one of the broker's own topics, if it exists: that of a deleted group."""
     with transaction.atomic():
         topic = named(name)
         if topic is not None:

@@ -1,4 +1,4 @@
-"""The runtime of a process: all that it keeps between two requests, made for it and closed with it.
+"""The runtime of a process: its state between two requests, made at its start and closed at its end.
 
 Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
 worker's start and a test install a runtime, and each part is made at its first use there.

@@ -1,4 +1,4 @@
-"""Topics by name and id, remembered for a moment by each process."""
+"""Topics by name and id, cached for a moment by each process."""
 
 import re
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"))
 
-# A change of a topic by another process is seen after this at the latest.
-BELIEVED_SECONDS = 2.0
+# A change by another process takes effect in this one after at most this time.
+CACHED_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,21 +37,21 @@ class TopicFacts:
 
 
 class Topics:
-    """What one process caches of topics."""
+    """The topics that one process has cached."""
 
     def __init__(self) -> None:
-        self.by_name: TtlCache[str, TopicFacts] = TtlCache(BELIEVED_SECONDS)
-        # Of thousands of requests that use a new topic at once, one makes it, and the others wait for that.
+        self.by_name: TtlCache[str, TopicFacts] = TtlCache(CACHED_SECONDS)
+        # Thousands of requests may use a new topic at once: one creates it, and the others wait for its result.
         self.making: TtlCache[str, TopicFacts] = TtlCache(0)
         self.names: dict[int, str] = {}
 
 
 def is_system(name: str) -> bool:
-    """Whether the topic is the broker's own: nobody sends to it."""
+    """Whether the topic is the broker's own: producers cannot send to it."""
     return name in SYSTEM or name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
 
 
-def judge_name(name: str) -> None:
+def validate_name(name: str) -> None:
     """Raises TopicIllegal unless the name is one that a topic may have."""
     if not NAME.fullmatch(name):
         raise errors.TopicIllegal(
@@ -64,7 +64,7 @@ async def for_sending(name: str) -> TopicFacts:
 
     Raises TopicIllegal, TopicForbidden (the broker's own, or not writable) or TopicNotExist.
     """
-    judge_name(name)
+    validate_name(name)
     if is_system(name):
         raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
     topic = await _find(name) or await _create(name)
@@ -78,11 +78,11 @@ async def for_reading(name: str) -> TopicFacts:
 
     Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist.
     """
-    judge_name(name)
+    validate_name(name)
     topic = await _find(name)
     if topic is None:
         raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
-    judge_reading(name, topic.permission)
+    require_readable(name, topic.permission)
     return topic
 
 
@@ -91,17 +91,14 @@ async def for_consuming(name: str) -> TopicFacts:
 
     Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist; a topic of the broker's own is never made.
     """
-    judge_name(name)
+    validate_name(name)
     if settings.AUTO_CREATE_TOPICS and not is_system(name) and await _find(name) is None:
         await _create(name)
     return await for_reading(name)
 
 
-def judge_reading(name: str, permission: str) -> None:
-    """Holds a consumer to what may be read.
-
-    Raises TopicForbidden for the delay levels, whose messages are not visible yet, and without the permission `r`.
-    """
+def require_readable(name: str, permission: str) -> None:
+    """Raises TopicForbidden for the topic of delay levels, whose messages are not visible yet, or without `r`."""
     if name == SCHEDULE:
         raise errors.TopicForbidden(
             f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "
@@ -133,7 +130,7 @@ async def names(ids: set[int]) -> dict[int, str]:
 
 
 def forget(name: str) -> None:
-    """Drops what this process remembers of a topic: it was just changed here."""
+    """Drops a topic from the cache: this process has just changed it."""
     runtime.part(Topics).by_name.forget(name)
 
 

@@ -7,7 +7,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
-from store.groups import BELIEVED_SECONDS, Groups
+from store.groups import CACHED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
 from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
 
@@ -53,7 +53,7 @@ def forget(name: str) -> None:
 
 def validate_name(name: str) -> None:
     """Raises MessageIllegal unless the name is one that a group may have."""
-    _groups().judge_name(name, "producer_group")
+    _groups().validate_name(name, "producer_group")
 
 
 async def for_producing(name: str) -> ProducerGroupRow:
@@ -97,7 +97,7 @@ async def over_limit(group: ProducerGroupRow) -> RateLimited | None:
     undecided = await counts.get((group.id, limit), count) or 0
     if undecided > SMALL_COUNT:
         # The larger a count, the more it costs, and the less of it changes within seconds.
-        groups.undecided.remember((group.id, limit), undecided, BELIEVED_SECONDS)
+        groups.undecided.remember((group.id, limit), undecided, CACHED_SECONDS)
     if undecided < limit:
         return None
     return RateLimited(

@@ -154,7 +154,7 @@ def _validate_filter(given: object) -> None:
 
 
 def _validate_topic(name: str) -> None:
-    topics.judge_reading(name, topic_registry.find(name).permission)
+    topics.require_readable(name, topic_registry.find(name).permission)
 
 
 def _validate_group(name: str) -> None:

@@ -66,6 +66,6 @@ def require_read(caller: Caller, topic: str | None = None) -> None:
 
 def entry(found: Found, names: dict[int, str]) -> dict[str, Any]:
     """A message that was looked up, as the API gives it out; its queue_offset is null while it is not visible."""
-    message = messages.given_out(found.message, names[found.message.topic_id])
+    message = messages.document(found.message, names[found.message.topic_id])
     message["reconsume_times"] = found.reconsume_times
     return {"message": message, "queue_id": found.queue_id, "queue_offset": found.queue_offset}

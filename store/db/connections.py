@@ -1,4 +1,4 @@
-"""The data plane's connections: a small pool for reads, and single connections for whoever writes or listens.
+"""The data plane's connections: a small pool for reads, and single ones for writers, listeners and maintenance.
 
 They belong to the event loop that opened them: one loop per process.
 """
@@ -21,12 +21,12 @@ from store import pacing, runtime
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 
-# A row's attributes are its statement's columns, which no type can know: the `.sql` file says them.
+# A row of a statement whose type is not declared; `Statement` has the others.
 Row = Any
 Connection = psycopg.AsyncConnection[Row]
 
 CONNECT_TIMEOUT_SECONDS = 3
-# Settings of Django's own connections, which these here have for themselves.
+# Settings of Django's own connections; these connections have their own.
 ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
@@ -50,12 +50,12 @@ SESSION = " ".join(
 
 
 def conninfo(application: str) -> str:
-    """Where the database is, for libpq."""
+    """The connection string of the database, for libpq."""
     default: dict[str, Any] = settings.DATABASES["default"]
-    # What the URL says beyond the place, such as sslmode.
-    given = {name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS}
+    # Options of the URL, such as sslmode.
+    options = {name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS}
     return make_conninfo(
-        **given,
+        **options,
         dbname=default["NAME"],
         user=default["USER"],
         password=default["PASSWORD"] or None,
@@ -64,13 +64,13 @@ def conninfo(application: str) -> str:
         connect_timeout=CONNECT_TIMEOUT_SECONDS,
         tcp_user_timeout=TCP_USER_TIMEOUT_MS,
         application_name=application,
-        # Ours come last: what the message path relies on is not for a URL to change.
+        # SESSION comes last: a URL must not change what the message path relies on.
         options=f"{default['OPTIONS'].get('options', '')} {SESSION}".strip(),
     )
 
 
 async def connect(application: str) -> Connection:
-    """A connection of one's own, in autocommit; whoever asks closes it."""
+    """A new connection, in autocommit; the caller closes it."""
     connection = await psycopg.AsyncConnection.connect(
         conninfo(application), autocommit=True, row_factory=namedtuple_row
     )
@@ -128,7 +128,7 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
     except (PoolTimeout, ReadOnlySqlTransaction) as problem:
         raise away(problem) from problem
     except psycopg.OperationalError:
-        # Connections that were idle while the database was restarted are all dead: exchange them, and ask once more.
+        # Connections that were idle while the database was restarted are all dead: replace them, and try once more.
         await (await runtime.part(Reads).pool()).check()
     try:
         return await _read(statement, parameters)
@@ -182,7 +182,7 @@ async def _in_steps(cursor: psycopg.AsyncCursor[RowType]) -> Sequence[RowType]:
 
 
 def is_read_only(problem: BaseException | None) -> bool:
-    """Whether a write met a database that takes none, as a replica is, also where Django tells of it."""
+    """Whether a write failed because the database is read-only, as a replica is; Django wraps that error."""
     return isinstance(problem, ReadOnlySqlTransaction) or isinstance(
         getattr(problem, "__cause__", None), ReadOnlySqlTransaction
     )

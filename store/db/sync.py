@@ -1,4 +1,4 @@
-"""Runs a statement on Django's connection, for whoever is not in the event loop: the control plane and its reads."""
+"""Runs a statement on Django's connection, outside of the event loop: for the control plane, the console, metrics."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

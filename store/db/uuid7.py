@@ -5,7 +5,7 @@ import time
 from datetime import datetime
 from uuid import UUID
 
-# Random bytes are asked of the system in stocks: one call per id was 4 % of a send.
+# Random bytes are read from the system for 400 ids at a time: one call per id was 4 % of a send.
 STOCK_BYTES = 10 * 400
 _stock = bytearray()
 # A child process must not continue its parent's stock: it would make the same ids.
@@ -24,8 +24,8 @@ def new_id() -> UUID:
     """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits.
 
     Not `uuid_utils.compat.uuid7`, which takes 0.77 µs instead of 1.2 µs: its time never goes back. After the clock was
-    set back by an hour its ids name the later hour for an hour, and figures that begin at `first_id_of` count them
-    wrongly. 0.4 µs is 0.2 % of a send.
+    set back by an hour its ids have the later hour for an hour, and stats from `first_id_of` on count them wrongly.
+    0.4 µs is 0.2 % of a send.
     """
     value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(_random_bytes())
     value = value & ~(0xF << 76) | 0x7 << 76

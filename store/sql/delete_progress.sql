@@ -1,5 +1,6 @@
--- Delete what is recorded of readers that are gone, some so many rows at most: nobody asks for their positions any more. Rows
--- are found by their place, which is their partition's own: one of another partition that has the same is theirs, too.
+-- Delete progress of readers that are deleted, so many rows at most: no consumer reads their positions any more. Rows
+-- are found by ctid, which is unique within a partition only: a row of another partition with the same ctid is deleted
+-- too if it is theirs.
 DELETE FROM progress AS p
 WHERE
     p.reader_id = any(%(reader_ids)s::integer [])

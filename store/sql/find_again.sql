@@ -1,4 +1,4 @@
--- Find where stored messages lie in the open segment, those that were appended to it again.
+-- Find the new places of stored messages that were appended again to the open segment.
 SELECT old.segment_id AS log_segment, old.log_offset, again.log_offset AS new_offset
 FROM commit_log AS old
 CROSS JOIN LATERAL (

@@ -1,6 +1,6 @@
--- Find the closed segments that still have something to drop (their queues, or the log of the one before), the oldest
--- first, and whether their time is over: closed for longer than the retention, and than what any topic with entries in
--- them has reserved for itself.
+-- Find the closed segments with something left to drop (their queues, or the log of the one before), the oldest first,
+-- and whether their time is over: closed for longer than the retention, and than the reserved time of any topic with
+-- entries in them.
 SELECT
     s.id, before.id AS before_id,
     s.closed_at < now() - make_interval(secs => %(reserved_seconds)s)

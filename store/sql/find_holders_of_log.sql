@@ -1,5 +1,5 @@
--- Find the tables, beside the append-only ones, whose rows say where a message lies in the log: those with a column
--- log_segment. Whoever adds such a table is found here, and no log goes while a row of it needs that log.
+-- Find the tables, beside the append-only ones, whose rows name a place in the log: those with a column log_segment. A
+-- table that is added later is found here too, and no log is dropped while a row of it needs that log.
 SELECT holder.relname AS table_name
 FROM pg_class AS holder
 INNER JOIN pg_attribute AS place ON holder.oid = place.attrelid

@@ -1,6 +1,7 @@
--- Find how far a reader is behind in each queue of each topic it has begun to read, and since when its next entry is there.
--- The ledger is hopped through from topic to topic along its key; per queue it takes one probe for the newest move, one for
--- each bound and one for the next entry. A queue without a move appeared later, and is read from its start.
+-- Find the lag of a reader in each queue of each topic that it has begun to read, and since when its next entry is
+-- visible. A loose index scan goes from topic to topic along the key of progress; per queue it takes one probe for the
+-- newest move, one for each bound and one for the next entry. A queue without a move appeared later, and is read from
+-- its start.
 WITH RECURSIVE topics_read AS (
     (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = %(reader_id)s ORDER BY p.topic_id LIMIT 1)
     UNION ALL

@@ -1,4 +1,4 @@
--- Look at the open segment: how long it has been open by the database's clock, how many messages it holds at most (by the
+-- Read the open segment: how long it has been open by the database's clock, how many messages it holds at most (by the
 -- first and last offset of its log, two index probes) and which next one is ready.
 SELECT
     s.id,

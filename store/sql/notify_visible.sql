@@ -1,2 +1,2 @@
--- Tell the other processes how many messages became visible in which topics. Runs outside the writing transaction.
+-- Notify the other processes how many messages became visible in which topics. Runs outside the writing transaction.
 SELECT pg_notify(%(channel)s, %(payload)s)

@@ -1,5 +1,6 @@
--- Read what a filter judges of the entries of several queues, each queue from its own offset on, in order: no bodies, which
--- may be large, and most of which a filter passes over. Each message is probed by index on its own, as in read_entries.
+-- Read what a filter needs of the entries of several queues, each queue from its own offset on, in order: no bodies,
+-- which may be large, and most of which a filter passes over. Each message is probed by index on its own, as in
+-- read_entries.
 SELECT
     q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
     m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,

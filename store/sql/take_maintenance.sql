@@ -1,5 +1,5 @@
--- Become the only one that maintains segments, until the session ends, and be patient and brief: a statement may take
--- long, but no lock is waited for long enough to hold up those who queue behind.
+-- Take the lock of maintenance until the session ends, unless another session holds it, and set its limits: a statement
+-- may take long, but a lock is waited for only so long that the writers behind it notice nothing.
 SELECT
     pg_try_advisory_lock(%(key)s) AS taken,
     set_config('lock_timeout', %(lock_timeout)s, false) AS lock_timeout,

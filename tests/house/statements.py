@@ -1,4 +1,4 @@
-"""Judges SQL statements: one to a file, explained, with named parameters, writing only its own app's tables."""
+"""Checks SQL statements: one to a file, explained, with named parameters, writing only its own app's tables."""
 
 import ast
 import re
@@ -27,7 +27,7 @@ SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 
 @cache
 def owners() -> dict[str, str]:
-    """The app that owns each table, which nobody else may write: the one that has its model."""
+    """The app that owns each table and alone may write it: the one with its model."""
     models = apps.get_models(include_auto_created=True)
     return {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
 
@@ -73,13 +73,13 @@ def _of_number(bare: str) -> Iterator[str]:
 
 def _of_tables(app: str, statement: exp.Expr) -> Iterator[str]:
     for table in sorted(written(statement)):
-        if (owner := owners().get(table, "nobody")) != app:
+        if (owner := owners().get(table, "no app")) != app:
             yield f"writes {table}, a table of {owner}"
     for table in sorted(read(statement) - written(statement)):
-        owner = (owners() | SEQUENCES).get(table, "nobody")
+        owner = (owners() | SEQUENCES).get(table, "no app")
         if table.startswith(CATALOG):
             continue
-        if owner not in at_or_below(app) and (app != READS_ALL or owner == "nobody"):
+        if owner not in at_or_below(app) and (app != READS_ALL or owner == "no app"):
             yield f"reads {table}, a table of {owner}, which is not below"
 
 

@@ -33,7 +33,7 @@ def test_no_module_holds_a_statement_of_its_own() -> None:
 
 
 def test_the_checker_accepts_a_good_statement() -> None:
-    assert judged(GOOD) == []
+    assert breaches_of(GOOD) == []
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_checker_accepts_a_good_statement() -> None:
         ("[])\n", "[]); DELETE FROM half_message\n", "holds 2 statements"),
         ("= any(", "= any((", "is not understood: Expecting )"),
         ("UPDATE half_message", "UPDATE commit_log", "writes commit_log, a table of store"),
-        ("UPDATE half_message", "UPDATE halfmessage", "writes halfmessage, a table of nobody"),
+        ("UPDATE half_message", "UPDATE halfmessage", "writes halfmessage, a table of no app"),
         (
             "UPDATE",
             "WITH gone AS (DELETE FROM receipt RETURNING queue_id) UPDATE",
@@ -62,13 +62,13 @@ def test_the_checker_accepts_a_good_statement() -> None:
             "any(SELECT queue_id FROM receipt)",
             "reads receipt, a table of delivery, which is not below",
         ),
-        ("any(%(ids)b::uuid [])", "any(SELECT id FROM orders)", "reads orders, a table of nobody, which is not below"),
+        ("any(%(ids)b::uuid [])", "any(SELECT id FROM orders)", "reads orders, a table of no app, which is not below"),
     ],
 )
 def test_the_checker_catches_a_statement_that_breaks_a_rule(old: str, new: str, breach: str) -> None:
     assert old in GOOD
 
-    assert breach in judged(GOOD.replace(old, new))
+    assert breach in breaches_of(GOOD.replace(old, new))
 
 
 def test_the_checker_catches_sql_inside_of_a_module() -> None:
@@ -77,7 +77,7 @@ def test_the_checker_catches_sql_inside_of_a_module() -> None:
     assert list(hidden(module)) == ["store/log.py:1 holds SQL: ['SELECT', 'id', 'FROM', 'topic']"]
 
 
-def judged(text: str) -> list[str]:
+def breaches_of(text: str) -> list[str]:
     return breaches(Source(Path("transactions/sql/note.sql"), text))
 
 

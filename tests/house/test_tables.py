@@ -52,12 +52,12 @@ def misunderstood(connection: psycopg.Connection, text: str) -> str | None:
     bare = COMMENT.sub("", text)
     names = sorted(set(PARAMETER.findall(bare)))
     numbered = PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", PLANNED.sub("", bare)).replace("%%", "%")
-    asked = numbered if SETTING.match(bare) else f"PREPARE judged AS {numbered}"
+    asked = numbered if SETTING.match(bare) else f"PREPARE checked AS {numbered}"
     try:
         with connection.transaction(force_rollback=True):
             connection.execute(asked.encode())
             if not SETTING.match(bare):
-                connection.execute("DEALLOCATE judged")
+                connection.execute("DEALLOCATE checked")
     except psycopg.Error as problem:
         return problem.diag.message_primary
     return None

@@ -1,4 +1,4 @@
-"""The characters of the store's tests: a database of each test's own, and whoever maintains its segments."""
+"""The characters of the store's tests: a database of each test's own, and the keeper of its segments."""
 
 import os
 import subprocess

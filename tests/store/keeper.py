@@ -1,4 +1,4 @@
-"""Whoever keeps the segments of one database: runs their steps, and sends and reads meanwhile, in this process."""
+"""Keeps the segments of one database: runs their steps, and sends and reads meanwhile, in this process."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ class Keeper:
             return cursor.fetchall() if cursor.description else []
 
     def session(self) -> psycopg.Connection[Any]:
-        """A session of somebody who takes his time."""
+        """A session that may hold locks and snapshots for long."""
         return psycopg.connect(self.url, row_factory=namedtuple_row)
 
     def send(self, topic: str, body: str, **fields: Any) -> dict[str, Any]:
@@ -118,7 +118,7 @@ async def maintained() -> Connection:
     """A connection that maintains, not patiently; the server may need a moment to see that one before is dead."""
     deadline = time.monotonic() + 10
     while (connection := await lifecycle.maintain(LOCK_TIMEOUT)) is None:
-        assert time.monotonic() < deadline, "somebody else maintains the segments"
+        assert time.monotonic() < deadline, "another session maintains the segments"
     return connection
 
 

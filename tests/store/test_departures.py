@@ -1,4 +1,4 @@
-"""A consumer group that is taken away leaves nothing behind, also where somebody received for it at the last moment."""
+"""A deleted consumer group leaves no rows behind, also where a receive for it was under way."""
 
 import asyncio
 from typing import Any

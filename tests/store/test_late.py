@@ -100,7 +100,7 @@ def test_a_message_that_was_delivered_segments_later_is_not_recalled(keeper: Kee
     with pytest.raises(AlreadyDelivered, match="its consumers have it"):
         keeper.do(recalls.recall(sent["recall_handle"]))
 
-    # Its entry goes before its body does; then nobody can tell any more.
+    # Its entry is dropped before its body; then its fate is unknown.
     keeper.roll()
     keeper.drop_old()
     assert keeper.partitions(3) == dict.fromkeys(keeper.partitions(3), "missing") | {"commit_log": "attached"}

@@ -185,7 +185,7 @@ def test_a_half_whose_group_is_gone_is_discarded_by_its_age_and_frees_its_segmen
     assert keeper.states()[1] == "dropped"
 
 
-def test_a_half_that_nobody_decides_is_discarded_and_then_rolled_back_before_its_segment_goes(
+def test_an_undecided_half_is_discarded_and_then_rolled_back_before_its_segment_goes(
     keeper: Keeper, orders: str, payments: str
 ) -> None:
     transaction_id = keeper.do(begun(payments, orders))
@@ -277,7 +277,7 @@ def test_an_entry_points_into_its_own_segment_or_the_one_before(
     assert [row.body for row in keeper.read(orders, timer.queue_id)] == [b"paid"]
 
 
-def test_a_body_that_is_gone_fails_only_whoever_asks_for_it(keeper: Keeper, orders: str) -> None:
+def test_a_body_that_is_gone_fails_only_the_request_that_needs_it(keeper: Keeper, orders: str) -> None:
     keeper.send(orders, "paid")
     keeper.roll()
     keeper.roll()

@@ -23,9 +23,9 @@ PARAMETER = re.compile(r"%\(([a-z_]+)\)[sb]")
 
 WALKS = {
     "count_waiting.sql": "counts all undecided halves, for the figures of each minute",
-    "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and nobody waits for it",
-    "find_leftovers.sql": "looks through the undecided halves once when a segment goes",
-    "lock_old_receipts.sql": "looks through what is in flight once when a segment goes",
+    "delete_progress.sql": "deletes what is left of a deleted group, a batch at a time, and no request waits for it",
+    "find_leftovers.sql": "scans the undecided halves once when a segment goes",
+    "lock_old_receipts.sql": "scans the receipts once when a segment goes",
 }
 STATEMENTS = [
     source

@@ -1,4 +1,4 @@
-"""Requests: what is no message, or comes from nobody, is refused, and every answer bears its request's id."""
+"""Requests: what is no message, or comes without a key, is refused, and every answer bears its request's id."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.broker.wire import Wire, problem
 
-# Requests that are no message at all, with the beginning of what they are told.
+# Requests that are no message at all, with the beginning of the refusal.
 SHAPES: dict[str, tuple[bytes, int, str, str]] = {
     "no JSON": (b"{", 400, "bad_request", "The body is no JSON: "),
     "nothing": (b"", 400, "bad_request", "The body is no JSON: "),
@@ -72,10 +72,10 @@ def test_a_request_that_is_too_deep_is_refused(wire: Wire) -> None:
 def test_a_caller_shows_a_key_that_is_known(wire: Wire, orders: str) -> None:
     message = {"topic": orders, "body": "order 1"}
 
-    nobody = Wire(wire.url, None).post("/v1/messages", message)
+    anonymous = Wire(wire.url, None).post("/v1/messages", message)
     stranger = Wire(wire.url, "mq_stranger").post("/v1/messages", message)
 
-    assert nobody.problem == problem(
+    assert anonymous.problem == problem(
         401, "unauthenticated", "No API key: send the header `Authorization: Bearer <api key>`."
     )
     assert stranger.problem == problem(
@@ -83,7 +83,7 @@ def test_a_caller_shows_a_key_that_is_known(wire: Wire, orders: str) -> None:
         "unauthenticated",
         "The API key is unknown, revoked or expired: make another at /v1/api-keys.",
     )
-    assert nobody.headers["www-authenticate"] == "Bearer"
+    assert anonymous.headers["www-authenticate"] == "Bearer"
 
 
 def test_an_answer_bears_the_id_of_its_request(wire: Wire, orders: str) -> None:

@@ -1,4 +1,4 @@
-"""Retention: old segments go, with nothing that somebody still needs, and nobody waits for it."""
+"""Retention: old segments are dropped, without a message that a row still needs, and no request waits for it."""
 
 import asyncio
 import time
@@ -64,7 +64,7 @@ def test_an_offset_below_the_floor_is_out_of_range(keeper: Keeper, orders: str) 
 def test_a_group_keeps_its_position_when_the_segment_goes_in_which_it_last_moved(
     keeper: Keeper, orders: str, coupons: str
 ) -> None:
-    """RocketMQ keeps consumer offsets beside the log; here they would go with their segment if nobody carried them."""
+    """RocketMQ keeps consumer offsets beside the log; here they lie in segments, and are carried over."""
     keeper.send(orders, "order 1", queue_id=0)
     assert keeper.do(received(coupons, orders)) == ["order 1"]
     keeper.roll()
@@ -145,7 +145,7 @@ def test_an_entry_is_never_without_its_message_while_segments_go(keeper: Keeper,
     assert keeper.sql("SELECT count(*) FROM consume_queue WHERE log_segment = segment_id - 1")[0].count == 3
 
 
-def test_a_long_reader_delays_the_drop_and_nobody_else(keeper: Keeper, orders: str) -> None:
+def test_a_long_reader_delays_the_drop_and_no_request(keeper: Keeper, orders: str) -> None:
     fill(keeper, orders, segments=1)
     with keeper.session() as long_reader:
         assert long_reader.execute("SELECT count(*) FROM consume_queue").fetchone() == (2,)
@@ -205,7 +205,7 @@ def test_a_delay_level_that_is_not_released_keeps_its_segment(keeper: Keeper, or
 
 
 def test_no_log_goes_while_any_table_points_into_it(keeper: Keeper, orders: str) -> None:
-    """Also one that nobody thought of when the retention was written."""
+    """Also a table that is newer than the retention."""
     fill(keeper, orders, segments=2)
     keeper.sql("CREATE TABLE bookmark AS SELECT segment_id AS log_segment, log_offset FROM commit_log LIMIT 1")
 

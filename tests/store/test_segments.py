@@ -1,4 +1,4 @@
-"""Segments: the next one is made ready and opened while messages come in, and nobody who sends notices."""
+"""Segments: the next one is made ready and opened while messages come in, and no send waits for it."""
 
 import asyncio
 import json
@@ -104,9 +104,9 @@ def test_writers_in_several_processes_lose_nothing_while_segments_roll(keeper: K
             " WHERE c.queue_id = %s ORDER BY 1",
             queue_id,
         )
-        told = {offset: body for body, queue, offset in answers if queue == queue_id}
+        answered = {offset: body for body, queue, offset in answers if queue == queue_id}
         assert [row.queue_offset for row in stored] == list(range(len(stored)))
-        assert {row.queue_offset: row.body for row in stored if row.body != "first"} == told
+        assert {row.queue_offset: row.body for row in stored if row.body != "first"} == answered
         assert all(row.beside for row in stored)
 
 

@@ -1,4 +1,4 @@
-"""The cache of configuration: looked up once for everybody, and never older than what was changed here."""
+"""The cache of configuration: one look-up for all callers, and never a value older than a change of this process."""
 
 import asyncio
 
@@ -6,16 +6,16 @@ from store.db.ttl_cache import TtlCache
 
 
 class Shelf:
-    """Where things are looked up; an answer waits until it is let go, and is what was there when it was asked."""
+    """Where values are looked up; a look-up waits until it is released, and finds what was there when it began."""
 
     def __init__(self) -> None:
         self.thing: str | None = None
-        self.looks = 0
+        self.look_ups = 0
         self.asked = asyncio.Semaphore(0)
         self.open = asyncio.Event()
 
     async def look_up(self) -> str | None:
-        self.looks += 1
+        self.look_ups += 1
         found = self.thing
         self.asked.release()
         await self.open.wait()
@@ -33,7 +33,7 @@ async def test_however_many_ask_at_once_it_is_looked_up_once() -> None:
 
     assert await asyncio.gather(*asking) == ["orders"] * 10
     assert await cache.get("key", shelf.look_up) == "orders"
-    assert shelf.looks == 1
+    assert shelf.look_ups == 1
 
 
 async def test_what_was_changed_here_is_not_answered_by_an_older_look() -> None:
@@ -50,7 +50,7 @@ async def test_what_was_changed_here_is_not_answered_by_an_older_look() -> None:
 
     assert (await early, await late) == (None, "orders")
     assert await cache.get("key", shelf.look_up) == "orders"
-    assert shelf.looks == 2
+    assert shelf.look_ups == 2
 
 
 async def test_what_was_looked_up_before_a_change_is_not_remembered() -> None:

@@ -45,7 +45,7 @@ async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Documen
     places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.places(places))
     names = await topics.names({row.topic_id for row in rows})
-    stored = {row.log_offset: messages.given_out(row, names[row.topic_id]) for row in rows}
+    stored = {row.log_offset: messages.document(row, names[row.topic_id]) for row in rows}
     return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}
 
 
