@@ -157,16 +157,21 @@ CASES: dict[str, tuple[int, Callable[[int], Read] | None]] = {
 }
 
 
-def measure(running: Broker, count: int, kind: Callable[[int], Read] | None, seconds: float) -> Figures:
-    """One sender beside the readers; `per_second` counts the readers' pages, or the sends of a sender alone."""
+def measure(
+    running: Broker, count: int, kind: Callable[[int], Read] | None, seconds: float
+) -> tuple[Figures, dict[str, float]]:
+    """The latency of one sender beside the readers, and how fast these read."""
     with reading(running.port, count, kind) as pages:
         began = time.perf_counter()
         sent = load.run(load.closed_loop(running.port, 1, None, send, seconds))
         took = time.perf_counter() - began
-    rate = pages[0] / took if pages else sent.per_second
-    return Figures(
-        per_second=rate, p50_ms=sent.percentile_ms(50), p99_ms=sent.percentile_ms(99), refused=float(sent.refused)
+    figures = Figures(
+        per_second=sent.per_second,
+        p50_ms=sent.percentile_ms(50),
+        p99_ms=sent.percentile_ms(99),
+        refused=float(sent.refused),
     )
+    return figures, {"pages_per_second": sum(pages) / took, "load": os.getloadavg()[0]}
 
 
 def main(report: Report) -> None:
@@ -181,7 +186,8 @@ def main(report: Report) -> None:
         for number in range(options.rounds):
             for case, (count, kind) in CASES.items():
                 for name, running in brokers.items():
-                    report.progress(f"round {number + 1}: {case}, {name}")
-                    report.measured(case, name, measure(running, count, kind, options.seconds))
+                    figures, reads = measure(running, count, kind, options.seconds)
+                    report.measured(case, name, figures)
+                    report.line(f"round {number + 1}, {case}, {name}", reads)
     report.fact("load at the end", " ".join(f"{one:.1f}" for one in os.getloadavg()))
     report.table()

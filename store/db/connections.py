@@ -17,7 +17,8 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from store import pacing, runtime
+from store import runtime
+from store.db import pacing
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from store import log, pacing, runtime
-from store.db import connections
+from store import log, runtime
+from store.db import connections, pacing
 from store.db.statements import RowType, Statement
 from store.queues import READ_ENTRIES
 from store.runtime import Runtime
