@@ -43,7 +43,7 @@ class Horizon:
 async def run(late_seconds: float = 0) -> bool:
     """Retries or gives up the messages whose invisible time is over; returns whether there were any.
 
-    With `late_seconds` only when one has been over for that long: for the fallback, while beat does its work.
+    With `late_seconds` only when one has been over for that long: the fallback leaves younger ones to beat.
     """
     horizon = runtime.part(Horizon)
     [probe] = await connections.read(FIND_EXPIRED, {"late_seconds": late_seconds, "since": horizon.since})

@@ -102,7 +102,7 @@ class Push:
         """Receives what the free calls can take and begins these calls; returns whether there were messages."""
         subscriber = self._subscriber
         probes = subscriber.circuit.state != "healthy"
-        # The order of an ordered group's batch is kept only within a call.
+        # Deliveries of an ordered group keep their order only within a call.
         one_call = probes or subscriber.ordered
         deliveries = await receives.receive(
             subscriber.group,
@@ -188,8 +188,8 @@ class Pusher:
     async def run(self, late_seconds: float = 0) -> None:
         """Begins to push every subscription that has something to push, and is not being pushed here already.
 
-        With `late_seconds` only subscriptions that no process has pushed for so long: for the fallback, while beat does
-        its work.
+        With `late_seconds` only subscriptions that no process has pushed for so long: the fallback leaves the others to
+        beat.
         """
         parameters = {"late_seconds": late_seconds, "max_subscriptions": MAX_SUBSCRIPTIONS}
         rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)

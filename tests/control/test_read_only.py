@@ -23,8 +23,10 @@ from tests.control.operators import Operator
 
 READ_ONLY = "This database is read-only: nothing was stored. Ask a broker that is at the primary."
 MAKE_TOPIC = """
+from delivery import registry as groups
 from store import registry
 registry.put("orders", {})
+groups.put("coupons", {})
 """
 
 
@@ -44,7 +46,9 @@ def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
 
 
 def test_it_is_ready_and_tells_what_it_knows(replica: Operator) -> None:
-    assert [replica.get(path).status for path in ("/readyz", "/v1/topics", "/v1/stats")] == [200, 200, 200]
+    offsets = "/v1/consumer-groups/coupons/offsets?topic=orders"
+
+    assert [replica.get(path).status for path in ("/readyz", "/v1/topics", "/v1/stats", offsets)] == [200] * 4
 
 
 @pytest.mark.parametrize(

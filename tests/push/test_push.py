@@ -42,9 +42,14 @@ def send(producer: Producer, topic: str, count: int) -> list[str]:
     return said
 
 
+def is_settled(operator: Operator, name: str) -> bool:
+    """Whether nothing is in flight."""
+    return operator.in_flight(name) == 0
+
+
 def done(operator: Operator, name: str) -> bool:
     """Whether everything was handed out, and nothing is in flight."""
-    return operator.sees(name)["lag"] == 0 and operator.in_flight(name) == 0
+    return operator.sees(name)["lag"] == 0 and is_settled(operator, name)
 
 
 def test_a_message_is_pushed_signed_and_an_empty_answer_acks_it(
@@ -152,6 +157,8 @@ def test_whatever_is_no_clear_answer_acks_nothing(
             dead_letters = Consumer(broker.client(), characters.name("readers"))
             eventually(partial(operator.last_failure, groups[case]))
             assert operator.last_failure(groups[case]).startswith(reason), case
+            # The failure is recorded before the nack makes the first dead letter, and its topic.
+            eventually(partial(is_settled, operator, groups[case]))
             found = eventually(partial(dead_letters.receive, f"%DLQ%{groups[case]}"))
             assert bodies(found) == [b"order 1"], case
 
