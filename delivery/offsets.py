@@ -77,7 +77,7 @@ class OffsetsReset(msgspec.Struct):
     skipped: int
 
 
-async def positions(group_name: str, topic_name: str | None) -> Offsets:
+async def of(group_name: str, topic_name: str | None) -> Offsets:
     """Where a group stands in each queue of a topic, or of every topic that it has begun to read.
 
     Offsets are dense, so the lag is not counted. Raises GroupNotExist or TopicNotExist.

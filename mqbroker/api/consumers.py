@@ -102,7 +102,7 @@ async def offsets(request: DataRequest, group: str) -> Answer:
     """GET /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
     topic = request.query.get("topic", [None])[-1]
-    return answer(await delivery_offsets.positions(group, topic))
+    return answer(await delivery_offsets.of(group, topic))
 
 
 async def reset(request: DataRequest, group: str) -> Answer:
