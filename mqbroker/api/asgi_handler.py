@@ -64,11 +64,12 @@ class AsgiHandler:
 
     A request goes this way:
 
-    1. `_find`: its path leads to a route, and its method to a view. Without a view Django's handler answers.
-    2. `_answer`: its key leads to a caller, which a process looks up once in three seconds.
-    3. Its body is read, within the route's limit, the process's budget and a deadline.
-    4. The view decodes it, calls one function of an app, and returns an Answer; so is each Refusal one.
-    5. `_send`: the answer leaves with the request's id; one with large messages in parts.
+    1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
+    2. `_request`: the key leads to a caller, which a process looks up once in three seconds; then the body is read,
+       within the route's limit, the process's budget and a deadline.
+    3. The view decodes the body, calls one function of an app, and returns an Answer. A Refusal becomes one, too.
+    4. `_send`: what a consumer that hung up would have received is given back; else the answer leaves with the
+       request's id, in parts where its messages are large.
 
     Django's way costs some 0.9 ms of CPU per request.
     """
