@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -17,7 +17,7 @@ from store.messages import Time
 from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from transactions import history
-from transactions.answers import TransactionEvent, TransactionHistory
+from transactions.answers import TransactionHistory
 from transactions.errors import TransactionNotFound
 
 # What is read in several statements may change in between: it is read again until it does not.
@@ -107,7 +107,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     way, names, standings = await _settled(copies)
     events = [
         TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
-        *(TraceEvent(**_document(event)) for event in (transaction.history if transaction else ())),
+        *(TraceEvent(**msgspec.structs.asdict(event)) for event in (transaction.history if transaction else ())),
         *(_entered(entry, names) for entry in way.entries),
         *(msgspec.convert(event, TraceEvent) for one in standings for event in delivery_trace.events(one)),
     ]
@@ -132,12 +132,6 @@ async def _transaction(transaction_id: uuid.UUID | None) -> TransactionHistory |
     except TransactionNotFound:
         # A message that was needed for longer than its transaction's segment.
         return None
-
-
-def _document(event: TransactionEvent) -> dict[str, Any]:
-    """The fields that an event of the transaction's history has."""
-    document: dict[str, Any] = msgspec.to_builtins(event, builtin_types=(datetime,))
-    return document
 
 
 async def _settled(copies: Sequence[Copy]) -> tuple[Way, dict[int, str], list[Standing]]:

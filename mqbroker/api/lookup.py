@@ -1,6 +1,6 @@
 """The look-up of messages: by id, by key, by topic and time, and the trace of one."""
 
-from typing import Any
+import msgspec
 
 from monitoring import trace as monitoring_trace
 from mqbroker.access import Caller
@@ -10,6 +10,25 @@ from mqbroker.api.requests import DataRequest, number
 from store import lookup, messages, topics
 from store.errors import MessageIllegal
 from store.lookup import Found, Place
+from store.messages import StoredMessage
+
+
+class FoundMessage(msgspec.Struct):
+    """A message that was looked up. `queue_offset` is null while it is not visible: undecided, delayed, or never."""
+
+    message: StoredMessage
+    queue_id: int
+    queue_offset: int | None
+
+
+class FoundMessages(msgspec.Struct):
+    """A page of messages, the newest first; `next` is the cursor of the next one, null on the last.
+
+    It may hold fewer than `limit`, even none, although there are more.
+    """
+
+    results: list[FoundMessage]
+    next: str | None
 
 
 async def message(request: DataRequest, message_id: str) -> Answer:
@@ -18,7 +37,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
     found = await lookup.by_id(requests.message_id(message_id))
     names = await topics.names({found.message.topic_id})
     require_read(request.caller, names[found.message.topic_id])
-    return answer(entry(found, names))
+    return answer(_found(found, names))
 
 
 async def messages_of_topic(request: DataRequest) -> Answer:
@@ -41,17 +60,17 @@ async def messages_of_topic(request: DataRequest) -> Answer:
         page = await lookup.by_key(topic, key, since, until, after, count)
     names = await topics.names({found.message.topic_id for found in page.found})
     following = None if page.after is None else cursors.encode(page.after)
-    return answer({"results": [entry(found, names) for found in page.found], "next": following})
+    return answer(FoundMessages([_found(found, names) for found in page.found], following))
 
 
 async def trace(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}/trace."""
     require_read(request.caller)
-    asked = requests.message_id(message_id)
-    copies = await lookup.copies(asked)
+    wanted = requests.message_id(message_id)
+    copies = await lookup.copies(wanted)
     names = await topics.names({copies[0].topic_id})
     require_read(request.caller, names[copies[0].topic_id])
-    return answer(await monitoring_trace.of(asked, copies))
+    return answer(await monitoring_trace.of(wanted, copies))
 
 
 def require_read(caller: Caller, topic: str | None = None) -> None:
@@ -64,8 +83,7 @@ def require_read(caller: Caller, topic: str | None = None) -> None:
         caller.require("produce", topic)
 
 
-def entry(found: Found, names: dict[int, str]) -> dict[str, Any]:
-    """A message that was looked up, as the API gives it out; its queue_offset is null while it is not visible."""
-    message = messages.document(found.message, names[found.message.topic_id])
-    message["reconsume_times"] = found.reconsume_times
-    return {"message": message, "queue_id": found.queue_id, "queue_offset": found.queue_offset}
+def _found(found: Found, names: dict[int, str]) -> FoundMessage:
+    message = messages.stored(found.message, names[found.message.topic_id])
+    message.reconsume_times = found.reconsume_times
+    return FoundMessage(message, found.queue_id, found.queue_offset)

@@ -1,4 +1,4 @@
-"""What the data plane answers, for the schema only: its views give plain dictionaries, which cost less."""
+"""The answers of the data plane that no app declares: results of writes, and what a view puts together."""
 
 import uuid
 from typing import Literal

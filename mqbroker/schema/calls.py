@@ -10,7 +10,7 @@ from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
 from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
 from mqbroker.api.router import View
-from mqbroker.schema import answers, lookups
+from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
 from scheduling.batches import SendBatch
 from scheduling.recalls import Recalled
@@ -63,7 +63,7 @@ CALLS: dict[View, Call] = {
     ),
     lookup.messages_of_topic: Call(
         "Look messages up by key, or by topic and time",
-        answers={200: lookups.FoundMessages},
+        answers={200: lookup.FoundMessages},
         problems=(404,),
         query={
             "topic": NAME,
@@ -77,7 +77,7 @@ CALLS: dict[View, Call] = {
         description="The newest first. With `key`: messages of the topic with this key that were stored from `from` on "
         "and before `to`, also invisible ones. Without: entries of the topic that became visible within that time.",
     ),
-    lookup.message: Call("Look a message up by its id", answers={200: lookups.FoundMessage}, problems=(404,)),
+    lookup.message: Call("Look a message up by its id", answers={200: lookup.FoundMessage}, problems=(404,)),
     lookup.trace: Call(
         "Trace a message",
         answers={200: monitoring_trace.Trace},
