@@ -21,7 +21,7 @@ from transactions.models import Endpoint, ProducerGroup
 
 
 def exact(field: str, words: str) -> Callable[[Model], SafeString | str]:
-    """A column with the exact time of a field, as every page of the console tells it."""
+    """A column with the exact time of a field, as every page of the console shows it."""
 
     @admin.display(description=words, ordering=field)
     def column(row: Model) -> SafeString | str:
@@ -48,7 +48,7 @@ class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # Unfold ships no types
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
-    """A table that every operator may read and nobody changes here."""
+    """A table that every operator may read, and that is not changed here."""
 
     actions = None
 

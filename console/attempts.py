@@ -1,4 +1,4 @@
-"""How often a password may be tried: judged before it is hashed, for all web processes at once, by PostgreSQL's clock.
+"""How often a password may be tried: decided before it is hashed, for all web processes at once, by PostgreSQL's clock.
 
 A stranger uses up what a user name has for browsers that never signed in as that user, and what his own address has. A
 browser that has signed in before has attempts of its own, so that no stranger keeps its user out.

@@ -95,5 +95,5 @@ def give_connection_back() -> None:
 
 
 def busy() -> SystemBusy:
-    """The refusal of a password that cannot be judged now."""
+    """The refusal of a password that cannot be checked now."""
     return SystemBusy("Too many passwords are being judged: try again in some seconds.")

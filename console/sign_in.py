@@ -58,7 +58,7 @@ def too_many(whose: str, wait_seconds: int) -> ValidationError:
     )
 
 
-def judged(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
+def with_wait(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBase:
     """The answer of a page with such a form: 429 with Retry-After where no password was looked at."""
     form = (getattr(answer, "context_data", None) or {}).get("form")
     wait_seconds = getattr(form, "wait_seconds", 0)

@@ -64,7 +64,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         return page
 
     def login(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
-        return sign_in.judged(request, super().login(request, extra_context))
+        return sign_in.with_wait(request, super().login(request, extra_context))
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
         request.current_app = self.name
@@ -74,4 +74,4 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
             template_name=self.password_change_template or "registration/password_change_form.html",
             extra_context={**self.each_context(request), **(extra_context or {})},
         )
-        return sign_in.judged(request, view(request))
+        return sign_in.with_wait(request, view(request))

@@ -1,4 +1,4 @@
-"""How Unfold's frame looks and where its sidebar leads; settings import it, so it knows no model."""
+"""How Unfold's frame looks and where its sidebar leads; settings import it, so it imports no model."""
 
 from collections.abc import Callable
 

@@ -51,13 +51,13 @@ def topics(messages: Iterable[TransactionPart]) -> list[str]:
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
     """How long ago something was, with its exact time to point at."""
-    return told(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
+    return pointed(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
 
 
 @register.simple_tag
 def age(moment: datetime | None, now: datetime) -> SafeString | str:
     """How long something has been there, with the exact time it came."""
-    return told(moment, duration(max(now - moment, timedelta()))) if moment else "–"
+    return pointed(moment, duration(max(now - moment, timedelta()))) if moment else "–"
 
 
 @register.simple_tag
@@ -67,17 +67,17 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
         return "–"
     left = moment - now
     if abs(left) < timedelta(seconds=1):
-        return told(moment, "due now")
-    return told(moment, f"in {duration(left)}" if left > timedelta() else f"due for {duration(-left)}")
+        return pointed(moment, "due now")
+    return pointed(moment, f"in {duration(left)}" if left > timedelta() else f"due for {duration(-left)}")
 
 
 @register.simple_tag
 def clock(moment: datetime | None) -> SafeString | str:
     """The exact time, to the millisecond, in UTC."""
-    return told(moment, exact(moment)) if moment else "–"
+    return pointed(moment, exact(moment)) if moment else "–"
 
 
-def told(moment: datetime, words: str) -> SafeString:
+def pointed(moment: datetime, words: str) -> SafeString:
     """Words about a moment; pointing at them shows it exactly."""
     return format_html('<time datetime="{}" title="{}">{}</time>', moment.isoformat(), exact(moment), words)
 

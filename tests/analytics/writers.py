@@ -16,8 +16,8 @@ Connection = psycopg.Connection[Any]
 JOIN = "SELECT pg_advisory_xact_lock_shared(%s)"
 STORE = """
 INSERT INTO commit_log (
-    segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
-    body, body_form
+    segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, producer_group_id, body,
+    body_form
 )
 VALUES (1, nextval('commit_log_offset'), now(), 1, 0, gen_random_uuid(), %(id)s, 1, 'a body', 'text')
 RETURNING log_offset, message_id

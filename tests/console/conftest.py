@@ -59,7 +59,7 @@ def manage(database: str, *arguments: str) -> None:
 
 
 def environment(database: str) -> dict[str, str]:
-    """What a process of the broker is told."""
+    """The environment of a process of the broker."""
     return {**os.environ, "DATABASE_URL": database, "MQBROKER_SECRET_KEY": "a secret of these tests"}
 
 
@@ -133,5 +133,5 @@ def forget_attempts(database: str) -> None:
 
 @pytest.fixture
 def stranger(console: str) -> Operator:
-    """Somebody who has not signed in."""
+    """A caller that has not signed in."""
     return Operator(console)

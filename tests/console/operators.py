@@ -90,7 +90,7 @@ class Page:
 
 @dataclass
 class Operator:
-    """Somebody who asks for pages of a console; `signed_in` makes one who may see them."""
+    """A caller that asks for pages of a console; `signed_in` makes one that may see them."""
 
     console: str
     cookies: CookieJar = field(default_factory=CookieJar)
@@ -125,7 +125,7 @@ class Operator:
 
     @classmethod
     def signed_in(cls, console: str, name: str, password: str) -> Self:
-        """Somebody who came in by the sign-in page."""
+        """A caller that came in by the sign-in page."""
         operator = cls(console)
         operator.sees("login/")
         token = next(cookie.value or "" for cookie in operator.cookies if cookie.name == "csrftoken")

@@ -56,9 +56,9 @@ def test_a_groups_lag_is_that_of_the_api_and_of_the_metrics(broker: Broker, ada:
 
     rows = [row[:5] for row in ada.sees("consumer-groups/coupons/").table("progress")]
 
-    told = document(ada, "/v1/consumer-groups/coupons")["lag"]
+    shown = document(ada, "/v1/consumer-groups/coupons")["lag"]
     names = ("topic", "queue_id", "next_offset", "max_offset", "lag")
-    assert rows == [[str(queue[name]) for name in names] for queue in told]
+    assert rows == [[str(queue[name]) for name in names] for queue in shown]
     assert ada.sees("consumer-groups/").table("consumer-groups")[0][2] == "4"
     assert metric(ada, "mqbroker_consumer_lag", consumer_group="coupons", topic="orders") == 4
 
@@ -84,8 +84,8 @@ def test_a_levels_backlog_is_that_of_the_api_and_of_the_metrics(broker: Broker, 
 
     rows = {row[0]: row[2] for row in ada.sees("delays/").table("levels")}
 
-    told = document(ada, "/v1/delay-levels")["results"]
-    assert rows == {str(level["level"]): str(level["backlog"]) for level in told}
+    shown = document(ada, "/v1/delay-levels")["results"]
+    assert rows == {str(level["level"]): str(level["backlog"]) for level in shown}
     assert rows["5"] == str(metric(ada, "mqbroker_delay_backlog", level="5")) == "2"
 
 
@@ -98,7 +98,7 @@ def test_the_overviews_totals_are_those_of_the_statistics(broker: Broker, ada: O
     overview = ada.sees("")
 
     # The API answers from a reading that is at most a second old.
-    told = eventually(lambda: stored(document(ada, "/v1/stats"), 4))
-    assert overview.figure("committed") == str(told["last_hour"]["commits"]["count"]) == "2"
-    assert overview.figure("rolled-back") == str(told["last_hour"]["rollbacks"]["count"]) == "1"
-    assert overview.figure("stored") == str(told["totals"]["messages"]) == "4"
+    shown = eventually(lambda: stored(document(ada, "/v1/stats"), 4))
+    assert overview.figure("committed") == str(shown["last_hour"]["commits"]["count"]) == "2"
+    assert overview.figure("rolled-back") == str(shown["last_hour"]["rollbacks"]["count"]) == "1"
+    assert overview.figure("stored") == str(shown["totals"]["messages"]) == "4"

@@ -26,7 +26,7 @@ WRONG = "Please enter the correct username and password"
 
 @dataclass(frozen=True)
 class Visitor:
-    """Somebody at an address of the loopback network, whose browser keeps the cookies it is given."""
+    """A caller at an address of the loopback network, whose browser keeps the cookies it is given."""
 
     console: str
     address: str
@@ -54,7 +54,7 @@ class Visitor:
 
 
 def visitor(console: str, address: str = "127.0.0.1") -> Visitor:
-    """Somebody with a browser that was never here."""
+    """A caller with a browser that was never here."""
     return Visitor(console, address, {})
 
 

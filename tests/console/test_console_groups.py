@@ -20,7 +20,7 @@ def test_a_producer_group_shows_what_it_has_pending_and_how_its_endpoints_are(br
     assert rows["shop"][0] == "2"
     assert rows["shop"][1].startswith("2 h")
     assert rows["shop"][2:] == ["1 healthy 1 open", "on"]
-    assert rows["loyalty"] == ["0", "–", "none: nobody can be asked", "on"]
+    assert rows["loyalty"] == ["0", "–", "none: no check can be sent", "on"]
 
 
 def test_an_endpoint_shows_its_health_and_never_its_secret(broker: Broker, ada: Operator) -> None:

@@ -68,7 +68,7 @@ def test_an_operator_who_is_no_superuser_reads_everything_else(broker: Broker, b
     ]
 
 
-def test_nobody_changes_the_configuration_here(broker: Broker, ada: Operator) -> None:
+def test_the_configuration_is_not_changed_here(broker: Broker, ada: Operator) -> None:
     topic = broker.topic("orders")
 
     assert ada.sees("store/topic/add/").status == 403
