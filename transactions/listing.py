@@ -124,10 +124,8 @@ def discarded(
 ) -> tuple[list[TransactionSummary], DiscardedPlace | None]:
     """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
     place = after or DiscardedPlace()
-    names = _filters(wanted)
     parameters = {
-        "group_id": names["group_id"],
-        "topic_id": names["topic_id"],
+        **_filters(wanted),
         "since": since,
         "until": until,
         "before": place.discarded_at,

@@ -62,6 +62,30 @@ def test_a_list_narrows_to_a_group_a_topic_and_an_age(broker: Broker, ada: Opera
     assert transactions(ada.sees(f"{PENDING}?producer_group=shop&topic=stock")) == [str(young)]
 
 
+def test_the_list_of_the_discarded_narrows_to_a_group_a_topic_and_an_age(broker: Broker, ada: Operator) -> None:
+    orders, stock = broker.topic("orders"), broker.topic("stock")
+    shop, loyalty = broker.producer_group("shop"), broker.producer_group("loyalty")
+    old, young, other = (
+        broker.half(group, topic, b"x", age, discarded_at=broker.now)
+        for group, topic, age in (
+            (shop, orders, timedelta(hours=2)),
+            (shop, stock, timedelta(minutes=1)),
+            (loyalty, orders, timedelta(minutes=2)),
+        )
+    )
+
+    shown = {
+        query: set(transactions(ada.sees(f"transactions/discarded/?{query}"), "discarded"))
+        for query in ("producer_group=shop", "topic=orders", "older_than_seconds=3600")
+    }
+
+    assert shown == {
+        "producer_group=shop": {str(old), str(young)},
+        "topic=orders": {str(old), str(other)},
+        "older_than_seconds=3600": {str(old)},
+    }
+
+
 def test_a_filter_that_matches_nothing_says_so_and_leads_back(broker: Broker, ada: Operator) -> None:
     half = broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(seconds=1))
 

@@ -9,6 +9,7 @@ WHERE
     AND (h.discarded_at, h.transaction_id) < (%(before)s::timestamptz, %(before_id)s::uuid)
     AND h.discarded_at >= coalesce(%(since)s::timestamptz, '-infinity')
     AND h.discarded_at < coalesce(%(until)s::timestamptz, 'infinity')
+    AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
     AND (%(group_id)s::integer IS NULL OR h.producer_group_id = %(group_id)s)
     AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
 ORDER BY h.discarded_at DESC, h.transaction_id DESC
