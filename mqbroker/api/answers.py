@@ -15,6 +15,8 @@ GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
 # An answer with larger bodies is sent in parts.
 WHOLE_BYTES = 256 * 1024
+# Encoding a part takes less than a millisecond; a pause follows each, so parts are not smaller than they need be.
+PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
 
@@ -48,8 +50,14 @@ class Page(Answer):
         self._more = more
 
     def parts(self) -> Iterator[bytes]:
-        """The JSON of the whole object, in parts of one message each."""
-        yield from _parts(self._entries, self._more)
+        """The JSON of the whole object, in parts of one large message or of several small ones."""
+        gathered: list[bytes] = []
+        for part in _parts(self._entries, self._more):
+            gathered.append(part)
+            if sum(map(len, gathered)) >= PART_BYTES:
+                yield b"".join(gathered)
+                gathered.clear()
+        yield b"".join(gathered)
 
 
 def answer(result: object, status: int = 200) -> Answer:
