@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -43,7 +42,7 @@ class QueueLag:
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
     """Each queue of the topics that the group has begun to read, its retries among them; by topic."""
-    rows: Sequence[Lag] = progress.lags(group.id)
+    rows = progress.lags(group.id)
     oldest = _oldest_receipts(group, rows)
     return [
         QueueLag(
@@ -70,24 +69,20 @@ def _oldest_receipts(group: ConsumerGroup, rows: Sequence[Lag]) -> dict[Queue, d
     return {(row.topic_id, row.queue_id): row.entered_at for row in found}
 
 
-def _deliveries_in_flight() -> QuerySet[Receipt]:
-    """Handed out, and neither done nor over its invisible time; in an ordered group not what is held or parked."""
-    return Receipt.objects.filter(state="flight", expires_at__gt=Now()).order_by()
-
-
 def in_flight() -> dict[str, int]:
-    """Deliveries in flight by the group's name, of the groups that have any.
-
-    Receipts are few: each is gone within hours.
-    """
+    """Deliveries in flight by the group's name, of the groups that have any."""
     names = dict(ConsumerGroup.objects.values_list("id", "name"))
-    rows = _deliveries_in_flight().values_list("group_id").annotate(receipts=Count("*"))
-    return {names[group_id]: receipts for group_id, receipts in rows if group_id in names}
+    return {names[group_id]: receipts for group_id, receipts in _in_flight().items() if group_id in names}
 
 
-def in_flight_of(group_id: int, limit: int) -> int:
-    """Deliveries in flight of one group, counted up to `limit`."""
-    return _deliveries_in_flight().filter(group_id=group_id)[:limit].count()
+def _in_flight() -> dict[int, int]:
+    """The receipts of each group that were handed out and are neither done nor over their invisible time.
+
+    What an ordered group holds or has parked is not in flight. One pass for all groups: receipts are few, each is gone
+    within hours.
+    """
+    receipts = Receipt.objects.filter(state="flight", expires_at__gt=Now()).order_by()
+    return dict(receipts.values_list("group_id").annotate(receipts=Count("*")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +108,6 @@ def lags() -> Iterator[TopicLag]:
 def _oldest_seconds(queues: list[QueueLag]) -> float:
     times = [queue.oldest_unacked_at for queue in queues if queue.oldest_unacked_at is not None]
     return max(0.0, (timezone.now() - min(times)).total_seconds()) if times else 0.0
-
-
-class InFlight(NamedTuple):
-    """How many deliveries of a consumer group are in flight."""
-
-    group_id: int
-    in_flight: int
-
-
-COUNT_IN_FLIGHT = Statement(__file__, "count_in_flight", InFlight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +141,7 @@ class GroupStats:
         return len(self.queues) >= progress.MAX_QUEUES
 
 
-def of_groups(groups: Sequence[ConsumerGroup], max_in_flight: int) -> list[GroupStats]:
-    """The numbers of these groups, the deliveries in flight of each counted to `max_in_flight`."""
-    asked = {"group_ids": [group.id for group in groups], "max_count": max_in_flight}
-    counts = {row.group_id: row.in_flight for row in sync.read(COUNT_IN_FLIGHT, asked)}
-    return [GroupStats(group, counts[group.id], queues_of(group)) for group in groups]
+def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
+    """The numbers of these groups."""
+    in_flight = _in_flight()
+    return [GroupStats(group, in_flight.get(group.id, 0), queues_of(group)) for group in groups]

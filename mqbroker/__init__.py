@@ -1,1 +1,1 @@
-"""The wiring: settings, URLs, ASGI, Celery, errors as HTTP, metrics and the command line."""
+"""The wiring: settings, HTTP API, schema, errors as HTTP, API keys, Celery and the web process."""

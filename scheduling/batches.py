@@ -101,7 +101,7 @@ def _judge_message(message: BatchedMessage) -> None:
 
 
 def _in_one_queue(accepted: list[Accepted]) -> list[Accepted]:
-    """The messages with the one queue that those of them name which name any."""
+    """All messages, on the one queue that any of them names."""
     size = sum(len(one.body) for one in accepted)
     if size > settings.MAX_MESSAGE_BYTES:
         raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")

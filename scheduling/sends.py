@@ -15,12 +15,12 @@ from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.db import arrays
-from store.db.connections import Row
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
 from store.log import Record
 from store.messages import Message
 from store.queues import SEND_MESSAGES, tags_code_of
+from store.rows import StoredBefore
 
 # Place, log offset and queue offset of a message that SEND_MESSAGES stored.
 PLACED = struct.Struct("!iqq")
@@ -214,7 +214,9 @@ def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetim
     return answer
 
 
-def answer_repeat(accepted: Accepted, stored: Row, standing: dict[str, Any] | None = None) -> dict[str, Any] | Refusal:
+def answer_repeat(
+    accepted: Accepted, stored: StoredBefore, standing: dict[str, Any] | None = None
+) -> dict[str, Any] | Refusal:
     """The answer to a send whose id is stored already: the first answer, or the refusal of another message.
 
     `standing` is how one that was not visible at the first look stands, by `recalls.standings`.

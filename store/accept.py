@@ -11,11 +11,11 @@ import msgspec
 from store import errors, log, messages, runtime, topics
 from store.commit.batch import Batch
 from store.db import arrays
-from store.db.connections import Row
 from store.db.uuid7 import new_id
 from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
+from store.rows import StoredBefore
 from store.topics import TopicFacts
 
 
@@ -119,13 +119,13 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
     return runtime.part(Turns).next() % topic.queues
 
 
-async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, Row]:
+async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
     """Those of the messages that are stored already. After a failed attempt even ids of our own are looked for."""
     ids = [one.message_id for one in accepted if one.may_repeat or batch.again]
     return await log.find(batch.connection, ids) if ids else {}
 
 
-def judge_repeat(accepted: Accepted, stored: Row, *, transactional: bool = False) -> None:
+def judge_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
     """Raises MessageIdReused unless the stored message is the same one.
 
     A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be told that

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from store.db import connections
-from store.db.connections import Connection, Row
+from store.db.connections import Connection
 from store.db.statements import Statement
 from store.rows import Appended, HeldLog, Joined, Locked, MessageRow, OpenSegment, StoredBefore
 
@@ -101,7 +101,7 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
         record.log_offset = offsets[record.message_id]
 
 
-async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Row]:
+async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, StoredBefore]:
     """The stored messages among these ids, each with its first entry."""
     rows = await connections.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
     return {row.message_id: row for row in rows}

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from store import budget
 from store.db import connections
-from store.db.connections import Connection, Row
+from store.db.connections import Connection
 from store.db.statements import Statement
 from store.rows import Enqueued, EntryRow, Locked, QueueBounds
 
@@ -95,7 +95,7 @@ def _columns(segment_id: int, queues: list[tuple[int, int]], entries: Sequence[E
     }
 
 
-def _number(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
+def _number(entries: Sequence[Entry], rows: Sequence[Enqueued]) -> None:
     """Tells the entries of the queues in these rows their offsets: the n-th row of a queue is its n-th entry."""
     offsets: dict[tuple[int, int], list[int]] = {}
     for row in rows:
@@ -106,7 +106,9 @@ def _number(entries: Sequence[Entry], rows: Sequence[Row]) -> None:
             entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
 
 
-async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: budget.Hold) -> Sequence[Row]:
+async def read(
+    topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: budget.Hold
+) -> Sequence[EntryRow]:
     """The entries of a queue from an offset on, with their messages, in order.
 
     `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has
@@ -121,6 +123,6 @@ async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int,
     return rows
 
 
-async def bounds(topic_id: int, queues: int) -> Sequence[Row]:
+async def bounds(topic_id: int, queues: int) -> Sequence[QueueBounds]:
     """Per queue of a topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
     return await connections.read(QUEUE_BOUNDS, {"topic_id": topic_id, "queues": queues})

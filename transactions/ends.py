@@ -12,7 +12,6 @@ from scheduling.publish import Publication, publish
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.arrays import literal
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions import groups
@@ -25,7 +24,7 @@ from transactions.errors import (
 )
 from transactions.halves import FIND_TRANSACTIONS, find
 from transactions.pipelined import Ending
-from transactions.rows import EndedHalf
+from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, TransactionRow
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
@@ -65,7 +64,7 @@ class End:
     discarded: bool | None = False
     # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
     attempt: dict[str, object] | None = None
-    half: Row | None = None
+    half: EndedHalf | None = None
     publications: list[Publication] = field(default_factory=list)
 
 
@@ -138,7 +137,7 @@ class Ends(Kind[End]):
         if left:
             await self._judge(batch, left)
 
-    async def _delete(self, batch: Batch, ends: list[End]) -> dict[uuid.UUID, Row]:
+    async def _delete(self, batch: Batch, ends: list[End]) -> dict[uuid.UUID, EndedHalf]:
         rows = await batch.read(
             END_HALVES,
             {
@@ -183,7 +182,7 @@ class Ends(Kind[End]):
 ENDS = Ends()
 
 
-def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
+def _judge(end: End, transaction: TransactionRow | None) -> dict[str, Any] | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
         return _not_found(end.transaction_id, ON_THE_WAY)
@@ -198,7 +197,7 @@ def _judge(end: End, transaction: Row | None) -> dict[str, Any] | Refusal:
     return _judge_state(end, transaction)
 
 
-def _judge_state(end: End, transaction: Row) -> dict[str, Any] | Refusal:
+def _judge_state(end: End, transaction: TransactionRow) -> dict[str, Any] | Refusal:
     if transaction.state == "DISCARDED" and not end.discarded:
         return _discarded(transaction)
     if transaction.state == "PREPARED" and end.discarded:
@@ -229,7 +228,7 @@ def _not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFou
     return TransactionNotFound(f"{sentence} {advice}".strip())
 
 
-def _discarded(transaction: Row) -> TransactionDiscarded:
+def _discarded(transaction: TransactionRow) -> TransactionDiscarded:
     return TransactionDiscarded(
         f"Transaction {transaction.transaction_id} was discarded after {transaction.check_times} checks: "
         "an operator can resume or resolve it at /v1/discarded."
@@ -262,7 +261,11 @@ def _publications(end: End) -> list[Publication]:
     ]
 
 
-def operation(end: End, transaction: Row, queue_offsets: list[int | None] | None) -> dict[str, object]:
+def operation(
+    end: End,
+    transaction: TransactionRow | EndedHalf | DiscardedHalf | ResumedHalf,
+    queue_offsets: list[int | None] | None,
+) -> dict[str, object]:
     """The record of what was said of a transaction, for INSERT_OPERATIONS."""
     return {
         "transaction_id": end.transaction_id,
@@ -295,7 +298,9 @@ async def _add_standings(batch: Batch, answers: list[dict[str, Any]]) -> None:
         message.update(standings.get(message["message_id"], {}))
 
 
-def _answer(state: str, transaction: Row, queue_offsets: list[int | None] | None) -> dict[str, Any]:
+def _answer(
+    state: str, transaction: TransactionRow | EndedHalf, queue_offsets: list[int | None] | None
+) -> dict[str, Any]:
     offsets = queue_offsets or [None] * len(transaction.message_ids)
     messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)
     return {

@@ -18,7 +18,6 @@ from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections
 from store.db.arrays import literal
-from store.db.connections import Row
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.errors import (
@@ -33,6 +32,7 @@ from store.errors import (
 from store.log import Record
 from store.messages import Message
 from store.queues import tags_code_of
+from store.rows import StoredBefore
 from transactions import endpoints, groups
 from transactions.pipelined import Beginning
 from transactions.rows import HeldGroup, TransactionRow
@@ -240,7 +240,7 @@ def _illegal_delay(begun: Begin, batch: Batch) -> DelayIllegal | None:
     return None
 
 
-def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID, Row]) -> Any:
+def _repeated(begun: Begin, stored: dict[uuid.UUID, StoredBefore], known: dict[uuid.UUID, TransactionRow]) -> Any:
     """The answer to a transaction that was begun before, the refusal of ids used otherwise, or None for a new one."""
     transaction = known.get(begun.transaction_id)
     for message in begun.accepted:
@@ -249,7 +249,7 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID,
             continue
         if transaction is None and not begun.may_repeat:
             # Without a transaction id of its own the request is known by its message.
-            transaction = known.get(row.transaction_id)
+            transaction = known.get(row.transaction_id) if row.transaction_id else None
         try:
             accept.judge_repeat(message, row, transactional=True)
         except Refusal as refusal:
@@ -261,7 +261,7 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, Row], known: dict[uuid.UUID,
     return _judge_repeat(begun, stored, transaction)
 
 
-def _judge_repeat(begun: Begin, stored: dict[uuid.UUID, Row], transaction: Row) -> Any:
+def _judge_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Any:
     same_messages = len(begun.accepted) == len(transaction.message_ids)
     if transaction.producer_group_id != begun.group_id or not same_messages:
         return MessageIdReused(
@@ -311,7 +311,7 @@ def _answer(
     }
 
 
-async def find(transaction_id: uuid.UUID) -> Row | None:
+async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
     """What is known of a transaction now, or None."""
     rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     return rows[0] if rows else None

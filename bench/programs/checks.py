@@ -19,7 +19,6 @@ from transactions.checks.checker import CLAIM_HALVES, MAX_CLAIM_BYTES  # noqa: E
 from transactions.checks.outcomes import Attempt  # noqa: E402
 
 PER_CLAIM = 1000
-MAX_BYTES = 64 * 1024 * 1024
 
 
 async def main(name: str) -> None:

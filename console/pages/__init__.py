@@ -1,1 +1,1 @@
-"""The console's own pages: each parses its address, asks one read, and shows a template."""
+"""The console's own pages: each parses its address, asks the apps for what it shows, and fills a template."""

@@ -70,7 +70,7 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
 def all_consumers(request: HttpRequest) -> HttpResponse:
     """Consumer groups by name."""
     page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1), PAGE)
-    groups = delivery_stats.of_groups(page.rows, GROUP_LIMIT + 1)
+    groups = delivery_stats.of_groups(page.rows)
     shown = {"now": now(), "groups": groups, "after": page.after}
     return frame.show(request, "console/consumer_groups.html", "Consumer groups", **shown)
 
@@ -86,6 +86,6 @@ def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
         "console/consumer_group.html",
         f"Consumer group {name}",
         now=now(),
-        consumers=delivery_stats.of_groups([group], GROUP_LIMIT + 1)[0],
+        consumers=delivery_stats.of_groups([group])[0],
         queues_limit=progress.MAX_QUEUES,
     )

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.http import HttpRequest
 
 from console.pages import counts, frame
-from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT, Count
+from console.pages.counts import COUNT_LIMIT, Count
 from delivery import registry
 from delivery import stats as delivery_stats
 from scheduling import stats as scheduling_stats
@@ -67,7 +67,7 @@ def delayed() -> Count:
 def consumers() -> dict[str, object]:
     """The table of the first consumer groups by name, the furthest behind first."""
     page = counts.part(registry.page("", CONSUMER_GROUPS + 1), CONSUMER_GROUPS)
-    groups = delivery_stats.of_groups(page.rows, GROUP_LIMIT + 1)
+    groups = delivery_stats.of_groups(page.rows)
     return {
         "consumer_groups": sorted(groups, key=lambda group: group.lag, reverse=True),
         "more_consumer_groups": bool(page.after),

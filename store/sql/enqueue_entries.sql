@@ -1,5 +1,5 @@
 -- Extend queues by entries, each queue densely from its highest offset in the open segment. Safe because the caller holds
--- the locks of these queues and this statement's snapshot is newer than the locks: nobody else can read the same highest
+-- the locks of these queues and this statement's snapshot is newer than the locks: no other session can read the same highest
 -- offset. A queue without an entry in this segment is left out: nothing of it is returned.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,

@@ -1,4 +1,4 @@
--- Count a group's undecided transactions, up to a limit: beyond it the exact number does not matter. Discarded ones wait
+-- Count a group's pending transactions, up to a limit: beyond it the exact number does not matter. Discarded ones wait
 -- for an operator, and must not keep their group from beginning others.
 SELECT count(*) AS undecided
 FROM (

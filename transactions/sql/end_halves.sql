@@ -1,5 +1,5 @@
 -- End pending half messages: this delete is the decision. A row not returned was not pending for this group and offset:
--- somebody else decided first, or the end is wrong. Rows are locked in id order, so two batches that share transactions
+-- another process decided first, or the end is wrong. Rows are locked in id order, so two batches that share transactions
 -- cannot deadlock; a row that another batch is just ending is waited for, and then found gone. The ids are probed by
 -- index as an array too: no plan can then go through all halves, however few there were when the planner last looked.
 WITH asked AS (

@@ -43,7 +43,7 @@ class ProducerGroupSummary(Shape):
 class ProducerGroup(ProducerGroupSummary):
     """A producer group with what waits for its decision."""
 
-    pending = Whole(help_text=f"Undecided transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
+    pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
 
 
