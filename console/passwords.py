@@ -96,4 +96,4 @@ def give_connection_back() -> None:
 
 def busy() -> SystemBusy:
     """The refusal of a password that cannot be checked now."""
-    return SystemBusy("Too many passwords are being judged: try again in some seconds.")
+    return SystemBusy("Too many passwords are being checked: try again in some seconds.")

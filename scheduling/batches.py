@@ -54,7 +54,7 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
     Answers one send result per message, in order. Raises BatchIllegal with RocketMQ's reason, or the refusal of the
     first message that breaks a rule; nothing is stored then.
     """
-    _judge(request)
+    _validate(request)
     topic = request.topic or request.messages[0].topic
     for message in request.messages:
         message.topic = topic
@@ -69,7 +69,7 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
     return results
 
 
-def _judge(request: SendBatch) -> None:
+def _validate(request: SendBatch) -> None:
     if not request.messages:
         raise BatchIllegal("messages is empty: give at least one message.")
     if len(request.messages) > MAX_MESSAGES:
@@ -78,14 +78,14 @@ def _judge(request: SendBatch) -> None:
     if request.topic:
         named.add(request.topic)
     for message in request.messages:
-        _judge_message(message)
+        _validate_message(message)
     if any(name.startswith(topics.RETRY_PREFIX) for name in named):
         raise BatchIllegal("Retry Group is not supported for batching")
     if len(named) > 1:
         raise BatchIllegal("The topic of the messages in one batch should be the same")
 
 
-def _judge_message(message: BatchedMessage) -> None:
+def _validate_message(message: BatchedMessage) -> None:
     if message.delay_level:
         raise BatchIllegal("TimeDelayLevel is not supported for batching")
     if message.delay_seconds is not None or message.deliver_at is not None:

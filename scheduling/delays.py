@@ -31,7 +31,7 @@ def of_message(message: Message) -> Delay | None:
     return None
 
 
-def judge(delay: Delay | None, now: datetime) -> None:
+def validate(delay: Delay | None, now: datetime) -> None:
     """Checks a delay when its message is accepted, and never again: the maximum may be lowered while it waits.
 
     Raises DelayIllegal when it is due later than MAX_TIMER_DELAY_SECONDS from `now`.

@@ -165,7 +165,7 @@ class Sends(Kind[Send]):
                 one.outcome = answer_repeat(accepted, row, standings.get(accepted.message_id))
                 continue
             try:
-                delays.judge(delays.of_message(accepted.message), batch.now)
+                delays.validate(delays.of_message(accepted.message), batch.now)
             except Refusal as refusal:
                 one.outcome = refusal
                 continue
@@ -222,7 +222,7 @@ def answer_repeat(
     `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
     """
     try:
-        accept.judge_repeat(accepted, stored)
+        accept.validate_repeat(accepted, stored)
     except Refusal as refusal:
         return refusal
     answer = {

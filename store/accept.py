@@ -93,7 +93,7 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
     Raises the refusal that names what is wrong; nothing is stored then.
     """
     body = messages.body_of(message)
-    messages.judge(message)
+    messages.validate(message)
     topic = await topics.for_sending(message.topic)
     chosen = message.message_id or message_id
     return Accepted(
@@ -125,10 +125,10 @@ async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid
     return await log.find(batch.connection, ids) if ids else {}
 
 
-def judge_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
+def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
     """Raises MessageIdReused unless the stored message is the same one.
 
-    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be told that
+    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be answered that
     it is done while a transaction still may roll it back.
     """
     same_way = (stored.transaction_id is not None) == transactional

@@ -103,7 +103,7 @@ Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
-    """A message as its producer sends it, before `judge` has checked it."""
+    """A message as its producer sends it, before `validate` has checked it."""
 
     topic: str = ""
     body: str | None = None
@@ -143,7 +143,7 @@ def _from_base64(text: str) -> bytes:
         raise errors.MessageIllegal(f"body_base64 is no base64 ({problem}): use the standard alphabet.") from problem
 
 
-def judge(message: Message) -> None:
+def validate(message: Message) -> None:
     """Checks the message's fields by the rules of the API, but for its body and topic.
 
     Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
@@ -296,25 +296,3 @@ def stored(row: MessageColumns, topic: str) -> StoredMessage:
         transaction_id=UNSET if row.transaction_id is None else row.transaction_id,
         traceparent=UNSET if row.traceparent is None else row.traceparent,
     )
-
-
-def document(row: MessageColumns, topic: str) -> dict[str, object]:
-    """A stored message in an answer: the fields that were set, under the names of the request.
-
-    `topic` is the name of its topic.
-    """
-    message: dict[str, object] = {"message_id": row.message_id, "topic": topic}
-    if row.body_form == "text":
-        message["body"] = row.body.decode()
-    else:
-        message["body_base64"] = base64.b64encode(row.body).decode()
-    for name in ("tags", "keys", "sharding_key", "transaction_id", "traceparent"):
-        value = getattr(row, name)
-        if value is not None:
-            message[name] = value
-    if row.properties is not None:
-        message["properties"] = msgspec.json.decode(row.properties)
-    message["born_at"] = row.born_at or row.stored_at
-    message["stored_at"] = row.stored_at
-    message["commit_log_offset"] = row.log_offset
-    return message

@@ -1,4 +1,4 @@
-"""Ends: the one decision that each transaction gets, whoever gives it."""
+"""Ends: the one decision that each transaction gets, whether a producer, a check or an operator gives it."""
 
 import uuid
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 
 STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
 MAX_REMARK = 1000
-# No group has this id: an end that names a group nobody knows finds no half message of it.
+# No group has this id: an end that names a group that does not exist finds no half message of it.
 UNKNOWN_GROUP = -1
 ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
 
@@ -135,7 +135,7 @@ class Ends(Kind[End]):
                 batch.insert(INSERT_CHECK_ATTEMPTS, one.request.attempt)
         left = [one for one in pending if one.request.half is None]
         if left:
-            await self._judge(batch, left)
+            await self._answer_left(batch, left)
 
     async def _delete(self, batch: Batch, ends: list[End]) -> dict[uuid.UUID, EndedHalf]:
         rows = await batch.read(
@@ -149,13 +149,13 @@ class Ends(Kind[End]):
         )
         return {row.transaction_id: row for row in rows}
 
-    async def _judge(self, batch: Batch, left: list[Pending[End]]) -> None:
+    async def _answer_left(self, batch: Batch, left: list[Pending[End]]) -> None:
         """Those that ended nothing: repeats of the decision, UNKNOWN, or wrong. A new statement sees who won."""
         rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.request.transaction_id for one in left]})
         known = {row.transaction_id: row for row in rows}
         for one in left:
             transaction = known.get(one.request.transaction_id)
-            one.outcome = _judge(one.request, transaction)
+            one.outcome = _answer_to(one.request, transaction)
             if transaction is not None and one.request.decision == "UNKNOWN" and isinstance(one.outcome, dict):
                 batch.insert(INSERT_OPERATIONS, operation(one.request, transaction, None))
         await _add_standings(batch, [one.outcome for one in left if isinstance(one.outcome, dict)])
@@ -182,7 +182,7 @@ class Ends(Kind[End]):
 ENDS = Ends()
 
 
-def _judge(end: End, transaction: TransactionRow | None) -> dict[str, Any] | Refusal:
+def _answer_to(end: End, transaction: TransactionRow | None) -> dict[str, Any] | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
         return _not_found(end.transaction_id, ON_THE_WAY)
@@ -194,10 +194,10 @@ def _judge(end: End, transaction: TransactionRow | None) -> dict[str, Any] | Ref
         return CommitLogOffsetWrong(
             f"The commit log offset wrong: transaction {end.transaction_id} is at {transaction.log_offsets[0]}."
         )
-    return _judge_state(end, transaction)
+    return _answer_state(end, transaction)
 
 
-def _judge_state(end: End, transaction: TransactionRow) -> dict[str, Any] | Refusal:
+def _answer_state(end: End, transaction: TransactionRow) -> dict[str, Any] | Refusal:
     if transaction.state == "DISCARDED" and not end.discarded:
         return _discarded(transaction)
     if transaction.state == "PREPARED" and end.discarded:

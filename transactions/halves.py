@@ -75,7 +75,7 @@ class Begin:
     immunity_seconds: float
     accepted: list[Accepted]
     may_repeat: bool
-    # What it is told when it was not begun before.
+    # What it is answered when it was not begun before.
     refusal: Refusal | None = None
     records: list[Record] = field(default_factory=list)
 
@@ -108,7 +108,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
         await accept.accept(message, traceparent=traceparent, message_id=_derived_id(request.transaction_id, place))
         for place, message in enumerate(given)
     ]
-    _judge_together(accepted)
+    _validate_together(accepted)
     begun = Begin(
         transaction_id=transaction_id,
         group_id=group.id,
@@ -155,7 +155,7 @@ def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | Non
     return None if transaction_id is None else uuid.uuid5(transaction_id, f"message {place}")
 
 
-def _judge_together(accepted: Sequence[Accepted]) -> None:
+def _validate_together(accepted: Sequence[Accepted]) -> None:
     size = sum(len(one.body) for one in accepted)
     if size > settings.MAX_MESSAGE_BYTES:
         raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
@@ -234,7 +234,7 @@ BEGINS = Begins()
 def _illegal_delay(begun: Begin, batch: Batch) -> DelayIllegal | None:
     try:
         for message in begun.accepted:
-            delays.judge(delays.of_message(message.message), batch.now)
+            delays.validate(delays.of_message(message.message), batch.now)
     except DelayIllegal as refusal:
         return refusal
     return None
@@ -251,17 +251,17 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, StoredBefore], known: dict[u
             # Without a transaction id of its own the request is known by its message.
             transaction = known.get(row.transaction_id) if row.transaction_id else None
         try:
-            accept.judge_repeat(message, row, transactional=True)
+            accept.validate_repeat(message, row, transactional=True)
         except Refusal as refusal:
             return refusal
         if transaction is None or row.transaction_id != transaction.transaction_id:
             return MessageIdReused(f"The message_id {message.message_id} is that of another message: use a new id.")
     if transaction is None:
         return None
-    return _judge_repeat(begun, stored, transaction)
+    return _answer_repeat(begun, stored, transaction)
 
 
-def _judge_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Any:
+def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Any:
     same_messages = len(begun.accepted) == len(transaction.message_ids)
     if transaction.producer_group_id != begun.group_id or not same_messages:
         return MessageIdReused(

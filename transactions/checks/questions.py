@@ -45,8 +45,12 @@ async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Documen
     places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.places(places))
     names = await topics.names({row.topic_id for row in rows})
-    stored = {row.log_offset: messages.document(row, names[row.topic_id]) for row in rows}
+    stored = {row.log_offset: _document(messages.stored(row, names[row.topic_id])) for row in rows}
     return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}
+
+
+def _document(message: messages.StoredMessage) -> Document:
+    return {name: value for name, value in msgspec.structs.asdict(message).items() if value is not msgspec.UNSET}
 
 
 def _transaction(half: ClaimedHalf, stored: Mapping[int, Document]) -> Document:
