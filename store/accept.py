@@ -128,8 +128,8 @@ async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid
 def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
     """Raises MessageIdReused unless the stored message is the same one.
 
-    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be answered that
-    it is done while a transaction still may roll it back.
+    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be answered
+    that it is done while a transaction still may roll it back.
     """
     same_way = (stored.transaction_id is not None) == transactional
     if stored.topic_id != accepted.topic.id or stored.body != accepted.body or not same_way:
