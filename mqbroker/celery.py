@@ -85,7 +85,9 @@ def start(**_: Any) -> None:
 
 
 def close(**_: Any) -> None:
-    """Closes the runtime, after the batches under way."""
+    """Closes the runtime, after the batches under way; once, for Celery may send the signal again."""
     from mqbroker import background  # as above
+
+    signals.worker_shutting_down.disconnect(close)
 
     background.close_worker()

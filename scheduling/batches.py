@@ -60,7 +60,7 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
         message.topic = topic
     accepted = [await accept.accept(message, traceparent=traceparent) for message in request.messages]
     together = Together(_in_one_queue(accepted))
-    size = sum(len(one.body) for one in accepted)
+    size = accept.size_of(accepted)
     if size < MAX_BATCH_BYTES:
         sent = await writer.write(sends.Sending(together.accepted))
         if sent is not None:

@@ -1,15 +1,16 @@
 """Plain sends: store a message and publish it, in one write."""
 
+import contextlib
 import struct
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
 from scheduling import alarms, delays, recalls
 from scheduling.publish import Publication, publish
-from store import accept, notifier, topics
+from store import accept, notifier, runtime, topics
 from store.accept import Accepted
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -43,14 +44,42 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
     """
     accepted = await accept.accept(message, traceparent=traceparent)
     delay = delays.of_message(message)
-    if len(accepted.body) < MAX_BATCH_BYTES and (delay is None or delay.level is not None):
+    size = accept.size_of((accepted,))
+    detours = runtime.part(Detours)
+    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.has(accepted):
         sent = await writer.write(Sending((accepted,), await _level_of(delay)))
         if sent is not None:
             return sent[0]
-    answer: dict[str, Any] = await writer.submit(
-        SENDS, Send(accepted), key=accepted.message_id, size=len(accepted.body)
-    )
+    with detours.of(accepted):
+        answer: dict[str, Any] = await writer.submit(SENDS, Send(accepted), key=accepted.message_id, size=size)
     return answer
+
+
+class Detours:
+    """The queues for which messages with a sharding key are on the stepwise way: later ones follow, in their order."""
+
+    def __init__(self) -> None:
+        self._queues: Counter[tuple[int, int]] = Counter()
+
+    def has(self, accepted: Accepted) -> bool:
+        """Whether the message would overtake another one of its queue."""
+        return accepted.message.sharding_key is not None and self._queues[_queue_of(accepted)] > 0
+
+    @contextlib.contextmanager
+    def of(self, accepted: Accepted) -> Iterator[None]:
+        """The message goes the stepwise way within the block."""
+        queue = _queue_of(accepted)
+        self._queues[queue] += 1
+        try:
+            yield
+        finally:
+            self._queues[queue] -= 1
+            if not self._queues[queue]:
+                del self._queues[queue]
+
+
+def _queue_of(accepted: Accepted) -> tuple[int, int]:
+    return accepted.topic.id, accepted.queue_id
 
 
 @dataclass(slots=True, frozen=True)
@@ -78,9 +107,14 @@ class Sending(Request[list[dict[str, Any]]]):
     ORDER = 2
 
     def __init__(self, accepted: Sequence[Accepted], level: Level | None = None) -> None:
-        super().__init__(accepted[0].message_id.bytes, sum(len(one.body) for one in accepted))
+        others = (one.message_id.bytes for one in accepted[1:] if one.may_repeat)
+        super().__init__(accepted[0].message_id.bytes, accept.size_of(accepted), others)
         self.accepted = accepted
         self.level = level
+
+    @property
+    def ordered(self) -> bool:
+        return any(one.message.sharding_key is not None for one in self.accepted)
 
     @property
     def queue(self) -> tuple[int, int]:

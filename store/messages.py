@@ -253,22 +253,22 @@ class MessageColumns(Protocol):
     def log_offset(self) -> int: ...
 
 
-class StoredMessage(msgspec.Struct, gc=False):
+class StoredMessage(msgspec.Struct, kw_only=True, gc=False):
     """A message as it is answered: the fields that were set, the body in the form it was sent in."""
 
     message_id: uuid.UUID
     topic: str
-    born_at: Time
-    stored_at: Time
-    commit_log_offset: int
     body: str | UnsetType = UNSET
     body_base64: str | UnsetType = UNSET
     tags: str | UnsetType = UNSET
     keys: list[str] | UnsetType = UNSET
-    properties: dict[str, str] | UnsetType = UNSET
     sharding_key: str | UnsetType = UNSET
     transaction_id: uuid.UUID | UnsetType = UNSET
     traceparent: str | UnsetType = UNSET
+    properties: dict[str, str] | UnsetType = UNSET
+    born_at: Time
+    stored_at: Time
+    commit_log_offset: int
     reconsume_times: int | UnsetType = UNSET
 
 

@@ -32,13 +32,16 @@ class Runtime:
         return part
 
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
-        """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first."""
+        """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.
+
+        The other parts stay: work that is still under way in a thread goes on in the same event loop.
+        """
         named = [kind for kind in first if kind in self._parts]
         for kind in [*named, *(kind for kind in reversed(list(self._parts)) if kind not in named)]:
-            close = getattr(self._parts[kind], "close", None)
+            close = getattr(self._parts.get(kind), "close", None)
             if close is not None:
                 await close()
-        self._parts.clear()
+                self._parts.pop(kind, None)
 
 
 _current: Runtime | None = None

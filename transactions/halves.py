@@ -121,7 +121,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
     )
     if begun.refusal is not None and not any(one.may_repeat for one in accepted):
         raise begun.refusal
-    size = sum(len(one.body) for one in accepted)
+    size = accept.size_of(accepted)
     if begun.refusal is None and _is_plain(accepted) and size < MAX_BATCH_BYTES:
         kept = await writer.write(
             Beginning(accepted[0], transaction_id, group.id, endpoint_id, immunity, may_repeat=begun.may_repeat)

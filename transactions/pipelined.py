@@ -73,7 +73,7 @@ class Beginning(Request[Kept]):
         *,
         may_repeat: bool,
     ) -> None:
-        super().__init__(transaction_id.bytes, len(accepted.body))
+        super().__init__(transaction_id.bytes, accept.size_of((accepted,)), (accepted.message_id.bytes,))
         self.accepted = accepted
         self.group_id = group_id
         self.endpoint_id = endpoint_id

@@ -38,8 +38,8 @@ class LockedQueues(NamedTuple):
 
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
 
-# Bodies of a batch. The sockets on the way hold more than that, so that a batch leaves this process at once: one whose
-# sending is interrupted holds its locks until the server ends it.
+# Of a batch, by `accept.size_of`. The sockets on the way hold more than that, so that a batch leaves this process at
+# once: one whose sending is interrupted holds its locks until the server ends it.
 MAX_BATCH_BYTES = 1024 * 1024
 _LOG_LOCK = struct.pack("!q", APPENDERS_LOCK)
 _FLAG = {False: b"\x00", True: b"\x01"}
@@ -48,22 +48,29 @@ _FLAG = {False: b"\x00", True: b"\x01"}
 class Request(Generic[Answer]):
     """One request on its way through a pipelined batch, which has no other request of the same key.
 
-    `answer` stays None when the statements leave the request out. The class methods are those of a kind of request:
-    they see all of a batch at once.
+    `answer` stays None when the statements leave the request out. `ids` are those that a batch has once: its key, and
+    the ids of messages that another request may bring, too. The class methods are those of a kind of request: they see
+    all of a batch at once.
     """
 
-    __slots__ = ("answer", "future", "key", "size")
+    __slots__ = ("answer", "future", "ids", "key", "size")
 
     # Where the statements of this kind stand in a batch.
     ORDER: ClassVar[int] = 0
     # Goes before those that are not, so that under load the backlog drains.
     URGENT: ClassVar[bool] = False
 
-    def __init__(self, key: bytes, size: int = 0) -> None:
+    def __init__(self, key: bytes, size: int = 0, ids: Iterable[bytes] = ()) -> None:
         self.key = key
+        self.ids = (key, *ids)
         self.size = size
         self.answer: Answer | None = None
         self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def ordered(self) -> bool:
+        """Whether no later batch may overtake it: a batch that is sent again would come behind the next one."""
+        return False
 
     @classmethod
     def before_locks(cls, requests: Sequence[Self]) -> Iterable[Call]:
@@ -108,6 +115,7 @@ class PipelinedBatch:
         for request in requests:
             by_kind.setdefault(type(request), []).append(request)
         self._kinds = sorted(by_kind.items(), key=lambda item: item[0].ORDER)
+        self.ordered = any(request.ordered for request in requests)
 
     def __len__(self) -> int:
         return len(self.requests)

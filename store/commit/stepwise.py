@@ -97,8 +97,6 @@ class GroupCommit:
             self._wake.clear()
             while batch := self._take():
                 await self._write(batch)
-                for pending in batch:
-                    pending.resolve()
         self._closing = False
 
     def _take(self) -> list[Pending[Any]]:
@@ -132,7 +130,13 @@ class GroupCommit:
         for attempt in range(MAX_ATTEMPTS):
             try:
                 await self._attempt(pending, again=attempt > 0)
+                resolve(pending)
                 return
+            except pg.LockNotAvailable as locked:
+                # Of one request: the others are not kept waiting for it.
+                problem = locked
+                if len(pending) > 1:
+                    break
             except DONE_OVER as conflict:
                 problem = conflict
             except (SystemBusy, OutcomeUnknown) as refusal:
@@ -230,6 +234,8 @@ class GroupCommit:
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             connection = await connections.connect("mqbroker-writer")
+            # A roll or an export holds the log for half a second at most.
+            await connection.execute(b"SET lock_timeout = '1s'")
             await bound_transactions(connection, int(WRITE_SECONDS))
             self._connection = connection
         return self._connection
@@ -244,3 +250,10 @@ def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
     """Gives every request of a batch that was not written the same outcome."""
     for one in pending:
         one.outcome = refusal
+    resolve(pending)
+
+
+def resolve(pending: list[Pending[Any]]) -> None:
+    """Answers the callers of these requests, which are durable or refused now."""
+    for one in pending:
+        one.resolve()

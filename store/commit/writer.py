@@ -42,7 +42,11 @@ WORTH = 32
 SENT_AGAIN = frozenset(("23505", "40001", "40P01"))
 LOCK_NOT_AVAILABLE = "55P03"
 # Read-only, out of resources, ended by the operator or by a time-out of the server.
-AWAY = ("25006", "53", "57")
+READ_ONLY = "25006"
+AWAY = (READ_ONLY, "53", "57")
+SESSION_GONE = (READ_ONLY, "57P")
+# One request fails all of a batch, or holds it up: halves find it.
+OF_ONE_REQUEST = ("22", "23", "55", "25P04")
 MAX_ATTEMPTS = 3
 
 
@@ -113,11 +117,15 @@ class Writer:
 
     def _pump(self) -> None:
         self._scheduled = False
-        while self._again or self._is_worth_a_batch():
+        while not self._is_held_up() and (self._again or self._is_worth_a_batch()):
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
                 return
             self._send(self._pipeline, self._again.popleft() if self._again else PipelinedBatch(self._take()))
+
+    def _is_held_up(self) -> bool:
+        """Whether a batch is under way that none may overtake: its messages have sharding keys."""
+        return any(batch.ordered for batch in self._under_way)
 
     def _is_worth_a_batch(self) -> bool:
         waiting = self.waiting()
@@ -137,12 +145,12 @@ class Writer:
         """One id comes once in a batch: the second would fail it, and could not see the first."""
         left: list[Request[Any]] = []
         most = settings.GROUP_COMMIT_MAX_REQUESTS
-        while waiting and len(taken) < most and size < MAX_BATCH_BYTES:
+        while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
             request = waiting.popleft()
-            if request.key in keys:
+            if not keys.isdisjoint(request.ids):
                 left.append(request)
                 continue
-            keys.add(request.key)
+            keys.update(request.ids)
             size += request.size
             taken.append(request)
             if waiting is self._ordinary:
@@ -161,8 +169,16 @@ class Writer:
             logger.exception("a batch could not be packed")
             answer(batch.requests)
             return
+        try:
+            results = pipeline.run(calls)
+        except Exception as problem:
+            # Without its sync the server rolls it back.
+            logger.exception("a batch could not be sent")
+            pipeline.close()
+            answer(batch.requests, connections.away(problem))
+            return
         self._under_way.append(batch)
-        finish = self._finish(batch, pipeline, pipeline.run(calls))
+        finish = self._finish(batch, pipeline, results)
         task = asyncio.get_running_loop().create_task(finish, name="pipelined batch")
         self._tasks.add(task)
 
@@ -171,7 +187,7 @@ class Writer:
         try:
             self._settle(batch, await results)
         except Failed as problem:
-            self._failed(batch, problem)
+            self._failed(batch, pipeline, problem)
         except NotSent as problem:
             answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
         except Lost:
@@ -203,7 +219,7 @@ class Writer:
         else:
             answer(batch.requests)
 
-    def _failed(self, batch: PipelinedBatch, problem: Failed) -> None:
+    def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
         again = batch.attempts + 1
         if problem.code == LOCK_NOT_AVAILABLE and again < MAX_ATTEMPTS:
@@ -212,9 +228,14 @@ class Writer:
         elif problem.code in SENT_AGAIN and again < MAX_ATTEMPTS:
             self._again.append(PipelinedBatch(batch.requests, again, only_free=batch.only_free))
         elif problem.code.startswith(AWAY):
-            if self._pipeline is not None:
-                self._pipeline.close()
-            answer(batch.requests, connections.away(psycopg.errors.lookup(problem.code)(str(problem))))
+            if problem.code.startswith(SESSION_GONE):
+                pipeline.close()
+            kind = psycopg.errors.ReadOnlySqlTransaction if problem.code == READ_ONLY else psycopg.OperationalError
+            answer(batch.requests, connections.away(kind(str(problem))))
+        elif len(batch) > 1 and problem.code.startswith(OF_ONE_REQUEST):
+            middle = len(batch) // 2
+            for part in (batch.requests[:middle], batch.requests[middle:]):
+                self._again.append(PipelinedBatch(part, MAX_ATTEMPTS - 1, only_free=True))
         else:
             logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, requests=len(batch))
             answer(batch.requests)
@@ -227,7 +248,7 @@ class Writer:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 self._pipeline = await open_pipeline("mqbroker-writer")
-        except (psycopg.Error, OSError, TimeoutError) as problem:
+        except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
             refusal = connections.away(problem)
             while self._again:
                 answer(self._again.popleft().requests, refusal)

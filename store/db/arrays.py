@@ -16,6 +16,8 @@ BOOL, BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 16, 17, 20, 23, 25, 7
 _head = struct.Struct("!iiIii").pack
 _length = struct.Struct("!i").pack
 _NULL = _length(-1)
+# Larger batches are rare, and what is kept of each size grows with it.
+CACHED_ROWS = 512
 _LENGTH_OF_UUID = _length(16)
 # A timestamp is counted in microseconds from here.
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
@@ -113,16 +115,28 @@ def _varying(type_: int, values: Sequence[bytes | None]) -> bytes:
     return b"".join(parts)
 
 
-@lru_cache(maxsize=4096)
 def _pairs(code: str, count: int) -> struct.Struct:
     """Length and value of each element of one width."""
+    return _cached_pairs(code, count) if count <= CACHED_ROWS else _made_pairs(code, count)
+
+
+def _made_pairs(code: str, count: int) -> struct.Struct:
     return struct.Struct("!" + f"i{code}" * count)
 
 
-@lru_cache(maxsize=4096)
+_cached_pairs = lru_cache(maxsize=4 * CACHED_ROWS)(_made_pairs)
+
+
 def _nulls(type_: int, count: int) -> bytes:
     """An array of NULLs: most optional columns of most batches."""
+    return _cached_nulls(type_, count) if count <= CACHED_ROWS else _made_nulls(type_, count)
+
+
+def _made_nulls(type_: int, count: int) -> bytes:
     return _head(1, 1, type_, count, 1) + _NULL * count
+
+
+_cached_nulls = lru_cache(maxsize=4 * CACHED_ROWS)(_made_nulls)
 
 
 def _empty(type_: int) -> bytes:

@@ -41,6 +41,8 @@ SESSION = " ".join(
         "-c lock_timeout=5s",
         "-c idle_in_transaction_session_timeout=20s",
         "-c synchronous_commit=on",
+        # A batch reads the ends of its queues in statements that are newer than its locks.
+        "-c default_transaction_isolation=read\\ committed",
         "-c TimeZone=UTC",
         # The statements of the message path go by index. A plan made while a partition was empty must not scan it
         # when it is full, and planning anew each time costs more than the statement.

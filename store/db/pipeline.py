@@ -35,9 +35,6 @@ LOCK_TIMEOUT = "100ms"
 TRANSACTION_SECONDS = 5
 TRANSACTION_TIMEOUT_SINCE = 170000
 
-# The errors by which the server ends a session: by an operator or a crash, and by transaction_timeout.
-SESSION_ENDED = ("57P", "25P04")
-
 BINARY = pq.Format.BINARY
 Results = Mapping[Statement[Any], PGresult]
 
@@ -183,7 +180,13 @@ class Pipeline:
                 exchange.fail(exchange.failure)
                 if exchange.prepares:
                     logger.error("a statement could not be prepared", problem=str(exchange.failure))
+                    if self._under_way:
+                        # The batch behind it names a statement that is not there: it is rolled back for certain.
+                        self._under_way.popleft().fail(exchange.failure)
                     self.close()
+            elif exchange.statements and not exchange.prepares:
+                # libpq itself could not read an answer: the server went on, and may have committed.
+                exchange.fail(Lost("an answer could not be read"))
             elif not exchange.future.done():
                 exchange.future.set_result(exchange.results)
         elif status == pq.ExecStatus.FATAL_ERROR and exchange.failure is None:
@@ -206,10 +209,11 @@ class Pipeline:
 
 
 def _failure(result: PGresult, *, at_commit: bool) -> Failed | None:
-    """The error of a transaction. None when the server ended the session after the last statement: it may have
-    committed before."""
+    """The error of a transaction. None when it may have been committed all the same: the server ended the session after
+    the last statement, or the error is libpq's own."""
     code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-    if at_commit and code.startswith(SESSION_ENDED):
+    severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
+    if not code or (at_commit and severity in (b"FATAL", b"PANIC")):
         return None
     message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
     return Failed(code, message.decode("utf-8", "replace"))
