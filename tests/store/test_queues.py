@@ -131,3 +131,15 @@ def test_a_send_is_answered_with_its_place(wire: Wire, orders: str) -> None:
         "send_status": "SEND_OK",
         "stored_at": document["stored_at"],
     }
+
+
+def test_messages_of_one_key_in_a_bulk_keep_their_order_whatever_their_size(wire: Wire, orders: str) -> None:
+    wire.post("/v1/messages", {"topic": orders, "body": "first", "sharding_key": "customer-7"})
+    # A body of more than a MiB goes another way than small ones.
+    bodies = ["x" * 1_200_000, "small", "y" * 1_200_000, "small", "small"]
+
+    for _ in range(5):
+        sends = [{"op": "send", "topic": orders, "body": body, "sharding_key": "customer-7"} for body in bodies]
+        offsets = [result["queue_offset"] for result in wire.bulk(*sends)]
+
+        assert offsets == sorted(offsets)
