@@ -115,8 +115,9 @@ async def test_a_thousand_unfinished_bodies_hold_little_and_end_soon(
     watch.cancel()
     assert took < 30
     assert (await watch) - before < 100 * MEBIBYTE
-    # Of the rest some are reset before they read their answer: they are too many to let each send on.
-    assert set(answers) - {0} == statuses
+    # Of the rest some are reset before they read their answer: they are too many to let each send on. So may be the few
+    # whose bodies had room, and whose 408 comes last; `test_a_body_that_does_not_come_is_given_up` holds that one.
+    assert statuses - {408} <= set(answers) - {0} <= statuses
     assert quick.wire().get("/v1/topics").status == 200
 
 
