@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -16,8 +16,7 @@ from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
-from store.log import Record
-from store.messages import Message
+from store.messages import Message, Record
 from store.queues import tags_code_of
 
 MAX_MESSAGES = 1000
@@ -113,7 +112,7 @@ def _in_one_queue(accepted: list[Accepted]) -> list[Accepted]:
     if len(named) > 1:
         raise BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
     queue_id = named.pop() if named else accepted[0].queue_id
-    return [replace(one, queue_id=queue_id) for one in accepted]
+    return [one.on_queue(queue_id) for one in accepted]
 
 
 class Batches(Kind[Together]):

@@ -18,8 +18,7 @@ from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
-from store.log import Record
-from store.messages import Message
+from store.messages import Message, Record
 from store.queues import SEND_MESSAGES, tags_code_of
 from store.rows import StoredBefore
 

@@ -2,18 +2,17 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from zlib import crc32
 
-import msgspec
+from msgspec.structs import replace
 
 from store import errors, log, messages, runtime, topics
 from store.commit.batch import Batch
 from store.db import arrays
 from store.db.uuid7 import new_id
-from store.log import Record
-from store.messages import Message
+from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 from store.topics import TopicFacts
@@ -24,59 +23,42 @@ ROW_BYTES = 256
 
 @dataclass(slots=True)
 class Accepted:
-    """A message that obeys every rule, ready to be written. `record` is made anew for each attempt to write it."""
+    """A message that obeys every rule, ready to be written."""
 
     message: Message
-    body: bytes
-    message_id: uuid.UUID
     topic: TopicFacts
-    queue_id: int
     # The client chose the id, so it may have been stored before.
     may_repeat: bool
-    traceparent: str | None = None
-    properties: bytes | None = field(init=False)
+    # What each attempt to write it begins with.
+    content: Record
 
-    def __post_init__(self) -> None:
-        given = self.message.properties
-        self.properties = msgspec.json.encode(given) if given else None
+    @property
+    def message_id(self) -> uuid.UUID:
+        return self.content.message_id
+
+    @property
+    def queue_id(self) -> int:
+        return self.content.queue_id
+
+    @property
+    def body(self) -> bytes:
+        return self.content.body
 
     def record(self, transaction_id: uuid.UUID | None = None, producer_group_id: int | None = None) -> Record:
-        """The message as the commit log keeps it."""
-        message = self.message
-        return Record(
-            topic_id=self.topic.id,
-            queue_id=self.queue_id,
-            message_id=self.message_id,
-            body=self.body,
-            body_form="text" if message.body is not None else "base64",
-            born_at=message.born_at,
-            transaction_id=transaction_id,
-            producer_group_id=producer_group_id,
-            tags=message.tags,
-            keys=" ".join(message.keys) if message.keys else None,
-            sharding_key=message.sharding_key,
-            traceparent=self.traceparent,
-            properties=self.properties,
-        )
+        """A record for one attempt to write it."""
+        return replace(self.content, transaction_id=transaction_id, producer_group_id=producer_group_id)
+
+    def on_queue(self, queue_id: int) -> "Accepted":
+        """The same message on this queue of its topic."""
+        return Accepted(self.message, self.topic, self.may_repeat, replace(self.content, queue_id=queue_id))
 
 
 def columns(accepted: Sequence[Accepted]) -> dict[str, bytes]:
     """Messages as the columns, in binary form, that pipelined statements name."""
-    messages = [one.message for one in accepted]
     return {
-        "topic_id": arrays.int4s([one.topic.id for one in accepted]),
-        "queue_id": arrays.int4s([one.queue_id for one in accepted]),
-        "message_id": arrays.uuids([one.message_id.bytes for one in accepted]),
+        **messages.packed([one.content for one in accepted]),
+        "tags_code": arrays.int8s([tags_code_of(one.content.tags) for one in accepted]),
         "repeatable": arrays.uuids([one.message_id.bytes for one in accepted if one.may_repeat]),
-        "born_at": arrays.timestamps([message.born_at for message in messages]),
-        "tags": arrays.texts([message.tags for message in messages]),
-        "tags_code": arrays.int8s([tags_code_of(message.tags) for message in messages]),
-        "keys": arrays.texts([" ".join(message.keys) if message.keys else None for message in messages]),
-        "sharding_key": arrays.texts([message.sharding_key for message in messages]),
-        "traceparent": arrays.texts([one.traceparent for one in accepted]),
-        "properties": arrays.byteas([one.properties for one in accepted]),
-        "body": arrays.byteas([one.body for one in accepted]),
-        "body_form": arrays.texts(["text" if message.body is not None else "base64" for message in messages]),
     }
 
 
@@ -99,15 +81,9 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
     messages.validate(message)
     topic = await topics.for_sending(message.topic)
     chosen = message.message_id or message_id
-    return Accepted(
-        message=message,
-        body=body,
-        message_id=chosen or new_id(),
-        topic=topic,
-        queue_id=_queue_of(message, topic),
-        may_repeat=chosen is not None,
-        traceparent=traceparent,
-    )
+    content = Record.of(message, chosen or new_id(), topic.id, _queue_of(message, topic), body)
+    content.traceparent = traceparent
+    return Accepted(message, topic, may_repeat=chosen is not None, content=content)
 
 
 def _queue_of(message: Message, topic: TopicFacts) -> int:
@@ -124,7 +100,7 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
 
 def size_of(accepted: Sequence[Accepted]) -> int:
     """What messages add to a batch in bytes: bodies, properties, and what a row costs besides."""
-    return sum(len(one.body) + len(one.properties or b"") + ROW_BYTES for one in accepted)
+    return sum(len(one.body) + len(one.content.properties or b"") + ROW_BYTES for one in accepted)
 
 
 async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:

@@ -3,13 +3,14 @@
 import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
+from store import messages
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.messages import Record
 from store.rows import Appended, HeldLog, Joined, Locked, MessageRow, OpenSegment, StoredBefore
 
 
@@ -37,43 +38,6 @@ APPENDERS_LOCK = 0x6D71_6C6F_6700
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 
-@dataclass(slots=True)
-class Record:
-    """A message on its way into the commit log; the append gives it its log offset."""
-
-    topic_id: int
-    queue_id: int
-    message_id: uuid.UUID
-    body: bytes
-    body_form: str
-    born_at: datetime | None = None
-    transaction_id: uuid.UUID | None = None
-    producer_group_id: int | None = None
-    tags: str | None = None
-    keys: str | None = None
-    sharding_key: str | None = None
-    traceparent: str | None = None
-    properties: bytes | None = None
-    log_offset: int = -1
-
-
-COLUMNS = (
-    "born_at",
-    "topic_id",
-    "queue_id",
-    "message_id",
-    "transaction_id",
-    "producer_group_id",
-    "tags",
-    "keys",
-    "sharding_key",
-    "traceparent",
-    "properties",
-    "body",
-    "body_form",
-)
-
-
 # Without parameters: the server takes a transaction's first statements in one message.
 JOIN = f"BEGIN; {JOIN_WRITERS.text}" % {"key": APPENDERS_LOCK}
 
@@ -94,8 +58,8 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
 
     Raises psycopg's UniqueViolation when another process stored one of the ids since they were looked for.
     """
-    parameters: dict[str, object] = {name: [getattr(record, name) for record in records] for name in COLUMNS}
-    rows = await connections.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **parameters})
+    columns = messages.columns(records)
+    rows = await connections.execute(connection, APPEND_MESSAGES, {"segment_id": segment_id, **columns})
     offsets = {row.message_id: row.log_offset for row in rows}
     for record in records:
         record.log_offset = offsets[record.message_id]

@@ -1,103 +1,24 @@
-"""What a message is: its fields, the rules they obey, and its document in answers."""
+"""What a message is: its fields, the rules they obey, its record in the commit log, and its document in answers."""
 
 import base64
 import re
 import uuid
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Protocol
+from operator import attrgetter
+from typing import Annotated, Any, Protocol, Self
 
 import msgspec
 from django.conf import settings
 from msgspec import UNSET, UnsetType
 
-from store import errors
+from store import errors, properties
+from store.db import arrays
 
-MAX_PROPERTIES = 128
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 BLANK = re.compile(r"\s")
-
-# Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
-# for that.
-RESERVED_PROPERTIES = frozenset(
-    [
-        "KEYS",
-        "TAGS",
-        "WAIT",
-        "DELAY",
-        "RETRY_TOPIC",
-        "REAL_TOPIC",
-        "REAL_QID",
-        "TRAN_MSG",
-        "PGROUP",
-        "MIN_OFFSET",
-        "MAX_OFFSET",
-        "BUYER_ID",
-        "ORIGIN_MESSAGE_ID",
-        "TRANSFER_FLAG",
-        "CORRECTION_FLAG",
-        "MQ2_FLAG",
-        "RECONSUME_TIME",
-        "MSG_REGION",
-        "TRACE_ON",
-        "UNIQ_KEY",
-        "EXTEND_UNIQ_INFO",
-        "MAX_RECONSUME_TIMES",
-        "CONSUME_START_TIME",
-        "TRAN_PREPARED_QUEUE_OFFSET",
-        "TRANSACTION_PREPARED_OFFSET",
-        "TRANSACTION_CHECK_TIMES",
-        "CHECK_IMMUNITY_TIME_IN_SECONDS",
-        "SHARDING_KEY",
-        "__SHARDINGKEY",
-        "__STARTDELIVERTIME",
-        "__transactionId__",
-        "TIMER_DELIVER_MS",
-        "TIMER_DELAY_MS",
-        "TIMER_DELAY_SEC",
-        "TIMER_ENQUEUE_MS",
-        "TIMER_DEQUEUE_MS",
-        "TIMER_ROLL_TIMES",
-        "TIMER_OUT_MS",
-        "TIMER_DEL_UNIQKEY",
-        "TIMER_DELAY_LEVEL",
-        "TIMER_LOG_TIME",
-        "INNER_NUM",
-        "INNER_BASE",
-        "DLQ_ORIGIN_TOPIC",
-        "DLQ_ORIGIN_MESSAGE_ID",
-        "POP_CK",
-        "POP_CK_OFFSET",
-        "1ST_POP_TIME",
-        "CLUSTER",
-        "INSTANCE_ID",
-        "CORRELATION_ID",
-        "REPLY_TO_CLIENT",
-        "TTL",
-        "ARRIVE_TIME",
-        "PUSH_REPLY_TIME",
-    ]
-)
-
-# Reserved names whose meaning a field has here. A half message may bring its immunity as the property, too: see
-# `transactions.halves`.
-FIELDS = {
-    "KEYS": "keys",
-    "TAGS": "tags",
-    "DELAY": "delay_level",
-    "PGROUP": "producer_group",
-    "UNIQ_KEY": "message_id",
-    "SHARDING_KEY": "sharding_key",
-    "__SHARDINGKEY": "sharding_key",
-    "__STARTDELIVERTIME": "deliver_at",
-    "__transactionId__": "transaction_id",
-    "TIMER_DELIVER_MS": "deliver_at",
-    "TIMER_DELAY_MS": "delay_seconds",
-    "TIMER_DELAY_SEC": "delay_seconds",
-    "TIMER_DELAY_LEVEL": "delay_level",
-    "CHECK_IMMUNITY_TIME_IN_SECONDS": "check_immunity_seconds of POST /v1/transactions",
-}
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -154,7 +75,7 @@ def validate(message: Message) -> None:
     if message.keys is not None:
         size += sum(map(_size_of_key, message.keys))
     if message.properties is not None:
-        size += _size_of_properties(message.properties)
+        size += properties.size_of(message.properties)
     if size > MAX_PROPERTIES_BYTES:
         raise errors.PropertiesTooLarge(
             f"Properties, tags and keys have {size} bytes together, the limit is {MAX_PROPERTIES_BYTES}."
@@ -176,19 +97,6 @@ def _size_of_key(key: str) -> int:
     if not key or BLANK.search(key) or CONTROL.search(key):
         raise errors.MessageIllegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
     return len(key.encode())
-
-
-def _size_of_properties(properties: dict[str, str]) -> int:
-    if len(properties) > MAX_PROPERTIES:
-        raise errors.PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
-    reserved = RESERVED_PROPERTIES.intersection(properties)
-    if reserved:
-        name = min(reserved)
-        way_out = f"use the field {FIELDS[name]}" if name in FIELDS else "use another name"
-        raise errors.MessageIllegal(f"The property {name} is reserved by the broker: {way_out}.")
-    if "" in properties:
-        raise errors.MessageIllegal("A property has an empty name: give it one.")
-    return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 
 def _validate_sharding_key(key: str) -> None:
@@ -222,6 +130,69 @@ def _validate_delay(message: Message) -> None:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:
         raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")
+
+
+class Record(msgspec.Struct, kw_only=True, gc=False):
+    """A message on its way into the commit log; the append gives it its log offset."""
+
+    topic_id: int
+    queue_id: int
+    message_id: uuid.UUID
+    body: bytes
+    body_form: str
+    born_at: datetime | None
+    tags: str | None
+    keys: str | None
+    sharding_key: str | None
+    properties: bytes | None
+    traceparent: str | None = None
+    transaction_id: uuid.UUID | None = None
+    producer_group_id: int | None = None
+    log_offset: int = -1
+
+    @classmethod
+    def of(cls, message: Message, message_id: uuid.UUID, topic_id: int, queue_id: int, body: bytes) -> Self:
+        """The record of a message that obeys every rule; `body` is `body_of(message)`."""
+        return cls(
+            topic_id=topic_id,
+            queue_id=queue_id,
+            message_id=message_id,
+            body=body,
+            body_form="text" if message.body is not None else "base64",
+            born_at=message.born_at,
+            tags=message.tags,
+            keys=" ".join(message.keys) if message.keys else None,
+            sharding_key=message.sharding_key,
+            properties=msgspec.json.encode(message.properties) if message.properties else None,
+        )
+
+
+# The columns that a message fills, and the binary form in which pipelined statements take each.
+PACKED: dict[str, Callable[[Sequence[Any]], bytes]] = {
+    "topic_id": arrays.int4s,
+    "queue_id": arrays.int4s,
+    "message_id": lambda ids: arrays.uuids([id_.bytes for id_ in ids]),
+    "born_at": arrays.timestamps,
+    "tags": arrays.texts,
+    "keys": arrays.texts,
+    "sharding_key": arrays.texts,
+    "traceparent": arrays.texts,
+    "properties": arrays.byteas,
+    "body": arrays.byteas,
+    "body_form": arrays.texts,
+}
+# The columns of an append: a half message's transaction, too.
+COLUMNS = (*PACKED, "transaction_id", "producer_group_id")
+
+
+def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
+    """The values of records by column."""
+    return {name: [getattr(record, name) for record in records] for name in COLUMNS}
+
+
+def packed(records: Sequence[Record]) -> dict[str, bytes]:
+    """The values of records by column, without their transactions, as pipelined statements take them."""
+    return {name: pack(list(map(attrgetter(name), records))) for name, pack in PACKED.items()}
 
 
 class MessageColumns(Protocol):

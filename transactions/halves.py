@@ -29,8 +29,7 @@ from store.errors import (
     MessageTooLarge,
     Refusal,
 )
-from store.log import Record
-from store.messages import Message
+from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 from transactions import endpoints, groups

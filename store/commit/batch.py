@@ -5,10 +5,11 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
 
-from store import log, queues
+from store import queues
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import RowType, Statement
+from store.messages import Record
 
 Request = TypeVar("Request")
 
@@ -46,12 +47,12 @@ class Batch:
         self.now = now
         # On a second attempt nothing may be taken for new without looking.
         self.again = again
-        self.records: list[log.Record] = []
+        self.records: list[Record] = []
         self.entries: list[queues.Entry] = []
         self.afterwards: list[Callable[[], None]] = []
         self._rows: dict[Statement[Any], list[dict[str, object]]] = {}
 
-    def append(self, records: Iterable[log.Record]) -> None:
+    def append(self, records: Iterable[Record]) -> None:
         """Has messages stored; their log offsets are known in `place`."""
         self.records.extend(records)
 

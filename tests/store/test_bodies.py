@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.messages import BLANK, CONTROL, RESERVED_PROPERTIES
+from store.messages import BLANK, CONTROL
+from store.properties import RESERVED_PROPERTIES
 from tests.broker import characters
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire

@@ -1,0 +1,103 @@
+"""Properties of a message: names that the broker keeps for itself, and the limits of the others."""
+
+from store.errors import MessageIllegal, PropertiesTooLarge
+
+MAX_PROPERTIES = 128
+
+# Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
+# for that.
+RESERVED_PROPERTIES = frozenset(
+    [
+        "KEYS",
+        "TAGS",
+        "WAIT",
+        "DELAY",
+        "RETRY_TOPIC",
+        "REAL_TOPIC",
+        "REAL_QID",
+        "TRAN_MSG",
+        "PGROUP",
+        "MIN_OFFSET",
+        "MAX_OFFSET",
+        "BUYER_ID",
+        "ORIGIN_MESSAGE_ID",
+        "TRANSFER_FLAG",
+        "CORRECTION_FLAG",
+        "MQ2_FLAG",
+        "RECONSUME_TIME",
+        "MSG_REGION",
+        "TRACE_ON",
+        "UNIQ_KEY",
+        "EXTEND_UNIQ_INFO",
+        "MAX_RECONSUME_TIMES",
+        "CONSUME_START_TIME",
+        "TRAN_PREPARED_QUEUE_OFFSET",
+        "TRANSACTION_PREPARED_OFFSET",
+        "TRANSACTION_CHECK_TIMES",
+        "CHECK_IMMUNITY_TIME_IN_SECONDS",
+        "SHARDING_KEY",
+        "__SHARDINGKEY",
+        "__STARTDELIVERTIME",
+        "__transactionId__",
+        "TIMER_DELIVER_MS",
+        "TIMER_DELAY_MS",
+        "TIMER_DELAY_SEC",
+        "TIMER_ENQUEUE_MS",
+        "TIMER_DEQUEUE_MS",
+        "TIMER_ROLL_TIMES",
+        "TIMER_OUT_MS",
+        "TIMER_DEL_UNIQKEY",
+        "TIMER_DELAY_LEVEL",
+        "TIMER_LOG_TIME",
+        "INNER_NUM",
+        "INNER_BASE",
+        "DLQ_ORIGIN_TOPIC",
+        "DLQ_ORIGIN_MESSAGE_ID",
+        "POP_CK",
+        "POP_CK_OFFSET",
+        "1ST_POP_TIME",
+        "CLUSTER",
+        "INSTANCE_ID",
+        "CORRELATION_ID",
+        "REPLY_TO_CLIENT",
+        "TTL",
+        "ARRIVE_TIME",
+        "PUSH_REPLY_TIME",
+    ]
+)
+
+# Reserved names whose meaning a field has here. A half message may bring its immunity as the property, too: see
+# `transactions.halves`.
+FIELDS = {
+    "KEYS": "keys",
+    "TAGS": "tags",
+    "DELAY": "delay_level",
+    "PGROUP": "producer_group",
+    "UNIQ_KEY": "message_id",
+    "SHARDING_KEY": "sharding_key",
+    "__SHARDINGKEY": "sharding_key",
+    "__STARTDELIVERTIME": "deliver_at",
+    "__transactionId__": "transaction_id",
+    "TIMER_DELIVER_MS": "deliver_at",
+    "TIMER_DELAY_MS": "delay_seconds",
+    "TIMER_DELAY_SEC": "delay_seconds",
+    "TIMER_DELAY_LEVEL": "delay_level",
+    "CHECK_IMMUNITY_TIME_IN_SECONDS": "check_immunity_seconds of POST /v1/transactions",
+}
+
+
+def size_of(properties: dict[str, str]) -> int:
+    """The bytes of names and values.
+
+    Raises PropertiesTooLarge for more than MAX_PROPERTIES, MessageIllegal for a reserved or empty name.
+    """
+    if len(properties) > MAX_PROPERTIES:
+        raise PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
+    reserved = RESERVED_PROPERTIES.intersection(properties)
+    if reserved:
+        name = min(reserved)
+        way_out = f"use the field {FIELDS[name]}" if name in FIELDS else "use another name"
+        raise MessageIllegal(f"The property {name} is reserved by the broker: {way_out}.")
+    if "" in properties:
+        raise MessageIllegal("A property has an empty name: give it one.")
+    return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
