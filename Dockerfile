@@ -22,6 +22,7 @@ COPY delivery delivery
 COPY analytics analytics
 COPY scheduling scheduling
 COPY webhooks webhooks
+COPY access access
 COPY store store
 COPY client client
 COPY examples examples

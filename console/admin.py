@@ -1,50 +1,19 @@
 """The configuration as the admin shows it: tables to read, which the API changes; users to manage."""
 
-from collections.abc import Callable
-from typing import Any
-
-from django.apps import apps
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
-from django.utils.safestring import SafeString
-from unfold.admin import ModelAdmin
 from unfold.decorators import display
-from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 
+from access import roles
+from access.models import ApiKey
+from console import users
+from console.tables import CREATED, ConsoleAdmin, exact
 from console.templatetags import readable
 from delivery.models import ConsumerGroup
 from store.models import Segment, Topic
 from transactions.models import Endpoint, ProducerGroup
-
-
-def exact(field: str, words: str) -> Callable[[Model], SafeString | str]:
-    """A column with the exact time of a field, as every page of the console shows it."""
-
-    @admin.display(description=words, ordering=field)
-    def column(row: Model) -> SafeString | str:
-        return readable.clock(getattr(row, field))
-
-    return column
-
-
-CREATED = exact("created_at", "Created at")
-
-
-class ConsoleAdmin(ModelAdmin):  # type: ignore[misc]  # Unfold ships no types
-    """What every table of the console has in common: its list is narrowed by the filters it declares and no others.
-
-    Django's own rule lets the address filter by any column, so that `?secret__startswith=a` reads a secret letter by
-    letter.
-    """
-
-    list_per_page = 50
-
-    def lookup_allowed(self, lookup: str, value: str, request: HttpRequest | None = None) -> bool:
-        declared = {entry[0] if isinstance(entry, tuple) else entry for entry in self.list_filter}
-        return lookup.removesuffix("__exact") in declared
 
 
 class ReadOnlyAdmin(ConsoleAdmin):
@@ -53,7 +22,7 @@ class ReadOnlyAdmin(ConsoleAdmin):
     actions = None
 
     def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return bool(request.user.is_active and request.user.is_staff)
+        return roles.of(request.user) is not None
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return self.has_view_permission(request)
@@ -141,8 +110,7 @@ class SegmentAdmin(ReadOnlyAdmin):
         return segment.state
 
 
-# Keys belong to the wiring, which is above the console: the registry of models hands the table down by its name.
-@admin.register(apps.get_model("mqbroker", "ApiKey"))
+@admin.register(ApiKey)
 class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys by name. A key itself is kept nowhere, and its digest is not shown."""
 
@@ -152,49 +120,14 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     fields = ("name", "hint", "shown_scopes", "created_at", "shown_expiry")
 
     @admin.display(description="Scopes")
-    def shown_scopes(self, key: Any) -> str:
+    def shown_scopes(self, key: ApiKey) -> str:
         return ", ".join(key.scopes)
 
     @admin.display(description="Expires at", ordering="expires_at", empty_value="never")
-    def shown_expiry(self, key: Any) -> object:
+    def shown_expiry(self, key: ApiKey) -> object:
         return readable.clock(key.expires_at) if key.expires_at else None
 
 
-# Nothing here is granted by groups of users: an operator may read everything, a superuser manages users.
+# Roles are groups of Django's, given by the form of a user: they have no page of their own.
 admin.site.unregister([Group, User])
-
-
-@admin.register(User)
-class OperatorAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]  # Unfold ships no types
-    """Who may sign in to the console. Only superusers may see or change it: it is how one becomes a superuser."""
-
-    form = UserChangeForm
-    add_form = UserCreationForm
-    change_password_form = AdminPasswordChangeForm
-    list_display = ("username", "email", "is_active", "is_staff", "is_superuser", exact("last_login", "Last login"))
-    list_filter = ()
-    fieldsets = (
-        (None, {"fields": ("username", "password")}),
-        ("Person", {"fields": ("first_name", "last_name", "email")}),
-        ("Access", {"fields": ("is_active", "is_staff", "is_superuser")}),
-        ("Dates", {"fields": ("last_login", "date_joined")}),
-    )
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self.may_manage(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may_manage(request)
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return self.may_manage(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may_manage(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return self.may_manage(request)
-
-    def may_manage(self, request: HttpRequest) -> bool:
-        """Whether the operator is a superuser."""
-        return bool(request.user.is_active and request.user.is_superuser)
+admin.site.register(User, users.ConsoleUserAdmin)

@@ -7,6 +7,7 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
+from access import roles
 from console import attempts
 from store.errors import SystemBusy
 
@@ -34,6 +35,11 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
             raise ValidationError(refusal.detail, code="busy") from refusal
         attempts.give_back(uses)
         return cleaned
+
+    def confirm_login_allowed(self, user: Any) -> None:
+        super().confirm_login_allowed(user)
+        if roles.role_in(user) is None:
+            raise ValidationError("This user has no role yet: an admin gives one at Users.", code="no_role")
 
 
 class OwnPasswordForm(AdminOwnPasswordChangeForm):  # type: ignore[misc]  # Unfold ships no types

@@ -14,6 +14,7 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from unfold.sites import UnfoldAdminSite
 
+from access import roles
 from console import sign_in
 from console.pages import overview
 from console.pages.routes import ROUTES
@@ -35,6 +36,10 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
     index_template = "console/overview.html"
     login_template = "console/login.html"
     login_form = sign_in.SignInForm
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Whether a user with a role signed in."""
+        return roles.of(request.user) is not None
 
     def extra_urls(self) -> list[URLPattern]:
         """Our own pages; `admin_view` asks for a signed-in operator."""

@@ -17,11 +17,6 @@ def item(title: str, icon: str, page: str) -> dict[str, object]:
     return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{page}")}
 
 
-def manages_users(request: HttpRequest) -> bool:
-    """Whether the operator may see who else is one."""
-    return request.user.is_superuser
-
-
 UNFOLD: dict[str, object] = {
     "SITE_TITLE": "mqbroker console",
     "SITE_HEADER": "mqbroker",
@@ -78,8 +73,8 @@ UNFOLD: dict[str, object] = {
                 "separator": True,
                 "items": [
                     item("Segments", "view_timeline", "store_segment_changelist"),
-                    item("API keys", "key", "mqbroker_apikey_changelist"),
-                    {**item("Users", "group", "auth_user_changelist"), "permission": manages_users},
+                    item("API keys", "key", "access_apikey_changelist"),
+                    {**item("Users", "group", "auth_user_changelist"), "permission": "console.users.may_manage"},
                 ],
             },
         ],

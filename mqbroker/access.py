@@ -1,10 +1,7 @@
 """Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
 
 import fnmatch
-import hashlib
-import secrets
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,10 +9,8 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from mqbroker.models import ApiKey
-from mqbroker.rows import KeyRow
+from access import keys, roles
 from store.db import connections
-from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import NoPermission, Unauthenticated
 
@@ -25,7 +20,6 @@ KEY_BELIEVED_SECONDS = 3.0
 MAX_ALLOWED = 1000
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
-FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +67,6 @@ class Caller:
             raise NoPermission(f"The key {self.name!r} has no {verb} scope: add one at /v1/api-keys.")
 
 
-def digest_of(key: str) -> bytes:
-    """The stored form of a key. Keys are long random texts, so that one fast hash is enough."""
-    return hashlib.sha256(key.encode()).digest()
-
-
-def make_key() -> str:
-    """A new key, to be shown once."""
-    return "mq_" + secrets.token_urlsafe(32)
-
-
-def store_key(name: str, key: str, scopes: list[str], expires_at: datetime | None = None) -> ApiKey:
-    """Stores a key under a name; the same name again replaces the key."""
-    fields = {"digest": digest_of(key), "hint": key[-4:], "scopes": scopes, "expires_at": expires_at}
-    return ApiKey.objects.update_or_create(name=name, defaults=fields)[0]
-
-
 class KeyRing:
     """The callers that this process has seen, by the header they sent, each believed for KEY_BELIEVED_SECONDS."""
 
@@ -114,7 +92,7 @@ class KeyRing:
 
 
 async def _find(key: str) -> Caller | None:
-    rows = await connections.read(FIND_KEY, {"digest": digest_of(key)})
+    rows = await connections.read(keys.FIND_KEY, {"digest": keys.digest_of(key)})
     return Caller(rows[0].name, tuple(rows[0].scopes)) if rows else None
 
 
@@ -131,7 +109,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         key = key_of(request.headers.get("Authorization", ""))
         if key is None:
             return None
-        row = ApiKey.objects.filter(digest=digest_of(key)).extra(where=["coalesce(expires_at > now(), true)"]).first()
+        row = keys.holder(key)
         if row is None:
             raise Unauthenticated(KEY_UNKNOWN)
         return Caller(row.name, tuple(row.scopes)), key
@@ -145,7 +123,7 @@ class ConsoleSession(SessionAuthentication):
 
 
 class MayManage(BasePermission):
-    """The scope `manage`, or a console session: of the staff to read, of a superuser to change."""
+    """The scope `manage`, or a console session: of any role to read, of the action's role to change."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
         user = request.user
@@ -154,13 +132,10 @@ class MayManage(BasePermission):
         if isinstance(user, Caller):
             user.require_manage()
             return True
-        if not (user.is_authenticated and user.is_staff):
+        if roles.of(user) is None:
             return False
-        if not user.is_superuser and request.method not in SAFE_METHODS:
-            raise NoPermission(
-                f"The console user {user.get_username()!r} is no superuser and may only read here: "
-                "sign in as a superuser, or use an API key with the scope manage."
-            )
+        if request.method not in SAFE_METHODS:
+            roles.require(user, view.action_of(request.method))
         return True
 
 
@@ -174,6 +149,6 @@ class MayLook(MayManage):
 
 
 def is_signed_in(request: HttpRequest) -> bool:
-    """Whether a console user of the staff sent this request."""
+    """Whether a console user with a role sent this request."""
     user = getattr(request, "user", None)
-    return bool(user and user.is_authenticated and user.is_staff)
+    return user is not None and roles.of(user) is not None

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 
 
 class MqbrokerConfig(AppConfig):
-    """API keys and the management commands."""
+    """The HTTP API and the management commands."""
 
     name = "mqbroker"
 

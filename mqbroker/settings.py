@@ -198,6 +198,7 @@ INSTALLED_APPS = [
     "drf_spectacular",
     "drf_spectacular_sidecar",
     "store",
+    "access",
     "scheduling",
     "transactions",
     "delivery",

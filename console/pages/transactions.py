@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from access import roles
 from console.pages import bodies, frame
 from store import lookup
 from store.lookup import Preview
@@ -85,6 +86,7 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
         more_parts=max(0, len(kept.transaction.message_ids) - MESSAGES),
         history=events(kept),
         check_max=settings.TRANSACTION_CHECK_MAX,
+        bodies=roles.may_read_bodies(request.user),
     )
 
 

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 
+from access.keys import digest_of
 from embedded import commands
-from mqbroker.access import digest_of
 from tests.broker import databases
 
 KEY = "mq_given_by_an_operator"

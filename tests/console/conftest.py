@@ -22,11 +22,16 @@ from tests.console.rows import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSWORD = "let me see"
-# A superuser, and an operator who may look but not manage users.
+# An admin, a viewer who reads bodies, an operator, a viewer who reads none, and a user without a role.
 USERS = f"""
+from access import roles
 from django.contrib.auth.models import User
-User.objects.create_superuser("ada", password="{PASSWORD}")
-User.objects.create_user("bob", password="{PASSWORD}", is_staff=True)
+make = User.objects.create_user
+roles.assign(make("ada", password="{PASSWORD}"), "admin", bodies=True)
+roles.assign(make("bob", password="{PASSWORD}"), "viewer", bodies=True)
+roles.assign(make("oda", password="{PASSWORD}"), "operator", bodies=False)
+roles.assign(make("vic", password="{PASSWORD}"), "viewer", bodies=False)
+make("noel", password="{PASSWORD}", is_staff=True)
 """
 FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
@@ -113,16 +118,30 @@ def broker(database: str) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def ada(database: str, console: str) -> Operator:
-    """A superuser who is signed in."""
+    """An admin who is signed in."""
     forget_attempts(database)
     return Operator.signed_in(console, "ada", PASSWORD)
 
 
 @pytest.fixture(scope="session")
 def bob(database: str, console: str) -> Operator:
-    """An operator who is signed in, and no superuser."""
+    """A viewer who is signed in, and reads bodies."""
     forget_attempts(database)
     return Operator.signed_in(console, "bob", PASSWORD)
+
+
+@pytest.fixture(scope="session")
+def oda(database: str, console: str) -> Operator:
+    """An operator who is signed in."""
+    forget_attempts(database)
+    return Operator.signed_in(console, "oda", PASSWORD)
+
+
+@pytest.fixture(scope="session")
+def vic(database: str, console: str) -> Operator:
+    """A viewer who is signed in, and reads no bodies."""
+    forget_attempts(database)
+    return Operator.signed_in(console, "vic", PASSWORD)
 
 
 def forget_attempts(database: str) -> None:

@@ -57,7 +57,7 @@ def page(chromium: Browser, console: str, asked: list[str], complaints: list[str
 
 
 def sign_in(page: Page) -> None:
-    """Come in as the superuser."""
+    """Come in as the admin."""
     page.get_by_label("Username").fill("ada")
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()

@@ -53,7 +53,7 @@ def test_the_lists_hold_what_must_not_be_asked_after() -> None:
         ("transactions/endpoint/", "secret"),
         ("transactions/endpoint/", "previous_secret"),
         ("transactions/producergroup/", "endpoints__secret"),
-        ("mqbroker/apikey/", "digest"),
+        ("access/apikey/", "digest"),
         ("auth/user/", "password"),
     } <= found
 
@@ -95,7 +95,7 @@ def test_no_page_of_a_row_shows_its_secret(keeper: Broker, ada: Operator, bob: O
         f"{table}/{row.id}/change/"
         for table, name in (
             ("transactions/endpoint", "endpoint"),
-            ("mqbroker/apikey", "api_key"),
+            ("access/apikey", "api_key"),
             ("auth/user", "auth_user"),
         )
         for row in keeper.connection.execute(sql.SQL("SELECT id FROM {}").format(sql.Identifier(name)))

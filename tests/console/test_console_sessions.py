@@ -1,4 +1,4 @@
-"""Promises about a console session at the API: a superuser's may change what it shows, any other one only reads."""
+"""Promises about a console session at the API: its user's role says what it may change, and a viewer's only reads."""
 
 import http.client
 import json
@@ -11,10 +11,7 @@ from tests.console.operators import Operator
 from tests.console.rows import Broker
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
-READS_ONLY = (
-    "The console user 'bob' is no superuser and may only read here: "
-    "sign in as a superuser, or use an API key with the scope manage."
-)
+MAY_NOT = "The console user {} and may not do this ({}): sign in as {}, or use an API key with the scope manage."
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 
 
@@ -45,23 +42,24 @@ def operations(operator: Operator) -> list[tuple[str, str]]:
     ]
 
 
-def test_a_session_without_superuser_rights_changes_nothing(broker: Broker, bob: Operator) -> None:
+def test_a_viewers_session_changes_nothing(broker: Broker, bob: Operator) -> None:
     broker.api_key("shop", hint="x2Qd", scopes=["produce:*"], digest=b"\xab" * 32)
     writes = [(method, path) for method, path in operations(bob) if method != "GET"]
     assert ("POST", "/v1/api-keys") in writes
 
     refused = {(method, path): calls(bob, method, path, {}).problem for method, path in writes}
 
-    forbidden, keyless = problem(403, "no_permission", READS_ONLY), problem(401, "unauthenticated", NO_KEY)
-    assert [call for call, found in refused.items() if found not in (forbidden, keyless)] == []
-    assert refused["POST", "/v1/api-keys"] == refused["PUT", "/v1/topics/shop"] == forbidden
-    assert refused["POST", "/v1/messages"] == keyless
+    assert {(found["status"], found["code"]) for found in refused.values()} == {
+        (403, "no_permission"),
+        (401, "unauthenticated"),
+    }
+    assert refused["POST", "/v1/api-keys"] == forbidden("'bob' is viewer", "key.make", "admin")
+    assert refused["PUT", "/v1/topics/shop"] == forbidden("'bob' is viewer", "topic.put", "operator")
+    assert refused["POST", "/v1/messages"] == problem(401, "unauthenticated", NO_KEY)
     assert broker.connection.execute("SELECT name FROM api_key").fetchall() == [("shop",)]
 
 
-def test_a_session_without_superuser_rights_reads_what_is_configured_and_no_secret(
-    broker: Broker, bob: Operator
-) -> None:
+def test_a_viewers_session_reads_what_is_configured_and_no_secret(broker: Broker, bob: Operator) -> None:
     endpoint = broker.endpoint(broker.producer_group("shop"), "https://shop.example/checks", secret=SECRET)
     broker.api_key("shop", hint="x2Qd", scopes=["produce:*"], digest=b"\xab" * 32)
     topic = broker.topic("shop")
@@ -77,11 +75,38 @@ def test_a_session_without_superuser_rights_reads_what_is_configured_and_no_secr
     assert not [secret for secret in (SECRET, "the body of order 1", "\\\\xab") if secret in told]
 
 
-def test_a_superusers_session_changes_what_a_key_with_manage_may(broker: Broker, ada: Operator) -> None:
+def test_an_admins_session_changes_what_a_key_with_manage_may(broker: Broker, ada: Operator) -> None:
     made = calls(ada, "PUT", "/v1/topics/orders", {"queues": 2})
 
     assert (made.status, made.document["queues"]) == (201, 2)
     assert calls(ada, "DELETE", "/v1/topics/orders").status == 204
+
+
+def test_an_operators_session_configures_and_pauses_and_has_neither_keys_nor_secrets_nor_deletes(
+    broker: Broker, oda: Operator
+) -> None:
+    endpoint = broker.endpoint(broker.producer_group("shop"), "https://shop.example/checks", secret=SECRET)
+    of_endpoint = f"/v1/producer-groups/shop/endpoints/{endpoint}"
+
+    assert calls(oda, "PUT", "/v1/topics/orders", {"queues": 2}).status == 201
+    assert calls(oda, "PUT", "/v1/consumer-groups/coupons", {"paused": True}).document["paused"]
+    assert calls(oda, "PUT", "/v1/producer-groups/shop", {"checks_paused": True}).document["checks_paused"]
+    assert calls(oda, "PUT", of_endpoint, {"max_batch": 2}).document["max_batch"] == 2
+    for method, path, body, action in (
+        ("DELETE", "/v1/topics/orders", None, "topic.delete"),
+        ("DELETE", "/v1/consumer-groups/coupons", None, "consumer_group.delete"),
+        ("PUT", of_endpoint, {"url": "https://elsewhere.example/"}, "endpoint.register"),
+        ("PUT", of_endpoint, {"secret": SECRET}, "endpoint.register"),
+        ("POST", f"{of_endpoint}/rotate-secret", None, "endpoint.rotate_secret"),
+        ("PUT", "/v1/subscriptions/mails", {"url": "https://elsewhere.example/"}, "subscription.put"),
+        ("POST", "/v1/api-keys", {"name": "mine", "scopes": ["manage"]}, "key.make"),
+    ):
+        assert calls(oda, method, path, body).problem == forbidden("'oda' is operator", action, "admin")
+
+
+def forbidden(user: str, action: str, least: str) -> object:
+    """The refusal of an action that a role does not have."""
+    return problem(403, "no_permission", MAY_NOT.format(user, action, least))
 
 
 def test_a_session_reads_with_head_too(bob: Operator) -> None:

@@ -1,11 +1,13 @@
 """API keys: made, listed, changed and revoked."""
 
+from typing import ClassVar
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker import keys
+from access import keys
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
@@ -48,6 +50,8 @@ class ApiKeyMade(ApiKey):
 
 
 class ApiKeyList(Resource):
+    actions: ClassVar = {"POST": "key.make"}
+
     @extend_schema(operation_id="list_api_keys", parameters=[PageQuery], responses=lists.page_of(ApiKey))
     def get(self, request: Request) -> Response:
         """API keys by name."""
@@ -63,6 +67,8 @@ class ApiKeyList(Resource):
 
 
 class ApiKeyDetail(Resource):
+    actions: ClassVar = {"PUT": "key.change", "DELETE": "key.revoke"}
+
     @extend_schema(operation_id="get_api_key", responses=ApiKey)
     def get(self, request: Request, name_or_id: str) -> Response:
         """A key by its name or id, without the key itself."""

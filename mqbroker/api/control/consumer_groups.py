@@ -1,5 +1,7 @@
 """Consumer groups: made, changed, listed and taken away, with how far each is behind."""
 
+from typing import ClassVar
+
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -93,6 +95,8 @@ class ConsumerGroupList(Resource):
 
 
 class ConsumerGroupDetail(Resource):
+    actions: ClassVar = {"PUT": "consumer_group.put", "DELETE": "consumer_group.delete"}
+
     @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)
     def get(self, request: Request, group: str) -> Response:
         """A consumer group with its lag."""

@@ -1,5 +1,7 @@
 """Endpoints: the URLs at which a producer group answers checks."""
 
+from typing import ClassVar
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -106,6 +108,8 @@ def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str,
 
 
 class EndpointList(Resource):
+    actions: ClassVar = {"POST": "endpoint.register"}
+
     @extend_schema(operation_id="list_endpoints", parameters=[PageQuery], responses=lists.page_of(Endpoint))
     def get(self, request: Request, group: str) -> Response:
         """A group's endpoints in the order they were registered."""
@@ -131,6 +135,8 @@ class EndpointList(Resource):
 
 
 class EndpointDetail(Resource):
+    actions: ClassVar = {"PUT": "endpoint.change", "DELETE": "endpoint.delete"}
+
     @extend_schema(operation_id="get_endpoint", responses=Endpoint)
     def get(self, request: Request, group: str, endpoint_id: int) -> Response:
         """An endpoint, without its secret."""
@@ -143,6 +149,8 @@ class EndpointDetail(Resource):
         A secret that is given replaces the one before as `rotate-secret` does; only then the answer shows it.
         """
         given = self.body(EndpointSettings)
+        if {"url", "secret"} & given.keys():
+            self.require("endpoint.register")
         endpoint = endpoints.change(endpoints.find(registry.find(group), endpoint_id), given)
         return Response(document(endpoint, with_secret=given.get("secret") is not None))
 
@@ -154,6 +162,8 @@ class EndpointDetail(Resource):
 
 
 class EndpointSecret(Resource):
+    actions: ClassVar = {"POST": "endpoint.rotate_secret"}
+
     @extend_schema(operation_id="rotate_secret", request=SecretGiven, responses=EndpointSet)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
@@ -164,6 +174,8 @@ class EndpointSecret(Resource):
 
 
 class EndpointTrial(Resource):
+    actions: ClassVar = {"POST": "endpoint.test"}
+
     @extend_schema(operation_id="test_endpoint", request=None, responses=Trial)
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Sends a signed check of no transaction and answers with the outcome. Changes nothing.

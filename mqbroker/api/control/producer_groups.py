@@ -1,5 +1,7 @@
 """Producer groups: made, changed, listed and taken away, with what waits in each for its decision."""
 
+from typing import ClassVar
+
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -71,6 +73,8 @@ class ProducerGroupList(Resource):
 
 
 class ProducerGroupDetail(Resource):
+    actions: ClassVar = {"PUT": "producer_group.put", "DELETE": "producer_group.delete"}
+
     @extend_schema(operation_id="get_producer_group", responses=ProducerGroup)
     def get(self, request: Request, group: str) -> Response:
         """A producer group with what waits for its decision."""

@@ -1,7 +1,7 @@
 """The base of the control plane's views: how bodies and queries are read, and which methods a path has."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 from django.db import connection
@@ -14,6 +14,8 @@ from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from access import roles
+from mqbroker.access import Caller
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
 from store.errors import BadRequest, MessageIllegal
@@ -33,13 +35,26 @@ class JsonAlways(BaseContentNegotiation):
 
 
 class Resource(APIView):
-    """A path of the control plane. `data_plane_methods` are those of the same path that the data plane serves."""
+    """A path of the control plane. `data_plane_methods` are those of the same path that the data plane serves.
+
+    `actions` names what each method that changes something does, as `access.roles` and the audit have it.
+    """
 
     http_method_names = ["get", "head", "post", "put", "delete"]  # noqa: RUF012  # Django declares it so
     content_negotiation_class = JsonAlways
     metadata_class = None
     schema = ControlSchema()
     data_plane_methods: Sequence[str] = ()
+    actions: ClassVar[Mapping[str, str]] = {}
+
+    def action_of(self, method: str | None) -> str:
+        """What a method does; one without a name is an admin's."""
+        return self.actions.get(str(method), "")
+
+    def require(self, action: str) -> None:
+        """Raises NoPermission where a console user's role does not allow this; a key with `manage` may do all."""
+        if not isinstance(self.request.user, Caller):
+            roles.require(self.request.user, action)
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         try:

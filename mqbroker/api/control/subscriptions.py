@@ -1,5 +1,7 @@
 """Subscriptions: where the broker pushes a group's messages, and how that goes."""
 
+from typing import ClassVar
+
 from django.conf import settings
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
@@ -17,6 +19,8 @@ from mqbroker.api.control.resource import Resource
 from webhooks.addresses import MAX_URL_CHARACTERS
 
 MAX_NAME = 127
+# What changes neither where messages are pushed to nor which.
+PACE = {"max_batch", "timeout_seconds", "concurrency", "paused"}
 FORMS = {
     "oneOf": [
         {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
@@ -134,6 +138,8 @@ class SubscriptionList(Resource):
 
 
 class SubscriptionDetail(Resource):
+    actions: ClassVar = {"PUT": "subscription.change", "DELETE": "subscription.delete"}
+
     @extend_schema(operation_id="get_subscription", responses=Subscription)
     def get(self, request: Request, name: str) -> Response:
         """A subscription, without its secret."""
@@ -156,6 +162,8 @@ class SubscriptionDetail(Resource):
         `rotate-secret` does; only then the answer shows it. Calls that are under way at a change are finished.
         """
         given = self.body(SubscriptionSettings)
+        if given.keys() - PACE:
+            self.require("subscription.put")
         row, made = registry.put(name, given)
         return Response(document(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
 
@@ -167,6 +175,8 @@ class SubscriptionDetail(Resource):
 
 
 class SubscriptionSecret(Resource):
+    actions: ClassVar = {"POST": "subscription.rotate_secret"}
+
     @extend_schema(operation_id="rotate_subscription_secret", request=SecretGiven, responses=SubscriptionSet)
     def post(self, request: Request, name: str) -> Response:
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""

@@ -1,5 +1,7 @@
 """Topics: made, grown, changed, listed and taken away."""
 
+from typing import ClassVar
+
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -86,6 +88,8 @@ class TopicList(Resource):
 
 
 class TopicDetail(Resource):
+    actions: ClassVar = {"PUT": "topic.put", "DELETE": "topic.delete"}
+
     @extend_schema(operation_id="get_topic", responses=Topic)
     def get(self, request: Request, topic: str) -> Response:
         """A topic with the bounds of its queues."""

@@ -10,8 +10,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from mqbroker import access
-from mqbroker.models import ApiKey
+from access import keys, roles
+from access.models import ApiKey
 from store.db import connections
 
 FIRST_KEY = "first key"
@@ -55,13 +55,13 @@ def require_database() -> None:
 def first_key(given: str | None) -> str | None:
     """The key that was made now, or None when one was given or exists already."""
     if given is not None:
-        if not ApiKey.objects.filter(digest=access.digest_of(given)).exists():
-            access.store_key(GIVEN_KEY, given, ALL_SCOPES)
+        if not ApiKey.objects.filter(digest=keys.digest_of(given)).exists():
+            keys.store_key(GIVEN_KEY, given, ALL_SCOPES)
         return None
     if ApiKey.objects.exists():
         return None
-    key = access.make_key()
-    access.store_key(FIRST_KEY, key, ALL_SCOPES)
+    key = keys.make_key()
+    keys.store_key(FIRST_KEY, key, ALL_SCOPES)
     return key
 
 
@@ -71,5 +71,5 @@ def console_password() -> str | None:
     if users.objects.filter(is_superuser=True).exists():
         return None
     password = secrets.token_urlsafe(12)
-    users.objects.create_superuser(CONSOLE_USER, password=password)
+    roles.assign(users.objects.create_superuser(CONSOLE_USER, password=password), roles.ADMIN, bodies=True)
     return password

@@ -1,4 +1,4 @@
-"""The tables of the wiring: who may call."""
+"""The tables of access: who may call."""
 
 from django.db import models
 from django.db.models.functions import Now

@@ -1,4 +1,4 @@
-"""The rows that the statements of mqbroker return: one type per shape, its fields the columns in their order.
+"""The rows that the statements of access return: one type per shape, its fields the columns in their order.
 
 A test prepares every statement and compares its columns with its type.
 """

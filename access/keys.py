@@ -1,6 +1,8 @@
 """The registry of API keys: made, listed, found, changed and revoked."""
 
+import hashlib
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -8,8 +10,9 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
-from mqbroker.access import digest_of, make_key
-from mqbroker.models import ApiKey
+from access.models import ApiKey
+from access.rows import KeyRow
+from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
 # A name stands in a path, and must not be taken for an id.
@@ -19,10 +22,34 @@ SCOPE = r"^(manage|(produce|consume):[%|a-zA-Z0-9_*-]{1,127})$"
 SCOPE_RULE = "a scope is manage, produce:<topic pattern> or consume:<group pattern>, where * stands for any text"
 
 
+FIND_KEY = Statement(__file__, "find_key", KeyRow)
+
+
 class KeyNotExist(Refusal):
     """No API key has this name or id."""
 
     code = "not_found"
+
+
+def digest_of(key: str) -> bytes:
+    """The stored form of a key. Keys are long random texts, so that one fast hash is enough."""
+    return hashlib.sha256(key.encode()).digest()
+
+
+def make_key() -> str:
+    """A new key, to be shown once."""
+    return "mq_" + secrets.token_urlsafe(32)
+
+
+def store_key(name: str, key: str, scopes: list[str], expires_at: datetime | None = None) -> ApiKey:
+    """Stores a key under a name; the same name again replaces the key."""
+    fields = {"digest": digest_of(key), "hint": key[-4:], "scopes": scopes, "expires_at": expires_at}
+    return ApiKey.objects.update_or_create(name=name, defaults=fields)[0]
+
+
+def holder(key: str) -> ApiKey | None:
+    """The row of a key; None for one that is unknown, revoked or expired by the database's clock."""
+    return ApiKey.objects.filter(digest=digest_of(key)).exclude(expires_at__lte=Now()).first()
 
 
 def page(after: str, count: int) -> Sequence[ApiKey]:
