@@ -18,8 +18,11 @@ from store.errors import MessageIllegal, Refusal
 # A name stands in a path, and must not be taken for an id.
 NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -"
-SCOPE = r"^(manage|(produce|consume):[%|a-zA-Z0-9_*-]{1,127})$"
-SCOPE_RULE = "a scope is manage, produce:<topic pattern> or consume:<group pattern>, where * stands for any text"
+SCOPE = r"^(manage|metrics|(produce|consume|read):[%|a-zA-Z0-9_*-]{1,127})$"
+SCOPE_RULE = (
+    "a scope is manage, metrics, produce:<topic pattern>, consume:<group pattern> or read:<topic pattern>, where * "
+    "stands for any text"
+)
 
 
 FIND_KEY = Statement(__file__, "find_key", KeyRow)

@@ -7,7 +7,8 @@ from django.db.models.functions import Now
 class ApiKey(models.Model):
     """A caller's key, kept as its SHA-256; the key itself is shown once, when it is made.
 
-    Scopes are `manage`, `produce:<topic pattern>` and `consume:<group pattern>`; a pattern may hold `*`.
+    Scopes are `manage`, `metrics`, `produce:<topic pattern>`, `consume:<group pattern>` and `read:<topic pattern>`; a
+    pattern may hold `*`. docs/access.md says what each allows.
     """
 
     name = models.TextField(unique=True)

@@ -18,6 +18,7 @@ from store.errors import NoPermission, Unauthenticated
 KEY_BELIEVED_SECONDS = 3.0
 # Names of topics and groups that a caller's scopes are remembered for.
 MAX_ALLOWED = 1000
+METRICS = "metrics"
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
 
@@ -38,7 +39,7 @@ class Caller:
         return "manage" in self.scopes
 
     def may(self, verb: str, name: str) -> bool:
-        """Whether the key allows `produce` on a topic or `consume` in a group of this name."""
+        """Whether the key allows `produce` or `read` on a topic, or `consume` in a group, of this name."""
         allowed = self._allowed.get((verb, name))
         if allowed is None:
             if len(self._allowed) >= MAX_ALLOWED:
@@ -48,7 +49,7 @@ class Caller:
         return allowed
 
     def may_everywhere(self, verb: str) -> bool:
-        """Whether the key allows `produce` on every topic or `consume` in every group."""
+        """Whether the key allows `produce` or `read` on every topic, or `consume` in every group."""
         return f"{verb}:*" in self.scopes
 
     def require(self, verb: str, name: str) -> None:
@@ -61,10 +62,20 @@ class Caller:
         if not self.may_manage:
             raise NoPermission(f"The key {self.name!r} lacks the scope manage: add it at /v1/api-keys.")
 
+    def require_metrics(self) -> None:
+        """Raises NoPermission unless the key may read metrics, or manage."""
+        if not self.may_manage and METRICS not in self.scopes:
+            raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
+
     def require_any(self, verb: str) -> None:
         """Raises NoPermission unless the key has some scope of this verb."""
         if not any(scope.partition(":")[0] == verb for scope in self.scopes):
             raise NoPermission(f"The key {self.name!r} has no {verb} scope: add one at /v1/api-keys.")
+
+    def require_receive(self, group: str, topic: str) -> None:
+        """Raises NoPermission unless the key may receive the topic's messages in the group."""
+        self.require("consume", group)
+        self.require("read", topic)
 
 
 class KeyRing:
@@ -144,6 +155,27 @@ class MayLook(MayManage):
 
     def has_permission(self, request: Request, view: Any) -> bool:
         if isinstance(request.user, Caller):
+            return True
+        return super().has_permission(request, view)
+
+
+class MayMeasure(MayManage):
+    """The scope `metrics` or `manage`, or a signed-in console user: for numbers about the whole broker."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if isinstance(request.user, Caller):
+            request.user.require_metrics()
+            return True
+        return super().has_permission(request, view)
+
+
+class MaySubscribe(MayManage):
+    """For subscriptions: the scope `manage`, or some `consume` and `read`. The view checks which."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if isinstance(request.user, Caller) and not request.user.may_manage:
+            request.user.require_any("consume")
+            request.user.require_any("read")
             return True
         return super().has_permission(request, view)
 

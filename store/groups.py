@@ -1,7 +1,7 @@
 """Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -62,12 +62,12 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
         return group
 
-    async def at_first_use(self, name: str) -> Facts:
-        """The group of this name; made now where AUTO_CREATE_TOPICS is on.
+    async def at_first_use(self, name: str, **fields: object) -> Facts:
+        """The group of this name; made now where AUTO_CREATE_TOPICS is on, with the other parameters of `created`.
 
         Raises GroupNotExist.
         """
-        return await self.find(name) or await self._create(name)
+        return await self.find(name) or await self._create(name, fields)
 
     def absent(self, name: str) -> GroupNotExist:
         """The refusal of a name that no group has."""
@@ -77,12 +77,12 @@ class Groups(Generic[Facts]):
         """Drops a group from the cache: this process has just changed it."""
         self._by_name.forget(name)
 
-    async def _create(self, name: str) -> Facts:
+    async def _create(self, name: str, fields: Mapping[str, object]) -> Facts:
         if not settings.AUTO_CREATE_TOPICS:
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await connections.read(self.created, {"name": name})
+            await connections.read(self.created, {"name": name, **fields})
             self.forget(name)
             return await self.find(name)
 

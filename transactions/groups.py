@@ -1,12 +1,14 @@
 """Producer groups by name, cached for a moment by each process, and the limit of their undecided transactions."""
 
+import fnmatch
+
 from django.conf import settings
 
 from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
-from store.errors import GroupNotExist
+from store.errors import GroupNotExist, NoPermission
 from store.groups import CACHED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
 from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
@@ -62,10 +64,30 @@ async def for_producing(name: str) -> ProducerGroupRow:
     Raises GroupNotExist or TransactionsRejected.
     """
     validate_name(name)
-    group = await _groups().at_first_use(name)
+    group = await _groups().at_first_use(name, api_keys=None)
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
     return group
+
+
+async def require_key(name: str, key: str, *, creates: bool) -> None:
+    """Raises NoPermission when the group has a list of API keys, and this one, by its name, is not among them.
+
+    With `creates` a group that does not exist is made for this key alone, where AUTO_CREATE_TOPICS is on. Any other
+    absent group, and an illegal name, pass: what the caller does next refuses them.
+    """
+    if not _groups().is_name(name):
+        return
+    group = await find(name)
+    if group is None and creates and settings.AUTO_CREATE_TOPICS:
+        group = await _groups().at_first_use(name, api_keys=[key])
+    if group is None or group.api_keys is None or key in group.api_keys:
+        return
+    if not any(fnmatch.fnmatchcase(key, pattern) for pattern in group.api_keys):
+        raise NoPermission(
+            f"The key {key!r} may not act for the producer group {name}: add it to its api_keys by PUT "
+            f"/v1/producer-groups/{name}, or name another group."
+        )
 
 
 async def name(group_id: int) -> str:

@@ -8,13 +8,18 @@ from store.db.columns import CText
 
 
 class ProducerGroup(models.Model):
-    """Producers that can answer for each other's transactions."""
+    """Producers that can answer for each other's transactions.
+
+    `api_keys`: names of the API keys that may act for the group, or patterns of names with `*`; null: each that may
+    produce to the topics of a transaction.
+    """
 
     id = models.AutoField(primary_key=True)
     name = CText(unique=True)
     reject_transaction_message = models.BooleanField(default=False)
     max_undecided = models.IntegerField(null=True)
     checks_paused = models.BooleanField(default=False)
+    api_keys = ArrayField(models.TextField(), null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

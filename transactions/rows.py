@@ -24,6 +24,7 @@ class ProducerGroupRow(NamedTuple):
     reject_transaction_message: bool
     max_undecided: int | None
     checks_paused: bool
+    api_keys: list[str] | None
 
 
 class GroupName(NamedTuple):

@@ -39,7 +39,7 @@ def find(name: str) -> Subscription:
 
     Raises MessageIllegal for an invalid name, or SubscriptionNotExist.
     """
-    subscription = _named(name)
+    subscription = named(name)
     if subscription is None:
         raise SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{name} makes it.")
     return subscription
@@ -53,7 +53,7 @@ def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
     field, a URL that may not be called or a secret that cannot sign; and what a receive of this group, topic and filter
     raises.
     """
-    existing = _named(name)
+    existing = named(name)
     if existing is None:
         _validate_new(name, given)
     _validate({field: value for field, value in given.items() if existing is None or value != getattr(existing, field)})
@@ -111,7 +111,8 @@ def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, f
     return sum(queue.max_offset - queue.min_offset for queue in bounds)
 
 
-def _named(name: str) -> Subscription | None:
+def named(name: str) -> Subscription | None:
+    """The subscription of this name, or None. Raises MessageIllegal for an invalid name."""
     if not groups.is_name(name):
         raise MessageIllegal(
             f"subscription {name[:140]!r} is no subscription name: 1 to 120 letters, digits and % | _ -."

@@ -51,6 +51,7 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
     async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
+        await producers.require_group(caller, self.producer_group, creates=True)
         result = await halves.begin(self, traceparent)
         return with_status(producers.status_of(result), result)
 
@@ -62,6 +63,7 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 
     async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
+        await producers.require_group(caller, self.producer_group)
         result = await ends.end(self.transaction_id, self)
         return with_status(producers.status_of_end(self), result)
 

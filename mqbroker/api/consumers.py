@@ -57,7 +57,9 @@ class ReceiptResults(msgspec.Struct):
 async def receive(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/receive."""
     request.caller.require("consume", group)
-    received = await receives.entries(group, decode(Receive, request.body), request.hold, request.gone)
+    wanted = decode(Receive, request.body)
+    request.caller.require("read", wanted.topic)
+    received = await receives.entries(group, wanted, request.hold, request.gone)
     found = page(request.hold, iter(received))
     found.give_back = received.given_back
     return found
@@ -115,7 +117,10 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
     """GET /v1/dead-letters/{group}."""
     require_consume(request.caller, group)
     query = request.query
-    return answer(await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50)))
+    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50))
+    for topic in {letter.message.topic for letter in letters.results}:
+        request.caller.require("read", topic)
+    return answer(letters)
 
 
 async def redrive(request: DataRequest, group: str) -> Answer:
@@ -140,7 +145,7 @@ def require_consume(caller: Caller, group: str) -> None:
 
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
-    request.caller.require_any("consume")
+    request.caller.require("read", topic)
     query = request.query
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)

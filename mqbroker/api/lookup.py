@@ -3,7 +3,6 @@
 import msgspec
 
 from monitoring import trace as monitoring_trace
-from mqbroker.access import Caller
 from mqbroker.api import cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
@@ -33,10 +32,10 @@ class FoundMessages(msgspec.Struct):
 
 async def message(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}."""
-    require_read(request.caller)
+    request.caller.require_any("read")
     found = await lookup.by_id(requests.message_id(message_id))
     names = await topics.names({found.message.topic_id})
-    require_read(request.caller, names[found.message.topic_id])
+    request.caller.require("read", names[found.message.topic_id])
     return answer(_found(found, names))
 
 
@@ -45,7 +44,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     given = request.query_with_blanks
     query = {name: values[-1] for name, values in given.items()}
     name, key = query.get("topic", ""), query.get("key")
-    require_read(request.caller, name)
+    request.caller.require("read", name)
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:
         raise MessageIllegal(f"from {query['from']} is not before to {query['to']}.")
@@ -65,22 +64,12 @@ async def messages_of_topic(request: DataRequest) -> Answer:
 
 async def trace(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}/trace."""
-    require_read(request.caller)
+    request.caller.require_any("read")
     wanted = requests.message_id(message_id)
     copies = await lookup.copies(wanted)
     names = await topics.names({copies[0].topic_id})
-    require_read(request.caller, names[copies[0].topic_id])
+    request.caller.require("read", names[copies[0].topic_id])
     return answer(await monitoring_trace.of(wanted, copies))
-
-
-def require_read(caller: Caller, topic: str | None = None) -> None:
-    """Raises NoPermission unless the key may manage, or produce to the topic; without one: to any."""
-    if caller.may_manage:
-        return
-    if topic is None:
-        caller.require_any("produce")
-    else:
-        caller.require("produce", topic)
 
 
 def _found(found: Found, names: dict[int, str]) -> FoundMessage:

@@ -13,7 +13,7 @@ from scheduling import batches, recalls, sends
 from scheduling.batches import SendBatch
 from store import lookup, topics
 from store.messages import Message
-from transactions import ends, halves, history
+from transactions import ends, groups, halves, history
 from transactions.checks import polling
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
@@ -66,6 +66,7 @@ async def begin(request: DataRequest) -> Answer:
     begun = decode(BeginTransaction, request.body)
     for topic in halves.topics_of(begun):
         request.caller.require("produce", topic)
+    await require_group(request.caller, begun.producer_group, creates=True)
     result = await halves.begin(begun, request.header(b"traceparent"))
     return answer(result, status_of(result))
 
@@ -75,6 +76,7 @@ async def end(request: DataRequest, transaction_id: str) -> Answer:
     given = decode(EndTransaction, request.body)
     found = requests.transaction_id(transaction_id)
     await require_topics(request.caller, found)
+    await require_group(request.caller, given.producer_group)
     result = await ends.end(found, given)
     return answer(result, status_of_end(given))
 
@@ -92,6 +94,7 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
     caller = request.caller
     caller.require_any("produce")
     asked = decode(ReceiveChecks, request.body or b"{}")
+    await require_group(caller, group)
     may_produce = None if caller.may_everywhere("produce") else partial(caller.may, "produce")
     return answer({"transactions": await polling.receive(group, asked, request.gone, may_produce)})
 
@@ -104,6 +107,15 @@ async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
     if not caller.may_everywhere("produce"):
         topic_id = (await lookup.copies(message_id))[0].topic_id
         caller.require("produce", (await topics.names({topic_id}))[topic_id])
+
+
+async def require_group(caller: Caller, group: str, *, creates: bool = False) -> None:
+    """Raises NoPermission unless the key may act for the producer group. A key that manages may for each.
+
+    With `creates` a group that does not exist is made for this key, where AUTO_CREATE_TOPICS is on.
+    """
+    if not caller.may_manage:
+        await groups.require_key(group, caller.name, creates=creates)
 
 
 async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:

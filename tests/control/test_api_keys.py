@@ -12,7 +12,10 @@ from tests.control.operators import Operator, illegal
 
 REVOKED = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -."
-SCOPE_RULE = "a scope is manage, produce:<topic pattern> or consume:<group pattern>, where * stands for any text."
+SCOPE_RULE = (
+    "a scope is manage, metrics, produce:<topic pattern>, consume:<group pattern> or read:<topic pattern>, where * "
+    "stands for any text."
+)
 
 
 @pytest.fixture

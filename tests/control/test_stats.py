@@ -109,9 +109,9 @@ def test_every_metric_says_what_it_means(operator: Operator) -> None:
     }
 
 
-def test_any_key_may_look_at_the_figures(operator: Operator, broker: RunningBroker) -> None:
+def test_a_key_for_metrics_reads_the_numbers(operator: Operator, broker: RunningBroker) -> None:
     name = characters.name("prometheus")
-    key = operator.make("/v1/api-keys", name=name, scopes=["consume:nothing"]).document["key"]
+    key = operator.make("/v1/api-keys", name=name, scopes=["metrics"]).document["key"]
     prometheus = Operator(broker.url, key)
 
     assert prometheus.page("/metrics").headers["content-type"].startswith("text/plain; version=")

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from monitoring import health, metrics
-from mqbroker.access import MayLook
+from mqbroker.access import MayMeasure
 from mqbroker.api.control.fields import Shape
 from mqbroker.api.control.resource import Resource
 from store.errors import SystemBusy
@@ -52,7 +52,7 @@ class Readiness(Resource):
 
 
 class Metrics(Resource):
-    permission_classes = (MayLook,)
+    permission_classes = (MayMeasure,)
 
     @extend_schema(operation_id="metrics", tags=["health"], responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:

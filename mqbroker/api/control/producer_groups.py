@@ -9,13 +9,16 @@ from rest_framework.response import Response
 
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole
+from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from transactions import models as transactions
 from transactions import registry, stats
 
 MAX_UNDECIDED = 1_000_000_000
+MAX_KEYS = 100
+KEY = r"^[A-Za-z0-9_ .:@+*-]{1,100}$"
+KEY_RULE = "the name of an API key, or a pattern of names, where * stands for any text"
 
 
 class ProducerGroupSettings(Given):
@@ -30,6 +33,15 @@ class ProducerGroupSettings(Given):
         help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
     )
     checks_paused = Switch(required=False, help_text="No checks of its half messages are made. Default: false.")
+    api_keys = Words(
+        child=Word(KEY, KEY_RULE),
+        required=False,
+        allow_null=True,
+        max_length=MAX_KEYS,
+        help_text="API keys, by name, that may begin and end its transactions and receive their checks, beside those "
+        "that manage; null: each that may produce to their topics. Default: null; the key whose first half message "
+        "makes the group.",
+    )
 
 
 class ProducerGroupSummary(Shape):
@@ -39,6 +51,7 @@ class ProducerGroupSummary(Shape):
     reject_transaction_message = Switch()
     max_undecided = Whole(allow_null=True)
     checks_paused = Switch()
+    api_keys = serializers.ListField(child=serializers.CharField(), allow_null=True)
     created_at = Time()
 
 

@@ -5,7 +5,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from monitoring import stats
-from mqbroker.access import MayLook
+from mqbroker.access import MayMeasure
 from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
 
@@ -56,7 +56,7 @@ class Stats(Shape):
 
 
 class StatsDetail(Resource):
-    permission_classes = (MayLook,)
+    permission_classes = (MayMeasure,)
 
     @extend_schema(operation_id="get_stats", responses=Stats)
     def get(self, request: Request) -> Response:

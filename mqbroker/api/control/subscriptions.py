@@ -1,6 +1,7 @@
 """Subscriptions: where the broker pushes a group's messages, and how that goes."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django.conf import settings
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -10,6 +11,7 @@ from rest_framework.response import Response
 
 from delivery import models as delivery
 from delivery.push import registry
+from mqbroker.access import Caller, MaySubscribe
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import MAX_CONCURRENCY, MAX_TIMEOUT_SECONDS, STATES, SecretGiven
@@ -137,13 +139,41 @@ class SubscriptionList(Resource):
         return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
 
 
+def found(request: Request, name: str) -> delivery.Subscription:
+    """The subscription of this name, for a caller that may manage, or receive what it pushes.
+
+    Raises what `registry.find` raises, or NoPermission.
+    """
+    row = registry.find(name)
+    if isinstance(request.user, Caller) and not request.user.may_manage:
+        request.user.require_receive(row.group_name, row.topic_name)
+    return row
+
+
+def require_receive(request: Request, name: str, given: Mapping[str, Any]) -> None:
+    """Raises NoPermission unless the key may receive what the subscription pushes, before and after the change.
+
+    A key that only manages may not: the messages would go to a server of its choice.
+    """
+    if not isinstance(request.user, Caller):
+        return
+    row = registry.named(name)
+    before = {} if row is None else {"group_name": row.group_name, "topic_name": row.topic_name}
+    for fields in (before, {**before, **given}):
+        if "group_name" in fields:
+            request.user.require("consume", fields["group_name"])
+        if "topic_name" in fields:
+            request.user.require("read", fields["topic_name"])
+
+
 class SubscriptionDetail(Resource):
     actions: ClassVar = {"PUT": "subscription.change", "DELETE": "subscription.delete"}
+    permission_classes = (MaySubscribe,)
 
     @extend_schema(operation_id="get_subscription", responses=Subscription)
     def get(self, request: Request, name: str) -> Response:
         """A subscription, without its secret."""
-        return Response(document(registry.find(name)))
+        return Response(document(found(request, name)))
 
     @extend_schema(
         operation_id="put_subscription",
@@ -164,22 +194,24 @@ class SubscriptionDetail(Resource):
         given = self.body(SubscriptionSettings)
         if given.keys() - PACE:
             self.require("subscription.put")
+        require_receive(request, name, given)
         row, made = registry.put(name, given)
         return Response(document(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        registry.remove(registry.find(name))
+        registry.remove(found(request, name))
         return Response(status=204)
 
 
 class SubscriptionSecret(Resource):
     actions: ClassVar = {"POST": "subscription.rotate_secret"}
+    permission_classes = (MaySubscribe,)
 
     @extend_schema(operation_id="rotate_subscription_secret", request=SecretGiven, responses=SubscriptionSet)
     def post(self, request: Request, name: str) -> Response:
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.body(SecretGiven)
-        row = registry.rotate_secret(registry.find(name), given.get("secret"))
+        row = registry.rotate_secret(found(request, name), given.get("secret"))
         return Response(document(row, with_secret=True))

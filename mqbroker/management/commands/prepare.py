@@ -16,7 +16,7 @@ from store.db import connections
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
-ALL_SCOPES = ["manage", "produce:*", "consume:*"]
+ALL_SCOPES = ["manage", "metrics", "produce:*", "consume:*", "read:*"]
 CONSOLE_USER = "admin"
 
 
