@@ -56,6 +56,7 @@ UNFOLD: dict[str, object] = {
                 "items": [
                     item("Pending half messages", "contrast", "pending"),
                     item("Discarded half messages", "delete_history", "discarded"),
+                    item("Ended transactions", "task_alt", "ended"),
                     item("Producer groups", "upload", "producer_groups"),
                 ],
             },

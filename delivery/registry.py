@@ -11,9 +11,9 @@ from store import registry, topics
 from store.errors import MessageIllegal
 
 
-def page(after: str, count: int) -> Sequence[ConsumerGroup]:
-    """Consumer groups by name: the first `count` after the name `after`."""
-    return list(ConsumerGroup.objects.filter(name__gt=after).order_by("name")[:count])
+def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
+    """Consumer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    return list(ConsumerGroup.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> ConsumerGroup:

@@ -186,6 +186,8 @@ TASK_QUEUE = env.text(
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 INSTALLED_APPS = [
+    # Before Unfold: the console's header replaces Unfold's.
+    "console",
     "unfold",
     "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
@@ -203,7 +205,6 @@ INSTALLED_APPS = [
     "transactions",
     "delivery",
     "analytics",
-    "console",
     "mqbroker",
 ]
 MIDDLEWARE = [

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta
 
 from store import log, queues, topics
-from store.db import connections, sync
+from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, CONTROL, Time
@@ -85,15 +85,21 @@ async def topic_of(name: str) -> TopicFacts:
     return TopicFacts(*rows[0])
 
 
+async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
+    """The places of a message in the log, the oldest first; none when it was never stored, or is dropped."""
+    rows = await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
+    return rows[::-1]
+
+
 async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
     """The places of a message in the log, the oldest first.
 
     Raises MessageNotFound when it was never stored, or its segment is dropped.
     """
-    rows = await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
-    if not rows:
+    found = await find_copies(message_id)
+    if not found:
         raise _not_found(message_id)
-    return rows[::-1]
+    return found
 
 
 async def by_id(message_id: uuid.UUID) -> Found:
@@ -220,53 +226,3 @@ async def _with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> 
 
 def _not_found(message_id: uuid.UUID) -> MessageNotFound:
     return MessageNotFound(f"There is no message {message_id}: never stored, or its segment is gone.")
-
-
-class NewestEntry(NamedTuple):
-    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
-
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    message_id: uuid.UUID | None
-    transaction_id: uuid.UUID | None
-    tags: str | None
-    keys: list[str] | None
-    stored_at: datetime | None
-
-
-class Preview(NamedTuple):
-    """A stored message with the first bytes of its body, `beginning`; `size` is the whole body's, in bytes."""
-
-    segment_id: int
-    log_offset: int
-    message_id: uuid.UUID
-    queue_id: int
-    stored_at: datetime
-    born_at: datetime | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    topic: str
-    beginning: bytes
-    size: int
-
-
-NEWEST_ENTRIES = Statement(__file__, "newest_entries", NewestEntry)
-PREVIEW_MESSAGES = Statement(__file__, "preview_messages", Preview)
-
-
-def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Sequence[NewestEntry]:
-    """The newest `count` entries of a queue, or of those below an offset, the newest first."""
-    asked = {"topic_id": topic_id, "queue_id": queue_id, "below": BEYOND if below is None else below}
-    return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
-
-
-def previews(places: Sequence[tuple[int, int]], max_bytes: int) -> dict[tuple[int, int], Preview]:
-    """The messages at these (segment, log offset) pairs with `max_bytes` of each body; those of a dropped segment are
-    missing.
-    """
-    rows = sync.read(PREVIEW_MESSAGES, {**log.places(places), "max_bytes": max_bytes}) if places else ()
-    return {(row.segment_id, row.log_offset): row for row in rows}

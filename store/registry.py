@@ -16,9 +16,9 @@ from store.rows import QueueBounds
 MAX_QUEUES = 1024
 
 
-def page(after: str, count: int) -> Sequence[Topic]:
-    """Topics by name, the first `count` behind the name `after`."""
-    return list(Topic.objects.filter(name__gt=after).order_by("name")[:count])
+def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+    """Topics by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    return list(Topic.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> Topic:

@@ -1,7 +1,7 @@
 """The history of a transaction: when it was prepared, every check, every end."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,7 +14,7 @@ from transactions import answers, groups, halves
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
-from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
+from transactions.rows import CheckAttemptRow, Decision, OperationRow, State, TransactionRow
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
@@ -89,6 +89,13 @@ def kept(transaction_id: uuid.UUID) -> Kept | None:
         immunity_seconds=immunity_seconds,
         endpoint_url=endpoint_url,
     )
+
+
+def states(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
+    """The state of each of these transactions; one that is not kept is missing."""
+    ids = list(transaction_ids)
+    rows = sync.read(halves.FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
+    return {row.transaction_id: row.state for row in rows}
 
 
 def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:

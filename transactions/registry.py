@@ -19,9 +19,9 @@ LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
 LOCK_TIMEOUT = "3s"
 
 
-def page(after: str, count: int) -> Sequence[ProducerGroup]:
-    """Producer groups by name, the first `count` behind the name `after`."""
-    return list(ProducerGroup.objects.filter(name__gt=after).order_by("name")[:count])
+def page(after: str, count: int, matching: str = "") -> Sequence[ProducerGroup]:
+    """Producer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    return list(ProducerGroup.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> ProducerGroup:

@@ -1,5 +1,6 @@
 """Pages of transactions without an end: the pending and the discarded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,9 +11,11 @@ from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
 from console.pages.counts import COUNT_LIMIT
+from store import previews
 from store import registry as topic_registry
 from store.stats import now
 from transactions import endpoints, listing, registry
+from transactions.answers import TransactionSummary
 from transactions.listing import DiscardedPlace, DuePlace, Wanted
 
 PAGE = 50
@@ -35,8 +38,8 @@ class Asked:
     def __bool__(self) -> bool:
         return bool(self.producer_group or self.topic or self.older_than_seconds)
 
-    def wanted(self, state: str) -> Wanted:
-        """The transactions of a state that match."""
+    def wanted(self, state: str | None) -> Wanted:
+        """The transactions of a state that match; of any ended one with None."""
         return Wanted(state, self.producer_group or None, self.topic or None, self.older_than_seconds)
 
 
@@ -54,6 +57,7 @@ def pending(request: HttpRequest) -> HttpResponse:
         "Pending half messages",
         now=now(),
         halves=[(half, checking.get(half.producer_group)) for half in halves],
+        keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )
 
@@ -71,8 +75,14 @@ def discarded(request: HttpRequest) -> HttpResponse:
         "Discarded half messages",
         now=now(),
         halves=halves,
+        keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )
+
+
+def keys_of(halves: Sequence[TransactionSummary]) -> dict[int, list[str]]:
+    """The keys of each transaction's first message, by its log offset."""
+    return previews.keys([half.commit_log_offset for half in halves])
 
 
 def asked_for(request: HttpRequest) -> Asked:
@@ -90,6 +100,17 @@ def around(
     request: HttpRequest, asked: Asked, wanted: Wanted, after: DuePlace | DiscardedPlace | None
 ) -> dict[str, object]:
     """What stands around a list: the form of its filter, the count of what matches, and the way to the next page."""
+    return {
+        **form(request, asked),
+        "count": counts.up_to(COUNT_LIMIT, listing.count_undecided(wanted, COUNT_LIMIT + 1)),
+        "after": cursor_of(after) if after else "",
+        "check_max": settings.TRANSACTION_CHECK_MAX,
+        "auto_create": settings.AUTO_CREATE_TOPICS,
+    }
+
+
+def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
+    """The form that narrows a list: what it holds, what it offers, and the address without the place in the list."""
     kept = request.GET.copy()
     kept.pop("after", None)
     return {
@@ -98,10 +119,6 @@ def around(
         "offered_topics": [topic.name for topic in topic_registry.page("", OFFERED)],
         "offered_groups": [group.name for group in registry.page("", OFFERED)],
         "query": kept.urlencode(),
-        "count": counts.up_to(COUNT_LIMIT, listing.count_undecided(wanted, COUNT_LIMIT + 1)),
-        "after": cursor_of(after) if after else "",
-        "check_max": settings.TRANSACTION_CHECK_MAX,
-        "auto_create": settings.AUTO_CREATE_TOPICS,
     }
 
 

@@ -4,14 +4,17 @@ from collections.abc import Callable
 
 from django.http import HttpResponse
 
-from console.pages import groups, halves, topics, transactions
+from console.pages import ended, find, groups, halves, messages, topics, transactions
 
 # Names may hold any of `%|a-zA-Z0-9_-`, so `str` matches them all.
 ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("transactions/pending/", halves.pending, "pending"),
     ("transactions/discarded/", halves.discarded, "discarded"),
-    ("transactions/find/", transactions.find, "find_transaction"),
+    ("transactions/ended/", ended.ended, "ended"),
     ("transactions/<uuid:transaction_id>/", transactions.one, "transaction"),
+    ("messages/<uuid:message_id>/", messages.one, "message"),
+    ("find/", find.find, "find"),
+    ("find/suggestions/", find.suggest, "suggestions"),
     ("producer-groups/", groups.all_producers, "producer_groups"),
     ("producer-groups/<str:name>/", groups.one_producer, "producer_group"),
     ("topics/", topics.all_topics, "topics"),

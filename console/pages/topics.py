@@ -6,7 +6,7 @@ from django.views.decorators.http import require_GET
 from console.pages import counts, frame
 from console.pages.counts import Count
 from scheduling import stats as scheduling_stats
-from store import lookup, registry, stats
+from store import previews, registry, stats
 from store.models import Topic
 from store.topics import is_system
 
@@ -65,7 +65,7 @@ def queues(topic: Topic, queue_id: int) -> dict[str, object]:
 
 def entries(topic: Topic, queue_id: int, below: int | None) -> dict[str, object]:
     """The newest entries of a queue, or of those below an offset, and the offset below which older ones lie."""
-    found = lookup.newest(topic.id, queue_id, below, ENTRIES)
+    found = previews.newest(topic.id, queue_id, below, ENTRIES)
     return {
         "entries": found,
         "entries_limit": ENTRIES,

@@ -7,14 +7,13 @@ from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import reverse
+from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from access import roles
 from console.pages import bodies, frame
-from store import lookup
-from store.lookup import Preview
+from store import previews
+from store.previews import Preview
 from store.stats import now
 from transactions import history
 from transactions.history import Kept
@@ -58,17 +57,6 @@ class Event:
 
 
 @require_GET
-def find(request: HttpRequest) -> HttpResponse:
-    """The page of the transaction whose id was typed."""
-    typed = request.GET.get("transaction_id", "").strip()
-    try:
-        transaction_id = UUID(typed)
-    except ValueError:
-        return frame.not_there(request, f"“{typed}” is no transaction id: give a UUID.", "pending")
-    return HttpResponseRedirect(reverse("admin:transaction", args=(transaction_id,)))
-
-
-@require_GET
 def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
     """One transaction: its state, its messages and its history."""
     kept = history.kept(transaction_id)
@@ -93,7 +81,7 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
 def messages(transaction: TransactionRow) -> list[Message]:
     """The messages of a transaction, the first MESSAGES of them."""
     places = [(transaction.log_segment, offset) for offset in transaction.log_offsets[:MESSAGES]]
-    found = lookup.previews(places, bodies.PREVIEW_BYTES)
+    found = previews.at(places, bodies.PREVIEW_BYTES)
     none: list[int | None] = [None] * len(places)
     queue_offsets: Sequence[int | None] = transaction.queue_offsets or none
     rows = zip(transaction.message_ids, places, transaction.queue_ids, queue_offsets, strict=False)

@@ -1,7 +1,8 @@
 """Times, durations and numbers as an operator reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django import template
 from django.utils.html import format_html
@@ -48,10 +49,26 @@ def topics(messages: Iterable[TransactionPart]) -> list[str]:
     return list(dict.fromkeys(message.topic for message in messages))
 
 
+@register.filter
+def of(found: Mapping[Any, Any], name: object) -> Any:
+    """What a mapping holds under a name, or None."""
+    return found.get(name)
+
+
 @register.simple_tag
 def ago(moment: datetime | None, now: datetime) -> SafeString | str:
     """How long ago something was, with its exact time to point at."""
     return pointed(moment, duration(max(now - moment, timedelta())) + " ago") if moment else "never"
+
+
+@register.simple_tag
+def between(since: datetime | None, until: datetime | None) -> str:
+    """How long something took; below a minute to the millisecond."""
+    if since is None or until is None:
+        return "–"
+    took = max(until - since, timedelta())
+    seconds = took.total_seconds()
+    return duration(took) if seconds >= 60 else f"{seconds:.3f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
 @register.simple_tag

@@ -29,9 +29,9 @@ class SubscriptionNotExist(Refusal):
     code = "not_found"
 
 
-def page(after: str, count: int) -> Sequence[Subscription]:
-    """Subscriptions by name: the first `count` after the name `after`."""
-    return list(Subscription.objects.filter(name__gt=after).order_by("name")[:count])
+def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
+    """Subscriptions by name: the first `count` behind `after` whose names contain `matching`, in any case."""
+    return list(Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> Subscription:

@@ -1,11 +1,15 @@
-"""Runs a statement on Django's connection, outside of the event loop: for the control plane, the console, metrics."""
+"""Reads from synchronous code: on Django's connection, or by a coroutine of the message path."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
+from asgiref.sync import async_to_sync
 from django.db import connection
 
 from store.db.statements import RowType, Statement
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 
 def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
@@ -18,3 +22,12 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
         cursor.execute(statement.sql(), parameters or {})
         rows: Sequence[RowType] = cursor.fetchall()
     return rows
+
+
+def call(function: Callable[Given, Awaitable[Result]], *given: Given.args, **named: Given.kwargs) -> Result:
+    """The result of a coroutine function, for a view that Django runs in a thread.
+
+    The coroutine runs in the event loop of the web process that has the request, and so on the connections of the
+    message path. Elsewhere there is no such loop: see `event_loop.run`.
+    """
+    return async_to_sync(function)(*given, **named)

@@ -67,12 +67,12 @@ class Broker:
         properties = more.pop("properties", None)
         return self.insert(
             "commit_log",
-            segment_id=self.segment,
+            segment_id=more.pop("segment_id", self.segment),
             log_offset=self.next_of("commit_log_offset"),
             stored_at=self.now - age,
             topic_id=topic,
             queue_id=queue,
-            message_id=uuid4(),
+            message_id=more.pop("message_id", None) or uuid4(),
             body=body,
             body_form="text",
             properties=json.dumps(properties).encode() if properties else None,

@@ -28,11 +28,11 @@ def test_a_pending_half_message_shows_how_it_stands(broker: Broker, ada: Operato
 
     [row] = ada.sees(PENDING).table("pending")
 
-    assert row[:3] == [str(half), "orders", "shop"]
-    assert row[3].startswith("3 min")
-    assert row[4] == "5 of 15"
-    assert row[5].startswith(("in 9 min", "in 10 min"))
-    assert row[6] == "The endpoint answered 503."
+    assert row[:4] == [str(half), "–", "orders", "shop"]
+    assert row[4].startswith("3 min")
+    assert row[5] == "5 of 15"
+    assert row[6].startswith(("in 9 min", "in 10 min"))
+    assert row[7] == "The endpoint answered 503."
 
 
 def test_the_longest_due_comes_first_whatever_its_group(broker: Broker, ada: Operator) -> None:
@@ -141,7 +141,7 @@ def test_a_half_message_whose_group_cannot_be_asked_says_why(broker: Broker, ada
             broker.endpoint(group, f"https://{name}.example/{state}", state=state)
         broker.half(group, orders, b"x", timedelta(minutes=1))
 
-    why = {row[2]: row[6] for row in ada.sees(PENDING).table("pending")}
+    why = {row[3]: row[7] for row in ada.sees(PENDING).table("pending")}
 
     assert why == {
         "deaf": "no endpoint is registered",
@@ -155,7 +155,7 @@ def test_a_group_whose_checks_are_paused_shows_no_next_check(broker: Broker, ada
 
     [row] = ada.sees(PENDING).table("pending")
 
-    assert row[5] == "paused"
+    assert row[6] == "paused"
 
 
 def test_a_discarded_half_message_is_listed_with_its_reason_and_waits_no_longer(broker: Broker, ada: Operator) -> None:
@@ -171,10 +171,10 @@ def test_a_discarded_half_message_is_listed_with_its_reason_and_waits_no_longer(
 
     [row] = ada.sees("transactions/discarded/").table("discarded")
 
-    assert row[:3] == [str(half), "orders", "shop"]
-    assert row[3].startswith("2 h")
-    assert row[3].endswith("ago")
-    assert row[5:] == ["15 of 15", "The endpoint answered 404."]
+    assert row[:4] == [str(half), "–", "orders", "shop"]
+    assert row[4].startswith("2 h")
+    assert row[4].endswith("ago")
+    assert row[6:] == ["15 of 15", "The endpoint answered 404."]
     assert ada.sees(PENDING).table("pending") == []
 
 

@@ -27,7 +27,7 @@ HOSTILE = (
     f"9999-12-31T23:59:59.999999-14:00_{UUID}",
 )
 # What the pages read of their addresses, Django's and Unfold's own names among them.
-OURS = ("after", "producer_group", "topic", "older_than_seconds", "transaction_id", "queue", "below")
+OURS = ("after", "producer_group", "topic", "older_than_seconds", "queue", "below", "q", "state")
 THEIRS = ("q", "o", "p", "s", "all", "next", "_popup", "_to_field", "_changelist_filters", "term", "model_name", "page")
 # The worst ones, one parameter at a time; all of them with every parameter at once.
 WORST = ("\0", "9" * 18, f"9999-12-31T23:59:59.999999-14:00_{UUID}")
@@ -58,7 +58,7 @@ def test_no_address_makes_the_console_fail(broker: Broker, ada: Operator, route:
     topic = broker.topic("orders", queues=2)
     group = broker.producer_group("shop")
     broker.half(group, topic, b"order 1", broker.now - broker.now)
-    known = {"name": "orders", "transaction_id": UUID, "object_id": "1", "id": "1"}
+    known = {"name": "orders", "transaction_id": UUID, "message_id": UUID, "object_id": "1", "id": "1"}
     plain = PARAMETER.sub(lambda found: known.get(found[1], "1"), route)
 
     asked = [

@@ -48,7 +48,7 @@ def test_a_transaction_shows_its_state(broker: Broker, ada: Operator) -> None:
         broker.rolled_back(shop, orders, hour): "ROLLED_BACK",
     }
 
-    shown = {id: ada.sees(f"transactions/{id}/").text.partition(f"Transaction {id} ")[2].split()[0] for id in states}
+    shown = {id: ada.sees(f"transactions/{id}/").text.partition(f"{id} ")[2].split()[0] for id in states}
 
     assert shown == states
 
@@ -117,12 +117,6 @@ def test_what_a_message_holds_is_text_and_never_markup(broker: Broker, ada: Oper
         assert evil not in ada.sees(path).html
 
 
-def test_a_transaction_is_found_by_its_id(broker: Broker, ada: Operator) -> None:
-    half = broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(seconds=1))
-
-    assert ada.sees(f"transactions/find/?transaction_id={str(half).upper()}").address.endswith(f"/transactions/{half}/")
-
-
 def test_a_transaction_that_is_not_there_is_a_sentence(broker: Broker, ada: Operator) -> None:
     absent = uuid4()
 
@@ -130,6 +124,3 @@ def test_a_transaction_that_is_not_there_is_a_sentence(broker: Broker, ada: Oper
 
     assert page.status == 404
     assert f"Transaction {absent} does not exist: ended transactions are kept for 72 hours." in page.text
-    typed = ada.sees("transactions/find/?transaction_id=order-1")
-    assert typed.status == 404
-    assert "“order-1” is no transaction id: give a UUID." in typed.text

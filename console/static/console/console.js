@@ -5,3 +5,14 @@ document.addEventListener("htmx:beforeSwap", (event) => {
         window.location.reload();
     }
 });
+
+// The key / goes to the search box, unless something is being typed already.
+document.addEventListener("keydown", (event) => {
+    const box = document.getElementById("mq-search");
+    const typing = event.target.closest("input, textarea, select, [contenteditable]");
+    if (event.key === "/" && box && !typing && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        box.focus();
+        box.select();
+    }
+});

@@ -1,0 +1,34 @@
+-- Find messages by a key in all topics, or in one, the newest first, each with the name of its topic and without its body.
+-- The index on keys gives all messages of the key; `max_looked_at` of them at most are read, in no order, so that a key of
+-- millions costs no more than one of thousands: when that many were read, `looked_at` says so and nothing is found. A message
+-- that was appended again is found once, at its newest place. Without a match: one row of NULLs.
+WITH found AS MATERIALIZED (
+    SELECT
+        m.log_offset, m.message_id, m.topic_id, m.transaction_id, m.stored_at, m.tags, m.keys,
+        octet_length(m.body) AS size
+    FROM commit_log AS m
+    WHERE m.keys @> ARRAY[%(key)s::text]
+    LIMIT %(max_looked_at)s
+)
+
+SELECT
+    l.looked_at, f.message_id, coalesce(t.name, '(deleted topic ' || f.topic_id || ')') AS topic, f.transaction_id,
+    f.stored_at, f.tags, f.keys, f.size
+FROM (SELECT count(*) AS looked_at FROM found) AS l
+LEFT JOIN LATERAL (
+    SELECT m.log_offset, m.message_id, m.topic_id, m.transaction_id, m.stored_at, m.tags, m.keys, m.size
+    FROM found AS m
+    WHERE
+        l.looked_at < %(max_looked_at)s
+        AND (%(topic_id)s::integer IS NULL OR m.topic_id = %(topic_id)s)
+        AND (
+            SELECT o.log_offset
+            FROM commit_log AS o
+            WHERE o.message_id = m.message_id AND o.log_offset > m.log_offset
+            LIMIT 1
+        ) IS NULL
+    ORDER BY m.log_offset DESC
+    LIMIT %(max_rows)s
+) AS f ON true
+LEFT JOIN topic AS t ON f.topic_id = t.id
+ORDER BY f.log_offset DESC
