@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from store.messages import MessageRow
+
 
 class GroupFacts(NamedTuple):
     """A consumer group as the message path needs it. `max_reconsume_times` None: the broker's MAX_RECONSUME_TIMES."""
@@ -32,24 +34,17 @@ class RetryQueueId(NamedTuple):
     queue_id: int
 
 
-class HandedEntry(NamedTuple):
-    """An entry that was handed out with its message. `share` is the number of its share in the arrays, from 1."""
+class HandedEntry(MessageRow, gc=False):
+    """An entry that was handed out with its message. `share` is the number of its share in the arrays, from 1.
+
+    `bytes_before`: those of the bodies before it in its queue.
+    """
 
     share: int
     queue_offset: int
     reconsume_times: int
-    log_offset: int
-    stored_at: datetime
-    born_at: datetime | None
-    message_id: UUID
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    body: bytes
-    body_form: str
+    tags_code: int
+    bytes_before: int
 
 
 class OrderedReceipt(NamedTuple):
@@ -142,29 +137,17 @@ class DeadLetterHead(NamedTuple):
     message_id: UUID
 
 
-class DeadLetterEntry(NamedTuple):
-    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes."""
+class DeadLetterEntry(MessageRow, gc=False):
+    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
+
+    `bytes_before`: those of the bodies before it on its page.
+    """
 
     queue_offset: int
-    tags_code: int
     reconsume_times: int
     entered_at: datetime
-    segment_id: int
-    log_offset: int
-    stored_at: datetime
-    born_at: datetime | None
-    topic_id: int
-    queue_id: int
-    message_id: UUID
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    body: bytes
-    body_form: str
     letters: int
+    bytes_before: int
 
 
 class RedrivenLetter(NamedTuple):

@@ -10,8 +10,8 @@ from store import messages
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.messages import Record
-from store.rows import Appended, HeldLog, Joined, Locked, MessageRow, OpenSegment, StoredBefore
+from store.messages import MessageRow, Record
+from store.rows import Appended, HeldLog, Joined, Locked, OpenSegment, StoredBefore
 
 
 class NewMessages(NamedTuple):

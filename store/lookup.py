@@ -12,8 +12,8 @@ from store import log, queues, topics
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
-from store.messages import BLANK, CONTROL, Time
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, MessageRow, WalkedKeyMatch
+from store.messages import BLANK, CONTROL, MessageRow, Time
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, WalkedKeyMatch
 from store.topics import FIND_TOPIC, TopicFacts
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
-from typing import Annotated, Any, Protocol, Self
+from typing import Annotated, Any, Self
 
 import msgspec
 from django.conf import settings
@@ -195,33 +195,28 @@ def packed(records: Sequence[Record]) -> dict[str, bytes]:
     return {name: pack(list(map(attrgetter(name), records))) for name, pack in PACKED.items()}
 
 
-class MessageColumns(Protocol):
-    """The columns of the commit log that a row needs to be answered as a message."""
+class MessageRow(msgspec.Struct, gc=False):
+    """A row of the commit log: its columns, in their order. Rows that hold a message and more begin with it.
 
-    @property
-    def message_id(self) -> uuid.UUID: ...
-    @property
-    def body(self) -> bytes: ...
-    @property
-    def body_form(self) -> str: ...
-    @property
-    def tags(self) -> str | None: ...
-    @property
-    def keys(self) -> list[str] | None: ...
-    @property
-    def properties(self) -> bytes | None: ...
-    @property
-    def sharding_key(self) -> str | None: ...
-    @property
-    def transaction_id(self) -> uuid.UUID | None: ...
-    @property
-    def traceparent(self) -> str | None: ...
-    @property
-    def born_at(self) -> datetime | None: ...
-    @property
-    def stored_at(self) -> datetime: ...
-    @property
-    def log_offset(self) -> int: ...
+    A Struct, which is made in 0.1 us: a NamedTuple takes 0.2.
+    """
+
+    segment_id: int
+    log_offset: int
+    stored_at: datetime
+    born_at: datetime | None
+    topic_id: int
+    queue_id: int
+    message_id: uuid.UUID
+    transaction_id: uuid.UUID | None
+    producer_group_id: int | None
+    tags: str | None
+    keys: list[str] | None
+    sharding_key: str | None
+    traceparent: str | None
+    properties: bytes | None
+    body: bytes
+    body_form: str
 
 
 class StoredMessage(msgspec.Struct, kw_only=True, gc=False):
@@ -246,7 +241,7 @@ class StoredMessage(msgspec.Struct, kw_only=True, gc=False):
 _decoded_properties = msgspec.json.Decoder(dict[str, str]).decode
 
 
-def stored(row: MessageColumns, topic: str) -> StoredMessage:
+def stored(row: MessageRow, topic: str) -> StoredMessage:
     """A stored message as it is answered; `topic` is the name of its topic.
 
     Made and encoded for each delivery: as a struct in 1.5 to 1.9 us, as a dict in 1.6 to 2.3 us.

@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from store.messages import MessageRow
+
 
 class Appended(NamedTuple):
     """A message that was appended to the commit log, with the offset it got."""
@@ -52,28 +54,13 @@ class EntriesSince(NamedTuple):
     discarded: int
 
 
-class EntryRow(NamedTuple):
-    """An entry of a queue with its message."""
+class EntryRow(MessageRow, gc=False):
+    """An entry of a queue with its message, and the bytes of the bodies before it on its page."""
 
-    queue_id: int
+    entry_queue_id: int
     queue_offset: int
-    tags_code: int
     reconsume_times: int
-    entered_at: datetime
-    segment_id: int
-    log_offset: int
-    stored_at: datetime
-    born_at: datetime | None
-    topic_id: int
-    message_id: UUID
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    body: bytes
-    body_form: str
+    bytes_before: int
 
 
 class EverStored(NamedTuple):
@@ -170,26 +157,6 @@ class LogOffsetsSince(NamedTuple):
     lowest: int
     since_offset: int
     next_offset: int
-
-
-class MessageRow(NamedTuple):
-    """A message of the commit log."""
-
-    log_offset: int
-    segment_id: int
-    stored_at: datetime
-    born_at: datetime | None
-    topic_id: int
-    queue_id: int
-    message_id: UUID
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    body: bytes
-    body_form: str
 
 
 class Notified(NamedTuple):

@@ -9,11 +9,10 @@ from msgspec import UNSET
 from delivery import receipts
 from delivery.filters import Filter
 from delivery.groups import Queue
-from delivery.rows import GroupFacts, HandedEntry
+from delivery.rows import GroupFacts
 from store import messages
 from store.budget import Hold
-from store.messages import StoredMessage
-from store.rows import MessageRow
+from store.messages import MessageRow, StoredMessage
 from store.topics import DEAD_LETTER_PREFIX, TopicFacts
 
 
@@ -56,7 +55,7 @@ class Receiver:
 class HandedOut:
     """A message that is handed out, its queue offset, this delivery's nonce, and the retries before it."""
 
-    message: HandedEntry | MessageRow
+    message: MessageRow
     queue: Queue
     queue_offset: int
     nonce: int

@@ -84,4 +84,4 @@ def _entry(row: EntryRow, origin: str, topic: TopicFacts) -> Entry:
     message.reconsume_times = row.reconsume_times
     if topic.name.startswith(topics.DEAD_LETTER_PREFIX):
         deliveries.add_retry_properties(message, origin, row.reconsume_times)
-    return Entry(message, row.queue_id, row.queue_offset)
+    return Entry(message, row.entry_queue_id, row.queue_offset)

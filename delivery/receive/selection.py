@@ -13,7 +13,8 @@ from delivery.rows import OrderedReceipt
 from store import budget, log, progress
 from store.commit.batch import Batch
 from store.db.statements import Statement
-from store.rows import Head, MessageRow
+from store.messages import MessageRow
+from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 

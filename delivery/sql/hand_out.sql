@@ -2,16 +2,8 @@
 -- time is over by the database's clock. The caller holds the lock of the group's progress, so no other transaction hands
 -- them out. Of a queue no more is handed out at once than max_bytes of bodies, but always its first entry. Each message is
 -- probed by index on its own, as in read_entries.
-WITH shared AS (
-    SELECT
-        s.share, s.group_id, s.nonce, s.invisible_seconds, s.origin_topic_id, s.topic_id AS entry_topic_id,
-        s.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times, m.segment_id, m.log_offset,
-        m.stored_at, m.born_at, m.message_id, m.transaction_id, m.tags, m.keys, m.sharding_key, m.traceparent,
-        m.properties, m.body, m.body_form,
-        sum(octet_length(m.body)) OVER (
-            PARTITION BY s.topic_id, s.queue_id
-            ORDER BY e.queue_offset ROWS UNBOUNDED PRECEDING
-        ) - octet_length(m.body) AS bytes_before
+WITH share AS MATERIALIZED (
+    SELECT s.*
     FROM unnest(
         %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(from_offset)b::bigint [],
         %(entries)b::integer [], %(nonce)b::bigint [], %(invisible_seconds)b::double precision [],
@@ -19,6 +11,16 @@ WITH shared AS (
     ) WITH ORDINALITY AS s (
         group_id, topic_id, queue_id, from_offset, entries, nonce, invisible_seconds, origin_topic_id, share
     )
+),
+
+shared AS (
+    SELECT
+        m.*, s.share, e.queue_offset, e.reconsume_times, e.tags_code,
+        sum(octet_length(m.body)) OVER (
+            PARTITION BY s.topic_id, s.queue_id
+            ORDER BY e.queue_offset ROWS UNBOUNDED PRECEDING
+        ) - octet_length(m.body) AS bytes_before
+    FROM share AS s
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
@@ -45,14 +47,12 @@ hidden AS (
         reconsume_times, origin_topic_id, state
     )
     SELECT
-        h.group_id, h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.nonce,
-        now() + make_interval(secs => h.invisible_seconds), now(), h.segment_id, h.log_offset, h.tags_code,
-        h.reconsume_times, h.origin_topic_id, 'flight'
+        s.group_id, s.topic_id, s.queue_id, h.queue_offset, s.nonce, now() + make_interval(secs => s.invisible_seconds),
+        now(), h.segment_id, h.log_offset, h.tags_code, h.reconsume_times, s.origin_topic_id, 'flight'
     FROM handed AS h
+    INNER JOIN share AS s ON h.share = s.share
 )
 
-SELECT
-    h.share, h.queue_offset, h.reconsume_times, h.log_offset, h.stored_at, h.born_at, h.message_id, h.transaction_id,
-    h.tags, h.keys, h.sharding_key, h.traceparent, h.properties, h.body, h.body_form
+SELECT h.*
 FROM handed AS h
 ORDER BY h.share, h.queue_offset

@@ -162,7 +162,7 @@ async def execute(
     connection: Connection, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
     """The rows of one statement on a connection at hand; none when it returns none."""
-    has_bodies = BODY in statement.row.__annotations__
+    has_bodies = BODY in statement.columns
     # As text a body is twice as long, in hex, and the event loop would decode it.
     cursor = connection.cursor(row_factory=statement.rows, binary=has_bodies)
     await cursor.execute(statement.text.encode(), parameters)

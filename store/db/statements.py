@@ -3,8 +3,9 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar, cast, overload
+from typing import Any, Generic, NamedTuple, TypeVar, overload
 
+import msgspec
 from psycopg.sql import SQL
 
 RowType = TypeVar("RowType")
@@ -18,10 +19,10 @@ class NoRow(NamedTuple):
 class Statement(Generic[RowType]):
     """The statement of one `.sql` file, read once, without the comments above it.
 
-    `row` is a NamedTuple whose fields are the statement's columns in their order; a test holds it to that.
+    `row` is a NamedTuple or Struct whose fields are the statement's `columns` in their order; a test holds it to that.
     """
 
-    __slots__ = ("handle", "name", "numbered", "parameters", "row", "text")
+    __slots__ = ("_make", "columns", "handle", "name", "numbered", "parameters", "row", "text")
 
     @overload
     def __init__(self: "Statement[NoRow]", beside: str, name: str) -> None: ...
@@ -32,6 +33,7 @@ class Statement(Generic[RowType]):
         lines = (app / "sql" / f"{name}.sql").read_text(encoding="utf-8").splitlines()
         self.name = name
         self.row = row
+        self._make, self.columns = _made(row)
         self.text = "\n".join(line for line in lines if not line.lstrip().startswith("--")).strip()
         # As libpq takes it: parameters by number, in the order in which they first come.
         self.handle = f"{app.name}.{name}".encode()
@@ -47,4 +49,11 @@ class Statement(Generic[RowType]):
 
     def rows(self, _: Any) -> Callable[[Sequence[Any]], RowType]:
         """The row factory of psycopg for this statement."""
-        return cast("Callable[[Sequence[Any]], RowType]", self.row._make)
+        return self._make
+
+
+def _made(row: type[Any]) -> tuple[Callable[[Sequence[Any]], Any], tuple[str, ...]]:
+    """How a row of this type is made of a tuple, and its fields."""
+    if issubclass(row, msgspec.Struct):
+        return lambda values: row(*values), row.__struct_fields__
+    return row._make, row._fields
