@@ -5,7 +5,19 @@ import json
 import sys
 from pathlib import Path
 
-from bench import checks, delivery, lagging, large_reads, lateness, limit, longpolls, segments, throughput, timers
+from bench import (
+    checks,
+    client,
+    delivery,
+    lagging,
+    large_reads,
+    lateness,
+    limit,
+    longpolls,
+    segments,
+    throughput,
+    timers,
+)
 from bench.report import Options, Report
 
 BENCHMARKS = {
@@ -19,6 +31,7 @@ BENCHMARKS = {
     "lagging": lagging.main,
     "large_reads": large_reads.main,
     "segments": segments.main,
+    "client": client.main,
 }
 
 

@@ -5,7 +5,9 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from mqbroker_client.connection import Broker, Document, path
+from mqbroker_client.calls import Document
+from mqbroker_client.calls import administration as calls
+from mqbroker_client.connection import Broker
 
 # Standard Webhooks asks for 24 to 64 bytes.
 SECRET_BYTES = 32
@@ -26,13 +28,13 @@ class Admin:
 
     def create_topic(self, topic: str, **settings: Any) -> Document:
         """Create it or change its settings (`queues`, `reserved_hours`, `permission`)."""
-        return self.broker.call("PUT", path("topics", topic), settings)
+        return self.broker.do(calls.put("topics", topic, settings))
 
     def create_producer_group(self, group: str, **settings: Any) -> Document:
-        return self.broker.call("PUT", path("producer-groups", group), settings)
+        return self.broker.do(calls.put("producer-groups", group, settings))
 
     def create_consumer_group(self, group: str, **settings: Any) -> Document:
-        return self.broker.call("PUT", path("consumer-groups", group), settings)
+        return self.broker.do(calls.put("consumer-groups", group, settings))
 
     def register_endpoint(self, group: str, url: str, *, secret: str | None = None, **settings: Any) -> Endpoint:
         """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
@@ -41,12 +43,11 @@ class Admin:
         repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
         """
         secret = secret or new_secret()
-        body = {"url": url, "secret": secret, **settings}
-        answer = self.broker.call("POST", path("producer-groups", group, "endpoints"), body)
-        return Endpoint(str(answer["id"]), url, secret)
+        endpoint_id = self.broker.do(calls.register_endpoint(group, url, secret, settings))
+        return Endpoint(endpoint_id, url, secret)
 
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:
-        self.broker.call("DELETE", path("producer-groups", group, "endpoints", endpoint_id))
+        self.broker.do(calls.delete_endpoint(group, endpoint_id))
 
 
 def new_secret() -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from mqbroker_client.connection import Document
+from mqbroker_client.calls import Document
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.states import LocalTransactionState, outcome_of
 

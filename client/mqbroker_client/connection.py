@@ -1,59 +1,23 @@
 """One broker, reached over HTTP by many threads: time limits, and retries that repeat nothing."""
 
 import copy
-import itertools
-import json
-import random
-import re
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
-from urllib.parse import quote, urlencode
 
 import urllib3
 
-from mqbroker_client import errors
+from mqbroker_client import calls, errors, requests
+from mqbroker_client.calls import Call, Document, Result, path
+from mqbroker_client.coalescing import Lane
 from mqbroker_client.ids import uuid7
-from mqbroker_client.pool import Answer, ConnectionPool
+from mqbroker_client.pool import ConnectionPool
+from mqbroker_client.requests import VERSION, Answer, Request, Requests
+from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
-VERSION = "0.1.0"
-SHORTEST_PAUSE_SECONDS = 0.05
-LONGEST_PAUSE_SECONDS = 2.0
-
-#: A JSON object as it comes and goes.
-Document = dict[str, Any]
-
-#: What passes: the broker is away, busy, or asks for a slower pace.
-PASSING = (errors.Unreachable, errors.Unavailable, errors.RateLimited)
-
-
-@dataclass(frozen=True, slots=True)
-class Retry:
-    """How often and how long, pauses included, a request is repeated while the broker is away or busy.
-
-    `seconds` is the deadline of all tries together. A try may use half of the time that is left, and the last try all
-    of it: a server that took a request and fell silent leaves time to ask again.
-    """
-
-    tries: int = 5
-    seconds: float = 10.0
-
-
-DEFAULT_RETRY = Retry()
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    target: str
-    headers: Mapping[str, str]
-    body: bytes | None
-
-    @property
-    def id(self) -> str:
-        return self.headers["X-Request-Id"]
+__all__ = ["VERSION", "Broker", "Document", "Retry", "path"]
 
 
 class Broker:
@@ -61,30 +25,38 @@ class Broker:
 
     A request is repeated after a broken connection, after 503 and after 429, never after another 4xx. That is safe
     because everything that is stored carries an id made here: the same request sent twice stores one thing.
+
+    Of several addresses one is used until it cannot be reached; then the next one.
+
+    Calls of several threads that come while another one is under way go together, in one request. A thread that finds
+    none under way sends its own at once. `coalescing=False` sends each call by itself.
     """
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         api_key: str,
         *,
         connect_seconds: float = 2.0,
         timeout_seconds: float = 10.0,
         retry: Retry = DEFAULT_RETRY,
         connections: int = 64,
+        coalescing: bool = True,
     ) -> None:
-        if urllib3.util.parse_url(url).scheme not in ("http", "https"):
-            raise ValueError(f"the broker's address is http://… or https://…, not {url!r}")
-        self.url = url.rstrip("/")
+        self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
-        self._headers = {
-            "Authorization": f"Bearer {_legal_key(api_key)}",
-            "Accept": "application/json",
-            "User-Agent": f"mqbroker-client/{VERSION}",
-        }
-        self._pool = ConnectionPool(self.url, connections)
+        self._requests = Requests(api_key)
+        self._pools = [ConnectionPool(one, connections) for one in self.urls]
+        self._used = 0
+        self._lane = Lane(self._together) if coalescing else None
+
+    @classmethod
+    def from_env(cls, **limits: Any) -> Self:
+        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY."""
+        url, api_key = requests.from_environment()
+        return cls(url, api_key, **limits)
 
     def __enter__(self) -> Self:
         return self
@@ -94,18 +66,30 @@ class Broker:
     ) -> None:
         self.close()
 
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self.urls[self._used]
+
     def close(self) -> None:
-        self._pool.close()
+        for pool in self._pools:
+            pool.close()
 
     def apart(self) -> "Broker":
         """The same broker and key over a connection of its own, so that `hang_up` ends only what is asked there."""
         apart = copy.copy(self)
-        apart._pool = ConnectionPool(self.url, 1)
+        apart._pools = [ConnectionPool(one, 1) for one in self.urls]
+        apart._lane = None
         return apart
 
     def hang_up(self) -> None:
         """End the requests that other threads have under way, long polls too: each raises `Unreachable`."""
-        self._pool.hang_up()
+        for pool in self._pools:
+            pool.hang_up()
+
+    def waiting(self) -> int:
+        """Calls that wait to go together, while another one is under way."""
+        return self._lane.waiting() if self._lane else 0
 
     def call(
         self,
@@ -121,100 +105,45 @@ class Broker:
 
         `wait_seconds` is how long the broker itself may hold the request (long polling); it comes on top of the limits.
         """
-        retry = retry or self.retry
-        request = self._request(method, path + (f"?{urlencode(query)}" if query else ""), body)
-        give_up_at = time.monotonic() + retry.seconds + wait_seconds
-        for tried in itertools.count(1):
-            left = give_up_at - time.monotonic()
-            share = left if tried >= retry.tries else min(left, wait_seconds + max(left - wait_seconds, 0) / 2)
+        return self.do(calls.call(method, path, body, calls.same, query=query, wait_seconds=wait_seconds), retry=retry)
+
+    def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
+        """The result of a call, alone or together with those of other threads. Its repetitions go alone."""
+        tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
+        alone = partial(self._alone, call, str(uuid7()))
+        lane = self._lane if call.operation else None
+        while True:
             try:
-                return self._once(request, min(self.timeout_seconds + wait_seconds, share))
+                seconds = tries.begin()
+                return call.read(lane.ask(call, seconds, alone) if lane else alone(seconds))
             except PASSING as error:
-                pause = _pause_seconds(error, tried)
-                if tried >= retry.tries or time.monotonic() + pause >= give_up_at:
-                    raise
+                pause = tries.pause_after(error, call.what)
+            lane = None
             time.sleep(pause)
-        raise AssertionError("unreachable: the loop above has no end")
 
-    def _request(self, method: str, target: str, body: Mapping[str, Any] | None) -> _Request:
-        headers = {**self._headers, "X-Request-Id": str(uuid7())}
-        if body is None:
-            return _Request(method, target, headers, None)
-        headers["Content-Type"] = "application/json"
-        return _Request(method, target, headers, json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode())
+    def _alone(self, call: Call[Any], request_id: str, seconds: float) -> Document:
+        request = self._requests.of(call, request_id)
+        return requests.document_of(request, self._once(request, seconds))
 
-    def _once(self, request: _Request, seconds: float) -> Document:
+    def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:
+        request = self._requests.bulk(calls)
+        document = requests.document_of(request, self._once(request, seconds))
+        return requests.results_of(request, document, len(calls))
+
+    def _once(self, request: Request, seconds: float) -> Answer:
+        used = self._used
+        pool = self._pools[used]
         try:
-            answer = self._pool.request(
-                request.method,
-                request.target,
-                request.headers,
-                request.body,
-                connect_seconds=self.connect_seconds,
-                seconds=max(seconds, 0.001),
-            )
+            answer = pool.request(request, connect_seconds=self.connect_seconds, seconds=seconds)
         except urllib3.exceptions.HTTPError as error:
-            raise errors.Unreachable(
-                f"no answer from {self.url}: {error}", code="unreachable", request_id=request.id
-            ) from error
-        self._require_own(request, answer)
-        return _read(answer, request.id)
-
-    def _require_own(self, request: _Request, answer: Answer) -> None:
-        """A proxy may take the id away; an answer that bears another one belongs to another request."""
-        found = answer.headers.get("X-Request-Id", request.id)
-        if found == request.id:
-            return
-        # Whatever mixed the answers up, the next one on this connection would be wrong as well.
-        self._pool.renew()
-        raise errors.AnswerOfAnotherRequest(
-            f"the answer from {self.url} bears the X-Request-Id {found[:100]!r} and the request {request.id!r}: a "
-            "connection is shared between processes, or a proxy replaces the id and must pass it on",
-            code="answer_of_another_request",
-            request_id=request.id,
-        )
-
-
-def path(*segments: object) -> str:
-    """`path("topics", "%DLQ%a")` is `/v1/topics/%25DLQ%25a`."""
-    return "/v1/" + "/".join(quote(str(segment), safe="") for segment in segments)
-
-
-def _legal_key(api_key: str) -> str:
-    """The key without the newline of the file that it was read from. No refusal shows it: it would be in a log."""
-    key = api_key.strip()
-    if not re.fullmatch(r"[!-~]+", key):
-        raise ValueError("the API key is empty, or has a character that no key has: give the one line that was shown")
-    return key
-
-
-def _read(answer: Answer, request_id: str) -> Document:
-    document = _document(answer.body)
-    if not 200 <= answer.status < 300:
-        raise errors.from_problem(answer.status, document or {}, request_id, answer.retry_after_seconds)
-    if document is None:
-        raise errors.AnswerNotUnderstood(
-            f"{answer.status} with a body that is no JSON object",
-            status=answer.status,
-            code="answer_not_understood",
-            request_id=request_id,
-        )
-    return document
-
-
-def _document(data: bytes) -> Document | None:
-    if not data:
-        return {}
-    try:
-        document = json.loads(data)
-    except ValueError:
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _pause_seconds(error: errors.BrokerError, tried: int) -> float:
-    pause = error.retry_after_seconds
-    if pause is None:
-        pause = min(SHORTEST_PAUSE_SECONDS * 2 ** (tried - 1), LONGEST_PAUSE_SECONDS)
-    # Spread, so that the threads that were refused together do not come back together.
-    return pause * random.uniform(1.0, 1.2)
+            # Threads that failed together move on by one address together.
+            if self._used == used:
+                self._used = (used + 1) % len(self._pools)
+            raise requests.unreachable(self.urls[used], request, error) from error
+        try:
+            requests.require_own(self.urls[used], request, answer)
+        except errors.AnswerOfAnotherRequest:
+            # Whatever mixed the answers up, the next one on this connection would be wrong as well.
+            pool.renew()
+            raise
+        return answer

@@ -1,7 +1,7 @@
 """What can go wrong between a program and the broker: one class for each kind an answer can be."""
 
 from collections.abc import Iterator, Mapping
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class BrokerError(Exception):
@@ -30,6 +30,17 @@ class BrokerError(Exception):
         self.retry_after_seconds = retry_after_seconds
         #: The whole problem document, for the members that only some errors have.
         self.problem = dict(problem or {})
+
+    def anew(self) -> Self:
+        """The same error for another caller: one exception object has one traceback."""
+        return type(self)(
+            self.detail,
+            status=self.status,
+            code=self.code,
+            request_id=self.request_id,
+            retry_after_seconds=self.retry_after_seconds,
+            problem=self.problem,
+        )
 
 
 class Unreachable(BrokerError):

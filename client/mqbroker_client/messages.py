@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self, TypedDict
 from uuid import UUID
 
-from mqbroker_client.connection import Document
+from mqbroker_client.calls import Document
 from mqbroker_client.ids import OwnId
 
 

@@ -5,10 +5,11 @@ import threading
 import time
 
 from mqbroker_client import errors
+from mqbroker_client.calls import producer as calls
 from mqbroker_client.checks import Check
-from mqbroker_client.connection import Retry, path
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.producers import Producer
+from mqbroker_client.retries import Retry
 from mqbroker_client.states import outcome_of
 
 log = logging.getLogger(__name__)
@@ -65,16 +66,10 @@ class CheckPoller:
     def _fetch(self, retry: Retry) -> list[HalfMessage]:
         self._fetching = True
         try:
-            answer = self._line.call(
-                "POST",
-                path("producer-groups", self.producer.group, "checks", "receive"),
-                {"max_transactions": self.max_transactions, "wait_seconds": self.wait_seconds},
-                retry=retry,
-                wait_seconds=self.wait_seconds,
-            )
+            fetch = calls.receive_checks(self.producer.group, self.max_transactions, self.wait_seconds)
+            return self._line.do(fetch, retry=retry)
         finally:
             self._fetching = False
-        return [HalfMessage.read(entry, self.producer.group) for entry in answer["transactions"]]
 
     def _answer(self, half: HalfMessage) -> None:
         outcome = outcome_of(lambda: self.check(half))

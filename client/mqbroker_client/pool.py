@@ -1,34 +1,22 @@
 """Kept-alive connections to one broker: private to their process, and ended from any thread."""
 
-import os
 import socket
 import time
-from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
-from weakref import WeakSet, WeakValueDictionary
+from weakref import WeakValueDictionary
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ReadTimeoutError
 
+from mqbroker_client import forks
+from mqbroker_client.requests import Answer, Request
+
 CHUNK_BYTES = 65_536
 
 #: Connections by their identity, as long as they are used.
 Opened = WeakValueDictionary[int, HTTPConnection]
-
-_pools: "WeakSet[ConnectionPool]" = WeakSet()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer whose body was read to its end."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    retry_after_seconds: float | None
 
 
 class ConnectionPool:
@@ -38,33 +26,24 @@ class ConnectionPool:
         self._url = urllib3.util.parse_url(url)
         self._limit = limit
         self._open()
-        _pools.add(self)
+        forks.remember(self)
 
-    def request(
-        self,
-        method: str,
-        target: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        *,
-        connect_seconds: float,
-        seconds: float,
-    ) -> Answer:
+    def request(self, request: Request, *, connect_seconds: float, seconds: float) -> Answer:
         """One try, which ends after `seconds` in all. Raises urllib3's HTTPError when no whole answer came."""
         pool = self._pool
         give_up_at = time.monotonic() + seconds
         answer = pool.request(
-            method,
-            (self._url.path or "").rstrip("/") + target,
-            body=body,
-            headers=headers,
+            request.method,
+            (self._url.path or "").rstrip("/") + request.target,
+            body=request.content,
+            headers=request.headers,
             timeout=urllib3.Timeout(connect=min(connect_seconds, seconds), total=seconds),
             retries=False,
             redirect=False,
             preload_content=False,
         )
         content = _read(pool, answer, give_up_at)
-        return Answer(answer.status, answer.headers, content, _retry_after_seconds(answer))
+        return Answer(answer.status, answer.headers, content)
 
     def renew(self) -> None:
         """Uses none of its connections again; requests under way still end on theirs."""
@@ -107,7 +86,31 @@ class ConnectionPool:
         self._pool = kind(self._url.host or "", self._url.port, maxsize=self._limit, opened=self._opened)
 
 
-class _PlainConnection(HTTPConnection):
+class _Whole(HTTPConnection):
+    """Sends the head and the body of a request at once.
+
+    Two sends are two packets, and between them other threads of a busy process run.
+    """
+
+    _parts: list[bytes] | None = None
+
+    def request(self, *args: Any, **options: Any) -> None:
+        self._parts = []
+        try:
+            super().request(*args, **options)
+            parts = self._parts
+        finally:
+            self._parts = None
+        self.send(b"".join(parts))
+
+    def send(self, data: Any) -> None:
+        if self._parts is None:
+            super().send(data)
+        else:
+            self._parts.append(data)
+
+
+class _PlainConnection(_Whole):
     def __init__(self, *args: Any, opened: Opened, **options: Any) -> None:
         super().__init__(*args, **options)
         self._opened = opened
@@ -117,7 +120,7 @@ class _PlainConnection(HTTPConnection):
         self._opened[id(self)] = self
 
 
-class _SecureConnection(HTTPSConnection):
+class _SecureConnection(_Whole, HTTPSConnection):
     def __init__(self, *args: Any, opened: Opened, **options: Any) -> None:
         super().__init__(*args, **options)
         self._opened = opened
@@ -145,19 +148,3 @@ def _read(pool: urllib3.HTTPConnectionPool, answer: urllib3.BaseHTTPResponse, gi
             raise ReadTimeoutError(pool, None, "the answer was not whole in time")
     answer.release_conn()
     return b"".join(pieces)
-
-
-def _retry_after_seconds(answer: urllib3.BaseHTTPResponse) -> float | None:
-    try:
-        return urllib3.Retry().get_retry_after(answer)
-    except urllib3.exceptions.InvalidHeader:
-        return None
-
-
-def _leave_connections_to_parent() -> None:
-    for pool in list(_pools):
-        pool.leave_to_parent()
-
-
-if hasattr(os, "register_at_fork"):  # not on Windows, where no process forks
-    os.register_at_fork(after_in_child=_leave_connections_to_parent)

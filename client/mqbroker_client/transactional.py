@@ -5,10 +5,11 @@ from dataclasses import dataclass, fields
 from typing import Protocol
 from uuid import UUID
 
-from mqbroker_client.connection import Retry
 from mqbroker_client.errors import BrokerError, TransactionEnded
 from mqbroker_client.messages import HalfMessage, Message
-from mqbroker_client.producers import Producer, Transaction
+from mqbroker_client.producers import Producer
+from mqbroker_client.results import Begun
+from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
 
 log = logging.getLogger(__name__)
@@ -83,7 +84,7 @@ class TransactionProducer:
         return True
 
 
-def _require_undecided(begun: Transaction) -> None:
+def _require_undecided(begun: Begun) -> None:
     """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
     if begun.state != "PREPARED":
         raise TransactionEnded(

@@ -45,6 +45,8 @@ class Cut:
 
 
 Step = Answer | HangUp | Silence | Stall | Cut
+#: A step that depends on the request.
+Reply = Callable[["Asked"], Step]
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class ScriptedServer:
     """Gives the answers of its script in order, then the last one for ever, and remembers what it was asked."""
 
     url: str
-    script: Sequence[Step]
+    script: Sequence[Step | Reply]
     asked: list[Asked] = field(default_factory=list)
     closing: threading.Event = field(default_factory=threading.Event)
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -71,7 +73,8 @@ class ScriptedServer:
         with self._changed:
             self.asked.append(asked)
             self._changed.notify_all()
-            return self.script[min(len(self.asked), len(self.script)) - 1]
+            step = self.script[min(len(self.asked), len(self.script)) - 1]
+        return step(asked) if callable(step) else step
 
     def wait_for(self, requests: int) -> None:
         with self._changed:
@@ -84,7 +87,7 @@ def busy(retry_after: str | None = None, code: str = "system_busy") -> Answer:
 
 
 @contextmanager
-def scripted(*script: Step) -> Iterator[ScriptedServer]:
+def scripted(*script: Step | Reply) -> Iterator[ScriptedServer]:
     server = on_a_free_port(lambda port: _ScriptServer((ADDRESS, port), _ScriptHandler))
     server.scripted = ScriptedServer(f"http://{ADDRESS}:{server.server_port}", script)
     with _running(server):

@@ -16,7 +16,7 @@ from tests.house.sources import APPS
 
 PAGES = all_pages()
 # Read from the environment, and no settings of the broker's processes.
-OTHER_VARIABLES = {"MQBROKER_DATA_DIR"}
+OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"}
 # What a reader makes by following a page.
 MADE = {
     "first.py",

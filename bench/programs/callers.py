@@ -1,0 +1,65 @@
+"""Threads of one process that run whole transactions by the client: their rate, and the CPU of this process for each.
+
+python -m bench.programs.callers URL KEY THREADS SECONDS CHUNKS: `CHUNKS` rounds, coalesced and not in turns.
+"""
+
+import json
+import resource
+import sys
+import threading
+import time
+from statistics import median
+
+from mqbroker_client import Broker, Producer
+
+BODY = b"x" * 1000
+WARM_UP_SECONDS = 0.5
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(producer: Producer, threads: int, seconds: float) -> dict[str, float]:
+    """The figures of one round."""
+    latencies: list[float] = []
+    began = time.perf_counter()
+
+    def work() -> None:
+        while (start := time.perf_counter()) < began + seconds:
+            producer.begin("transactions", BODY).commit()
+            latencies.append(time.perf_counter() - start)
+
+    cpu = cpu_seconds()
+    callers = [threading.Thread(target=work) for _ in range(threads)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    took, cpu = time.perf_counter() - began, cpu_seconds() - cpu
+    return {
+        "per_second": len(latencies) / took,
+        "p50_ms": 1000 * median(latencies),
+        "p99_ms": 1000 * sorted(latencies)[len(latencies) * 99 // 100],
+        "load_cpu_us": cpu * 1e6 / len(latencies),
+    }
+
+
+def main() -> None:
+    url, key = sys.argv[1:3]
+    threads, seconds, rounds = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
+    sides = {
+        "coalesced": Producer(Broker(url, key), "bench"),
+        "one by one": Producer(Broker(url, key, coalescing=False), "bench"),
+    }
+    for producer in sides.values():
+        measure(producer, threads, WARM_UP_SECONDS)
+    for number in range(rounds):
+        # The side that is measured first differs from round to round, because the machine's speed drifts.
+        order = sides if number % 2 else dict(reversed(sides.items()))
+        print(json.dumps({side: measure(producer, threads, seconds) for side, producer in order.items()}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

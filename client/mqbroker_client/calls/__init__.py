@@ -1,0 +1,83 @@
+"""Calls of the HTTP API: what is sent, and how its answer is read. Built here once, without I/O, for every client."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import UUID
+
+#: A JSON object as it comes and goes.
+Document = dict[str, Any]
+
+Result = TypeVar("Result")
+
+encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A call as a part of POST /v1/bulk."""
+
+    #: The JSON of the fields that the call itself has in its path: its opening brace, and a comma behind them.
+    head: bytes
+    #: Two calls about one transaction never go together.
+    transaction_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call(Generic[Result]):
+    """One call and the reader of its answer. `content` is a JSON object, or None where the call has no body."""
+
+    method: str
+    target: str
+    content: bytes | None
+    read: Callable[[Document], Result]
+    #: How long the broker itself may hold the request (long polling), in seconds.
+    wait_seconds: float = 0
+    #: None: it never goes together with others.
+    operation: Operation | None = None
+
+    @property
+    def what(self) -> str:
+        """Method and target, for a log."""
+        return f"{self.method} {self.target}"
+
+    @property
+    def part(self) -> bytes:
+        """The call within a bulk."""
+        assert self.operation is not None
+        assert self.content is not None
+        return self.operation.head + self.content[1:]
+
+
+def path(*segments: object) -> str:
+    """`path("topics", "%DLQ%a")` is `/v1/topics/%25DLQ%25a`."""
+    return "/v1/" + "/".join(quote(str(segment), safe="") for segment in segments)
+
+
+def call(
+    method: str,
+    target: str,
+    body: Mapping[str, Any] | None,
+    read: Callable[[Document], Result],
+    *,
+    query: Mapping[str, Any] | None = None,
+    wait_seconds: float = 0,
+    operation: Operation | None = None,
+) -> Call[Result]:
+    """A call with its body as JSON."""
+    if query:
+        target += f"?{urlencode(query)}"
+    content = None if body is None else encoded(body).encode()
+    return Call(method, target, content, read, wait_seconds, operation)
+
+
+def given(**fields: object) -> Document:
+    """The fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def same(document: Document) -> Document:
+    """The answer as it came."""
+    return document

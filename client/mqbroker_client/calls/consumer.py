@@ -1,0 +1,67 @@
+"""The calls of a consumer."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from mqbroker_client.calls import Call, Document, Operation, call, given, path
+from mqbroker_client.messages import Delivery
+from mqbroker_client.results import Page, Settled
+
+
+def receive(
+    group: str,
+    topic: str,
+    *,
+    max_messages: int,
+    wait_seconds: float,
+    invisible_seconds: float | None = None,
+    filter: str | Mapping[str, str] | None = None,
+) -> Call[list[Delivery]]:
+    """POST /v1/consumer-groups/{group}/receive."""
+    body: Document = {"topic": topic, "max_messages": max_messages, "wait_seconds": wait_seconds}
+    return call(
+        "POST",
+        path("consumer-groups", group, "receive"),
+        body | given(invisible_seconds=invisible_seconds, filter=filter),
+        lambda answer: [Delivery.read(entry) for entry in answer["messages"]],
+        wait_seconds=wait_seconds,
+    )
+
+
+def ack(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
+    """POST /v1/consumer-groups/{group}/ack."""
+    operation = Operation(b'{"op":"ack","group":%s,' % json.dumps(group).encode())
+    return _settle(group, "ack", {"receipt_handles": receipt_handles}, operation)
+
+
+def nack(
+    group: str, receipt_handles: Sequence[str], *, delay_seconds: float | None = None, reason: str | None = None
+) -> Call[list[Settled]]:
+    """POST /v1/consumer-groups/{group}/nack."""
+    more = given(delay_seconds=delay_seconds, reason=reason)
+    return _settle(group, "nack", {"receipt_handles": receipt_handles} | more)
+
+
+def extend(group: str, receipt_handles: Sequence[str], invisible_seconds: float) -> Call[list[Settled]]:
+    """POST /v1/consumer-groups/{group}/extend."""
+    return _settle(group, "extend", {"receipt_handles": receipt_handles, "invisible_seconds": invisible_seconds})
+
+
+def pull(topic: str, queue_id: int, offset: int, limit: int, wait_seconds: float) -> Call[Page]:
+    """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
+    return call(
+        "GET",
+        path("topics", topic, "queues", queue_id, "messages"),
+        None,
+        Page.read,
+        query={"offset": offset, "max": limit, "wait_seconds": wait_seconds},
+        wait_seconds=wait_seconds,
+    )
+
+
+def _settle(group: str, verb: str, body: Document, operation: Operation | None = None) -> Call[list[Settled]]:
+    return call("POST", path("consumer-groups", group, verb), body, _settled, operation=operation)
+
+
+def _settled(answer: Document) -> list[Settled]:
+    return [Settled(result["receipt_handle"], result["status"]) for result in answer["results"]]

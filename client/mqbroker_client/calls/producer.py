@@ -1,0 +1,99 @@
+"""The calls of a producer."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from mqbroker_client.calls import Call, Document, Operation, call, given, path, same
+from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.results import Begun, Ended, Sent
+from mqbroker_client.states import LocalTransactionState
+
+SEND = Operation(b'{"op":"send",')
+
+
+def send(message: Message) -> Call[Sent]:
+    """POST /v1/messages."""
+    return call("POST", "/v1/messages", message.document(), Sent.read, operation=SEND)
+
+
+def send_batch(topic: str, messages: Sequence[Message]) -> Call[list[Sent]]:
+    """POST /v1/messages/batch."""
+    body = {"topic": topic, "messages": [message.document() for message in messages]}
+    return call("POST", "/v1/messages/batch", body, lambda answer: [Sent.read(result) for result in answer["results"]])
+
+
+def begin(
+    group: str,
+    messages: Sequence[Message],
+    transaction_id: UUID,
+    *,
+    check_immunity_seconds: float | None = None,
+    check_url: str | None = None,
+) -> Call[Begun]:
+    """POST /v1/transactions."""
+    documents = [message.document() for message in messages]
+    body = {
+        **(documents[0] if len(documents) == 1 else {"messages": documents}),
+        "producer_group": group,
+        "transaction_id": str(transaction_id),
+        **given(check_immunity_seconds=check_immunity_seconds, check_url=check_url),
+    }
+    half = Operation(b'{"op":"half",', transaction_id)
+    return call("POST", "/v1/transactions", body, _begun(transaction_id, messages), operation=half)
+
+
+def end(
+    group: str,
+    transaction_id: UUID,
+    state: LocalTransactionState,
+    *,
+    from_transaction_check: bool = False,
+    commit_log_offset: int | None = None,
+    remark: str | None = None,
+) -> Call[Ended]:
+    """POST /v1/transactions/{transaction_id}/end."""
+    body = {
+        "producer_group": group,
+        "state": state.value,
+        "from_transaction_check": from_transaction_check,
+        **given(commit_log_offset=commit_log_offset, remark=remark),
+    }
+    operation = Operation(b'{"op":"end","transaction_id":"%s",' % str(transaction_id).encode(), transaction_id)
+    return call("POST", f"/v1/transactions/{transaction_id}/end", body, Ended.read, operation=operation)
+
+
+def transaction(transaction_id: UUID) -> Call[Document]:
+    """GET /v1/transactions/{transaction_id}."""
+    return call("GET", path("transactions", transaction_id), None, same)
+
+
+def recall(recall_handle: str) -> Call[Document]:
+    """POST /v1/messages/recall."""
+    return call("POST", path("messages", "recall"), {"recall_handle": recall_handle}, same)
+
+
+def receive_checks(group: str, max_transactions: int, wait_seconds: float) -> Call[list[HalfMessage]]:
+    """POST /v1/producer-groups/{group}/checks/receive."""
+    return call(
+        "POST",
+        path("producer-groups", group, "checks", "receive"),
+        {"max_transactions": max_transactions, "wait_seconds": wait_seconds},
+        lambda answer: [HalfMessage.read(entry, group) for entry in answer["transactions"]],
+        wait_seconds=wait_seconds,
+    )
+
+
+def _begun(transaction_id: UUID, messages: Sequence[Message]) -> Callable[[Document], Begun]:
+    def read(answer: Document) -> Begun:
+        next_check_at = answer.get("next_check_at")
+        return Begun(
+            transaction_id,
+            messages,
+            answer["commit_log_offset"],
+            datetime.fromisoformat(next_check_at) if next_check_at else None,
+            answer.get("duplicate", False),
+            answer.get("state", "PREPARED"),
+        )
+
+    return read

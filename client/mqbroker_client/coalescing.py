@@ -1,0 +1,185 @@
+"""Coalescing among threads: calls that come while another one is under way go together, in one request."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any
+from uuid import UUID
+
+from mqbroker_client import errors, forks
+from mqbroker_client.calls import Call, Document
+from mqbroker_client.retries import PASSING
+
+#: The broker's limit of operations in a bulk, and how many bytes one may have.
+MAX_OPERATIONS = 1_000
+MAX_BYTES = 4 * 1024 * 1024
+COMING_PAUSE_SECONDS = 0.0001
+COMING_PAUSES = 8
+
+#: The answer to a call by itself, within so many seconds.
+Alone = Callable[[float], Document]
+Together = Callable[[Sequence[Call[Any]], float], Sequence[Document | errors.BrokerError]]
+
+
+class Waiting:
+    """A call that came while another one was under way. Its thread sleeps until `awake` is released."""
+
+    __slots__ = ("alone", "answer", "awake", "call", "failed", "size", "together", "transaction_id")
+
+    def __init__(self, call: Call[Any], alone: Alone) -> None:
+        self.call = call
+        self.alone = alone
+        self.size = len(call.content or b"")
+        self.transaction_id = call.operation.transaction_id if call.operation else None
+        #: The call's own answer or error, or the error of the whole request.
+        self.answer: Document | errors.BrokerError | None = None
+        self.failed: errors.BrokerError | None = None
+        #: The calls that this one's thread has to send, its own among them; empty until it is the first of them.
+        self.together: list[Waiting] = []
+        self.awake = Lock()
+        self.awake.acquire()
+
+
+class Lane:
+    """The calls of the threads of one process.
+
+    1. The thread that finds nothing under way sends its call at once, itself.
+    2. Threads that come meanwhile wait.
+    3. The thread that sent makes the first of them the sender of all that wait, within the limits of a bulk.
+    4. That one sends them in one request, and wakes the others with their answers.
+
+    A thread leaves when its time is over: its call may be answered all the same, and is safe to repeat.
+    """
+
+    def __init__(self, together: Together) -> None:
+        self._together = together
+        self.leave_to_parent()
+        forks.remember(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the threads that were under way are not here."""
+        self._lock = Lock()
+        self._under_way = False
+        self._waiting: deque[Waiting] = deque()
+
+    def waiting(self) -> int:
+        """Calls that wait for the one that is under way."""
+        return len(self._waiting)
+
+    def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Document:
+        """The answer to one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+        give_up_at = time.monotonic() + seconds
+        mine = self._join(call, alone)
+        if mine is None:
+            try:
+                return alone(seconds)
+            finally:
+                self._hand_on()
+        try:
+            mine.awake.acquire(timeout=seconds)
+            if mine.together and time.monotonic() < give_up_at:
+                self._send(mine, give_up_at - time.monotonic())
+        finally:
+            if mine.answer is None:
+                self._leave(mine)
+        return self._answer(mine, give_up_at)
+
+    def _join(self, call: Call[Any], alone: Alone) -> Waiting | None:
+        with self._lock:
+            if not self._under_way:
+                self._under_way = True
+                return None
+            mine = Waiting(call, alone)
+            self._waiting.append(mine)
+            return mine
+
+    def _hand_on(self) -> None:
+        """Make the first of those that wait the sender of all that fit into one request."""
+        with self._lock:
+            if not self._waiting:
+                self._under_way = False
+                return
+            together = taken(self._waiting)
+            together[0].together = together
+        together[0].awake.release()
+
+    def _send(self, mine: Waiting, seconds: float) -> None:
+        together, mine.together = mine.together, []
+        failed: errors.BrokerError | None = errors.Unreachable(
+            "the thread that sent this call with its own was interrupted", code="unreachable"
+        )
+        answers: Sequence[Document | errors.BrokerError | None] = [None] * len(together)
+        try:
+            answers, failed = self._answers(together, seconds), None
+        except errors.BrokerError as error:
+            failed = error
+        finally:
+            try:
+                for each, answer in zip(together, answers, strict=True):
+                    each.answer, each.failed = answer, failed
+                    if each is not mine:
+                        each.awake.release()
+                if len(together) > 1:
+                    self._let_come()
+            finally:
+                self._hand_on()
+
+    def _answers(self, together: list[Waiting], seconds: float) -> Sequence[Document | errors.BrokerError]:
+        if len(together) == 1:
+            try:
+                return [together[0].alone(seconds)]
+            except errors.BrokerError as error:
+                return [error]
+        return self._together([each.call for each in together], seconds)
+
+    def _let_come(self) -> None:
+        """Let the threads that were just woken bring their next calls: the next request is larger for it.
+
+        32 callers, each with one transaction after the other: 30 calls to a request, 16 to 22 without this. It costs
+        the waiting ones 0.1 to 0.8 ms of what is some 10 ms; a thread without others never comes here.
+        """
+        for _ in range(COMING_PAUSES):
+            waiting = len(self._waiting)
+            time.sleep(COMING_PAUSE_SECONDS)
+            if len(self._waiting) == waiting:
+                return
+
+    def _leave(self, mine: Waiting) -> None:
+        """Wait no longer. A thread that was to send leaves that to the next one."""
+        with self._lock:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+            others, mine.together = mine.together, []
+            self._waiting.extendleft(reversed(others[1:]))
+        if others:
+            self._hand_on()
+
+    def _answer(self, mine: Waiting, give_up_at: float) -> Document:
+        if mine.failed is not None and not isinstance(mine.failed, PASSING):
+            # Whatever is wrong with the request that they shared, each call has an answer of its own.
+            return mine.alone(max(give_up_at - time.monotonic(), 0.001))
+        answer = mine.failed.anew() if mine.failed is not None else mine.answer
+        if answer is None:
+            raise errors.Unreachable("no answer came within the time of this try", code="unreachable")
+        if isinstance(answer, errors.BrokerError):
+            raise answer
+        return answer
+
+
+def taken(waiting: deque[Waiting]) -> list[Waiting]:
+    """The first of those that wait, as many as one request may have, taken from them; at least one.
+
+    Two of one transaction go in two requests: the half is stored before its end is sent.
+    """
+    together: list[Waiting] = []
+    size, transactions = 0, set[UUID]()
+    while waiting and len(together) < MAX_OPERATIONS:
+        next_one = waiting[0]
+        if together and (size + next_one.size > MAX_BYTES or next_one.transaction_id in transactions):
+            break
+        together.append(waiting.popleft())
+        size += next_one.size
+        if next_one.transaction_id is not None:
+            transactions.add(next_one.transaction_id)
+    return together

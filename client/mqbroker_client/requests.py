@@ -1,0 +1,153 @@
+"""One HTTP request as it leaves, and its answer as it is understood. No I/O."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+
+from mqbroker_client import errors
+from mqbroker_client.calls import Call, Document
+from mqbroker_client.ids import uuid7
+
+VERSION = "0.1.0"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    content: bytes | None
+
+    @property
+    def id(self) -> str:
+        return self.headers["X-Request-Id"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer whose body was read to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Requests:
+    """Makes the requests of one API key."""
+
+    def __init__(self, api_key: str) -> None:
+        self._headers = {
+            "Authorization": f"Bearer {_legal_key(api_key)}",
+            "Accept": "application/json",
+            "User-Agent": f"mqbroker-client/{VERSION}",
+        }
+
+    def of(self, call: Call[Any], request_id: str) -> Request:
+        """A call by itself; the same in each of its tries."""
+        return self._request(call.method, call.target, call.content, request_id)
+
+    def bulk(self, calls: Sequence[Call[Any]]) -> Request:
+        """Calls that go together."""
+        parts = b",".join([call.part for call in calls])
+        return self._request("POST", "/v1/bulk", b'{"operations":[%s]}' % parts, str(uuid7()))
+
+    def _request(self, method: str, target: str, content: bytes | None, request_id: str) -> Request:
+        headers = {**self._headers, "X-Request-Id": request_id}
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        return Request(method, target, headers, content)
+
+
+def addresses(url: str | Sequence[str]) -> list[str]:
+    """The broker's addresses: one, several with commas between them, or a list. The first one is tried first."""
+    found = [part.strip().rstrip("/") for part in (url.split(",") if isinstance(url, str) else url)]
+    for one in found or [""]:
+        if urllib3.util.parse_url(one).scheme not in ("http", "https"):
+            raise ValueError(f"the broker's address is http://… or https://…, not {one!r}")
+    return found
+
+
+def from_environment() -> tuple[str, str]:
+    """The addresses and the API key of MQBROKER_URL and MQBROKER_API_KEY. Raises ValueError where one is missing."""
+    found = {name: os.environ.get(name, "") for name in ("MQBROKER_URL", "MQBROKER_API_KEY")}
+    if missing := [name for name, value in found.items() if not value.strip()]:
+        raise ValueError(f"the environment has no {' and no '.join(missing)}: set MQBROKER_URL and MQBROKER_API_KEY")
+    return found["MQBROKER_URL"], found["MQBROKER_API_KEY"]
+
+
+def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
+    """The error of a request without an answer."""
+    return errors.Unreachable(f"no answer from {url}: {reason}", code="unreachable", request_id=request.id)
+
+
+def require_own(url: str, request: Request, answer: Answer) -> None:
+    """A proxy may take the id away; an answer that bears another one belongs to another request."""
+    found = answer.headers.get("X-Request-Id", request.id)
+    if found == request.id:
+        return
+    raise errors.AnswerOfAnotherRequest(
+        f"the answer from {url} bears the X-Request-Id {found[:100]!r} and the request {request.id!r}: a "
+        "connection is shared between processes, or a proxy replaces the id and must pass it on",
+        code="answer_of_another_request",
+        request_id=request.id,
+    )
+
+
+def document_of(request: Request, answer: Answer) -> Document:
+    """The JSON object of a 2xx. Raises the `BrokerError` of any other answer."""
+    document = _document(answer.body)
+    if not 200 <= answer.status < 300:
+        raise errors.from_problem(answer.status, document or {}, request.id, _retry_after_seconds(answer))
+    if document is None:
+        raise _not_understood(request, f"{answer.status} with a body that is no JSON object", answer.status)
+    return document
+
+
+def results_of(request: Request, document: Document, count: int) -> list[Document | errors.BrokerError]:
+    """The answer or error of each call of a bulk, in their order. Raises AnswerNotUnderstood for fewer or more."""
+    results = document.get("results")
+    if not isinstance(results, list) or len(results) != count:
+        raise _not_understood(request, f"a bulk of {count} operations was not answered by as many results", 200)
+    return [_result(request, result) for result in results]
+
+
+def _result(request: Request, result: Document) -> Document | errors.BrokerError:
+    status = int(result["status"])
+    return result if 200 <= status < 300 else errors.from_problem(status, result, request.id, None)
+
+
+def _not_understood(request: Request, detail: str, status: int) -> errors.AnswerNotUnderstood:
+    return errors.AnswerNotUnderstood(detail, status=status, code="answer_not_understood", request_id=request.id)
+
+
+def _document(data: bytes) -> Document | None:
+    if not data:
+        return {}
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _retry_after_seconds(answer: Answer) -> float | None:
+    value = answer.headers.get("Retry-After")
+    if value is None:
+        return None
+    try:
+        return urllib3.Retry().parse_retry_after(value)
+    except urllib3.exceptions.InvalidHeader:
+        return None
+
+
+def _legal_key(api_key: str) -> str:
+    """The key without the newline of the file that it was read from. No refusal shows it: it would be in a log."""
+    key = api_key.strip()
+    if not re.fullmatch(r"[!-~]+", key):
+        raise ValueError("the API key is empty, or has a character that no key has: give the one line that was shown")
+    return key

@@ -1,0 +1,105 @@
+"""What the broker answers to producers and consumers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from mqbroker_client.calls import Document
+from mqbroker_client.messages import Entry, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Where a message was stored. `queue_offset` is None while it is delayed."""
+
+    message_id: UUID
+    topic: str
+    queue_id: int
+    queue_offset: int | None
+    commit_log_offset: int
+    recall_handle: str | None
+    duplicate: bool
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        return cls(
+            UUID(document["message_id"]),
+            document["topic"],
+            document["queue_id"],
+            document.get("queue_offset"),
+            document["commit_log_offset"],
+            document.get("recall_handle"),
+            document.get("duplicate", False),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A committed message at its place in its queue; the offset is None while the message is delayed."""
+
+    message_id: UUID
+    queue_id: int
+    queue_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the transaction is after an end: COMMITTED, ROLLED_BACK, or still PREPARED."""
+
+    transaction_id: UUID
+    state: str
+    messages: Sequence[Placed]
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        placed = [
+            Placed(UUID(message["message_id"]), message["queue_id"], message.get("queue_offset"))
+            for message in document.get("messages") or ()
+        ]
+        return cls(UUID(document["transaction_id"]), document["state"], placed)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A transaction whose half is stored."""
+
+    transaction_id: UUID
+    messages: Sequence[Message]
+    commit_log_offset: int
+    next_check_at: datetime | None
+    duplicate: bool
+    #: PREPARED, unless it was begun before (`duplicate`) and decided since.
+    state: str = "PREPARED"
+
+    @property
+    def message_id(self) -> UUID:
+        return self.messages[0].message_id
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of one receipt: 200, or 410 when its invisible time was over."""
+
+    receipt_handle: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A stretch of a queue. `max_offset` is the next offset to be written."""
+
+    messages: Sequence[Entry]
+    next_offset: int
+    min_offset: int
+    max_offset: int
+
+    @classmethod
+    def read(cls, document: Document) -> Self:
+        return cls(
+            [Entry.read(entry) for entry in document["messages"]],
+            document["next_offset"],
+            document["min_offset"],
+            document["max_offset"],
+        )
