@@ -12,7 +12,8 @@ from store import log, queues, topics
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
-from store.messages import BLANK, CONTROL, MessageRow, Time
+from store.messages import BLANK, MessageRow, Time
+from store.properties import CONTROL
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, WalkedKeyMatch
 from store.topics import FIND_TOPIC, TopicFacts
 

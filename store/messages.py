@@ -14,10 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from store import errors, properties
 from store.db import arrays
+from store.properties import CONTROL
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 BLANK = re.compile(r"\s")
 
 Time = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -1,8 +1,11 @@
 """Properties of a message: names that the broker keeps for itself, and the limits of the others."""
 
+import re
+
 from store.errors import MessageIllegal, PropertiesTooLarge
 
 MAX_PROPERTIES = 128
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 # Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
 # for that.
@@ -89,7 +92,8 @@ FIELDS = {
 def size_of(properties: dict[str, str]) -> int:
     """The bytes of names and values.
 
-    Raises PropertiesTooLarge for more than MAX_PROPERTIES, MessageIllegal for a reserved or empty name.
+    Raises PropertiesTooLarge for more than MAX_PROPERTIES, MessageIllegal for a reserved or empty name,
+    or a control character in a name or a value.
     """
     if len(properties) > MAX_PROPERTIES:
         raise PropertiesTooLarge(f"There are {len(properties)} properties, the limit is {MAX_PROPERTIES}.")
@@ -100,4 +104,7 @@ def size_of(properties: dict[str, str]) -> int:
         raise MessageIllegal(f"The property {name} is reserved by the broker: {way_out}.")
     if "" in properties:
         raise MessageIllegal("A property has an empty name: give it one.")
+    if CONTROL.search("".join(properties)) or CONTROL.search("".join(properties.values())):
+        name = next(name for name, value in properties.items() if CONTROL.search(name + value))
+        raise MessageIllegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())

@@ -11,6 +11,8 @@ from django.conf import settings
 from msgspec import Meta
 
 from delivery.receive.deliveries import Delivery, Entry
+from store import strict_json
+from store.strict_json import DuplicateName
 from webhooks.answers import Answer
 
 # In bytes; a call has more only when its single message has.
@@ -128,7 +130,8 @@ def _results(body: bytes) -> dict[uuid.UUID, Result] | None:
     """The results of an answer by message; None when it has none. Of an ack and a nack the nack counts."""
     try:
         raws = msgspec.json.decode(body, type=Results).results
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        strict_json.require_distinct(body)
+    except (DuplicateName, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     found: dict[uuid.UUID, Result] = {}
     for raw in raws:

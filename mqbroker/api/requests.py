@@ -11,9 +11,11 @@ import msgspec
 
 from mqbroker.access import Caller
 from mqbroker.api.bodies import Receive, Scope
+from store import strict_json
 from store.budget import Hold
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time
+from store.strict_json import DuplicateName
 from transactions.errors import TransactionNotFound
 
 Shape = TypeVar("Shape")
@@ -88,10 +90,13 @@ class DataRequest:
 def decode(shape: type[Shape], body: bytes) -> Shape:
     """The body as the shape of a request.
 
-    Raises BadRequest when it is no JSON, MessageIllegal when a field is missing, unknown or of the wrong type.
+    Raises BadRequest when it is no JSON or names a field twice, MessageIllegal when a field is missing, unknown or of
+    the wrong type.
     """
     try:
-        return msgspec.json.decode(body, type=shape)
+        return strict_json.decode(body, shape)
+    except DuplicateName as problem:
+        raise _ambiguous(problem) from problem
     except msgspec.ValidationError as problem:
         _require_json(body)
         raise MessageIllegal(f"The request does not have the right shape: {problem}.") from problem
@@ -100,13 +105,20 @@ def decode(shape: type[Shape], body: bytes) -> Shape:
 
 
 def _require_json(body: bytes) -> None:
-    """Raises BadRequest for what is no JSON: a field that breaks a rule ends the decoding before the rest is read."""
+    """Raises BadRequest as `decode` does: a field that breaks a rule ends the decoding before the rest is read."""
     try:
         msgspec.json.decode(body)
+        strict_json.require_distinct(body)
+    except DuplicateName as problem:
+        raise _ambiguous(problem) from problem
     except msgspec.ValidationError:
         return  # It is JSON, with a number that no type here holds.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         raise _no_json(problem) from problem
+
+
+def _ambiguous(problem: DuplicateName) -> BadRequest:
+    return BadRequest(f"The body has two meanings: {problem}.")
 
 
 def _no_json(problem: Exception) -> BadRequest:

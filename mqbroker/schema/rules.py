@@ -10,6 +10,7 @@ from transactions.checks.polling import MAX_TRANSACTIONS
 from transactions.halves import longest_immunity_seconds
 
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
 NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}
 
 
@@ -23,7 +24,8 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
         "keys": {"type": "array", "items": {"type": "string", "minLength": 1}},
         "properties": {
             "type": "object",
-            "additionalProperties": {"type": "string"},
+            "propertyNames": {"type": "string", "minLength": 1, "pattern": NO_CONTROL},
+            "additionalProperties": {"type": "string", "pattern": NO_CONTROL},
             "maxProperties": MAX_PROPERTIES,
         },
         "sharding_key": {"type": "string", "minLength": 1, "maxLength": MAX_SHARDING_KEY},

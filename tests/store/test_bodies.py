@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.messages import BLANK, CONTROL
-from store.properties import RESERVED_PROPERTIES
+from store.messages import BLANK
+from store.properties import CONTROL, RESERVED_PROPERTIES
 from tests.broker import characters
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire
@@ -21,13 +21,13 @@ bodies = st.one_of(
         {"body_base64": st.binary(min_size=1, max_size=300).map(lambda body: base64.b64encode(body).decode())}
     ),
 )
-names = st.text(any_character, min_size=1, max_size=20).filter(lambda name: name not in RESERVED_PROPERTIES)
+names = st.text(visible, min_size=1, max_size=20).filter(lambda name: name not in RESERVED_PROPERTIES)
 fields = st.fixed_dictionaries(
     {},
     optional={
         "tags": st.text(visible.filter(lambda one: one != "|"), min_size=1, max_size=20).filter(str.strip),
         "keys": st.lists(st.text(visible.filter(lambda one: not BLANK.match(one)), min_size=1), min_size=1, max_size=4),
-        "properties": st.dictionaries(names, st.text(any_character, max_size=50), min_size=1, max_size=5),
+        "properties": st.dictionaries(names, st.text(visible, max_size=50), min_size=1, max_size=5),
         "sharding_key": st.text(visible, min_size=1, max_size=64).filter(str.strip),
     },
 )

@@ -14,6 +14,42 @@ SHAPES: dict[str, tuple[bytes, int, str, str]] = {
     "no JSON after a wrong field": (b'{"topic": 1, "body": ', 400, "bad_request", "The body is no JSON: "),
     "no UTF-8 in an unknown field": (b'{"colour": "\xff"}', 400, "bad_request", "The body is no JSON: "),
     "a surrogate": (b'{"topic": "orders", "body": "\\ud800"}', 400, "bad_request", "The body is no JSON: "),
+    "a topic twice": (
+        b'{"topic": "orders", "body": "x", "topic": "coupons"}',
+        400,
+        "bad_request",
+        "The body has two meanings: an object has the name 'topic' twice.",
+    ),
+    "a name twice, once in escapes, with white space": (
+        b'{"topic": "orders", "body" : "x", "b\\u006fdy"\t: "y"}',
+        400,
+        "bad_request",
+        "The body has two meanings: an object has the name 'body' twice.",
+    ),
+    "a property twice": (
+        b'{"topic": "orders", "body": "{\\"a\\":1}", "properties": {"price": "1", "price": "2"}}',
+        400,
+        "bad_request",
+        "The body has two meanings: an object has the name 'price' twice.",
+    ),
+    "a wrong field and a name twice": (
+        b'{"topic": 1, "body": "x", "body": "y"}',
+        400,
+        "bad_request",
+        "The body has two meanings: an object has the name 'body' twice.",
+    ),
+    "a control character in a property": (
+        b'{"topic": "orders", "body": "x", "properties": {"price": "1\\n"}}',
+        422,
+        "message_illegal",
+        "The property 'price' has a control character: leave it out of name and value.",
+    ),
+    "a control character in a property's name": (
+        b'{"topic": "orders", "body": "x", "properties": {"pri\\u0085ce": "1"}}',
+        422,
+        "message_illegal",
+        "The property 'pri\\x85ce' has a control character: leave it out of name and value.",
+    ),
     "a list": (
         b"[]",
         422,

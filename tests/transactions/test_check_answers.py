@@ -29,6 +29,17 @@ def contradicts_itself() -> Reply:
     return reply
 
 
+def names_a_state_twice() -> Reply:
+    async def reply(asked: Asked) -> web.StreamResponse:
+        results = [
+            f'{{"transaction_id": "{one["transaction_id"]}", "state": "ROLLBACK", "state": "COMMIT"}}'
+            for one in asked.transactions
+        ]
+        return web.Response(text=f'{{"results": [{", ".join(results)}]}}', content_type="application/json")
+
+    return reply
+
+
 def states_with_status(status: int) -> Reply:
     async def reply(asked: Asked) -> web.StreamResponse:
         results = [{"transaction_id": entry["transaction_id"], "state": "COMMIT"} for entry in asked.transactions]
@@ -52,6 +63,7 @@ NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
     "a failure": (says(500), 500, "The endpoint answered 500."),
     "silence": (silence(3), None, "The deadline of 1 s passed before its whole answer came."),
     "two states": (contradicts_itself(), 200, "two different states"),
+    "one state twice": (names_a_state_twice(), 200, 'The endpoint answered 200. {"results": [{"transaction_id": '),
     "UNKNOWN": (states("UNKNOWN"), 200, None),
 }
 

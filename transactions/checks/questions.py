@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from store import log, messages, topics
+from store import log, messages, strict_json, topics
 from store.db import connections
+from store.strict_json import DuplicateName
 from transactions.rows import CheckAnswer, ClaimedHalf
 
 # Bytes of an answer that the history keeps when it decides nothing.
@@ -92,10 +93,14 @@ def payload(group_name: str, encoded_transactions: Sequence[bytes]) -> bytes:
 
 
 def read(body: bytes) -> dict[uuid.UUID, Result]:
-    """The states that an answer names; a transaction that is missing here is not decided."""
+    """The states that an answer names; a transaction that is missing here is not decided.
+
+    An answer with a name twice in one object decides nothing.
+    """
     try:
         raws = msgspec.json.decode(body, type=Results).results
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        strict_json.require_distinct(body)
+    except (DuplicateName, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
     found: dict[uuid.UUID, Result] = {}
     for raw in raws:

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import msgspec
 from django.conf import settings
 
+from store import strict_json
 from store.db.uuid7 import new_id
+from store.strict_json import DuplicateName
 from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Results
@@ -60,6 +62,9 @@ def _complaint(answer: Answer) -> str | None:
         return f"{answer.reason} A check's answer has the status 200."
     try:
         msgspec.json.decode(answer.body, type=Results)
+        strict_json.require_distinct(answer.body)
+    except DuplicateName as problem:
+        return f"The endpoint answered 200, but {problem}: a check would decide nothing."
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return 'The endpoint answered 200, but not with JSON {"results": [...]}: a check would decide nothing.'
     return None

@@ -18,7 +18,9 @@ from access import roles
 from mqbroker.access import Caller
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
+from store import strict_json
 from store.errors import BadRequest, MessageIllegal
+from store.strict_json import DuplicateName
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -83,7 +85,9 @@ class Resource(APIView):
         # Not `request.data`: that takes a body that came in chunks, without a length, for none.
         body: bytes = self.request.read()
         try:
-            data = msgspec.json.decode(body) if body else {}
+            data = strict_json.decode(body, object) if body else {}
+        except DuplicateName as problem:
+            raise BadRequest(f"The body has two meanings: {problem}.") from problem
         except msgspec.ValidationError as problem:
             raise MessageIllegal(f"The body holds a number that is too large: {problem}.") from problem
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
