@@ -1,4 +1,4 @@
-"""The tables of access: who may call."""
+"""The tables of access: who may call, and who changed what."""
 
 from django.db import models
 from django.db.models.functions import Now
@@ -23,3 +23,44 @@ class ApiKey(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class AuditEntry(models.Model):
+    """What a console user, a key or a command changed, or was refused: written in the transaction of the change.
+
+    A trigger refuses UPDATE, DELETE and TRUNCATE. `result` is `done`, `unchanged` or the code of a refusal, whose
+    sentence is in `detail`. `before` and `after` hold no secret. `action_id` is that of a console action.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    at = models.DateTimeField(db_default=Now())
+    author_kind = models.TextField()
+    author = models.TextField()
+    action = models.TextField()
+    target = models.TextField()
+    reason = models.TextField(null=True)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    result = models.TextField()
+    detail = models.TextField(null=True)
+    request_id = models.TextField(null=True)
+    action_id = models.UUIDField(null=True)
+
+    class Meta:
+        db_table = "audit_entry"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(author_kind__in=("user", "key", "command")), name="audit_author_known"
+            ),
+        )
+        indexes = (
+            # Of one thing, the latest first: a page of a transaction or a group shows who touched it.
+            models.Index(fields=("target", "id"), name="audit_entry_target"),
+            # The results of a console action.
+            models.Index(
+                fields=("action_id", "id"), condition=models.Q(action_id__isnull=False), name="audit_entry_action"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.action}"

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
-from access import roles
+from access import audit, roles
 from console import attempts
+from console.signing import signed
 from store.errors import SystemBusy
 
 RETRY_SECONDS = 5
@@ -55,6 +58,18 @@ class OwnPasswordForm(AdminOwnPasswordChangeForm):  # type: ignore[misc]  # Unfo
         old: str = super().clean_old_password()
         attempts.give_back(uses)
         return old
+
+
+class OwnPasswordView(PasswordChangeView):
+    """Changes one's own password, with an entry in the audit."""
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        # Hashed before the transaction begins: it must not hold a connection meanwhile.
+        user = form.save(commit=False)
+        with audit.change(signed(self.request), "user.password", user.get_username()):
+            user.save()
+        update_session_auth_hash(self.request, user)
+        return HttpResponseRedirect(self.get_success_url())
 
 
 def too_many(whose: str, wait_seconds: int) -> ValidationError:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import BadRequest
 from django.core.paginator import InvalidPage
 from django.http import Http404, HttpRequest
@@ -73,7 +72,7 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
 
     def password_change(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponseBase:
         request.current_app = self.name
-        view = PasswordChangeView.as_view(
+        view = sign_in.OwnPasswordView.as_view(
             form_class=sign_in.OwnPasswordForm,
             success_url=reverse("admin:password_change_done", current_app=self.name),
             template_name=self.password_change_template or "registration/password_change_form.html",

@@ -1,5 +1,6 @@
 """Users of the console: who may sign in, and the one role that each has."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from django import forms
@@ -7,11 +8,13 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import User
 from django.db.models import Model
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminSelectWidget, UnfoldBooleanSwitchWidget
 
-from access import roles
+from access import audit, roles
+from access.audit import Outcome
+from console.signing import signed
 from console.tables import ConsoleAdmin, exact
 
 CHOICES = (
@@ -55,6 +58,8 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "shown_role", exact("last_login", "Last login"))
     list_filter = ()
+    # Deleting many has no transaction that the audit's entries could share.
+    actions = None
     fieldsets: ClassVar[Any] = (
         (None, {"fields": ("username", "password")}),
         ("Person", {"fields": ("first_name", "last_name", "email")}),
@@ -71,8 +76,35 @@ class ConsoleUserAdmin(UserAdmin, ConsoleAdmin):  # type: ignore[misc, type-arg]
         return roles.role_in(user) or "none: may not sign in"
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: bool) -> None:
+        """Gives the role, and writes the audit's entry: Django has the whole change in one database transaction."""
         super().save_related(request, form, formsets, change)
         roles.assign(form.instance, form.cleaned_data["role"], bodies=form.cleaned_data["bodies"])
+        changed = [name for name in form.changed_data if "password" not in name]
+        before = {name: form.get_initial_for_field(form.fields[name], name) for name in changed} if change else None
+        after = {name: form.cleaned_data[name] for name in changed}
+        self.record(request, "user.change" if change else "user.make", form.instance, after, before)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        with audit.together():
+            return super().user_change_password(request, id, form_url)
+
+    def log_addition(self, request: HttpRequest, obj: User, message: Any) -> Any:
+        """The audit has it, from `save_related`."""
+
+    def log_change(self, request: HttpRequest, obj: User, message: Any) -> Any:
+        """The audit has what `save_related` has saved; what is left is the change of a password."""
+        if request.resolver_match and request.resolver_match.url_name == "auth_user_password_change":
+            self.record(request, "user.password", obj)
+
+    def log_deletions(self, request: HttpRequest, queryset: Iterable[User]) -> Any:
+        for user in queryset:
+            self.record(request, "user.delete", user, before={"role": roles.role_in(user)})
+
+    def record(
+        self, request: HttpRequest, action: str, user: User, after: object = None, before: object = None
+    ) -> None:
+        """Writes the audit's entry of a change of a user, in the transaction of the change."""
+        audit.write(signed(request), action, Outcome(user.get_username(), after, before))
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return may_manage(request)

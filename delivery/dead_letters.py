@@ -1,19 +1,20 @@
 """Dead letters: messages that a group gave up after all its retries, until an operator or a consumer redrives them."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 from django.conf import settings
 
+from access.audit import Outcome
 from delivery import groups
 from delivery.receive import deliveries
 from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts
 from scheduling.publish import Publication, publish
 from store import messages, progress, queues, topics
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
@@ -106,7 +107,7 @@ class Redriven:
     next_offset: int
 
 
-async def redrive(group_name: str, request: RedriveDeadLetters) -> list[Sent | Refusal]:
+async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Sent | Refusal]:
     """Sends dead letters again, each once. In the order given (or the oldest first): what became of each.
 
     A redriven message starts with no retries behind it. To its origin it goes through the group's own retry queue, so
@@ -121,17 +122,17 @@ async def redrive(group_name: str, request: RedriveDeadLetters) -> list[Sent | R
     dead_letters = await groups.dead_letter_topic(group.name)
     wanted = Redrive(group, dead_letters, request.message_ids, to_topic)
     if request.message_ids is not None:
-        redriven: Redriven = await writer.submit(REDRIVES, wanted)
+        redriven: Redriven = await writer.submit(REDRIVES, wanted, note=note)
         return list(redriven.results)
-    return await _redrive_all(wanted)
+    return await _redrive_all(wanted, note)
 
 
-async def _redrive_all(wanted: Redrive) -> list[Sent | Refusal]:
+async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:
     """In several transactions; without the letters that fail and die again meanwhile."""
     [bounds] = await queues.bounds(wanted.dead_letters.id, 1)
     results: list[Sent | Refusal] = []
     while wanted.from_offset < bounds.max_offset:
-        redriven: Redriven = await writer.submit(REDRIVES, replace(wanted, until_offset=bounds.max_offset))
+        redriven: Redriven = await writer.submit(REDRIVES, replace(wanted, until_offset=bounds.max_offset), note=note)
         results += redriven.results
         wanted = replace(wanted, from_offset=redriven.next_offset)
     return results
@@ -153,6 +154,16 @@ class Redrives(Kind[Redrive]):
 
 
 REDRIVES = Redrives()
+
+
+def outcomes(pending: Pending[Redrive]) -> Iterable[Outcome]:
+    """What the audit has of a redrive: an entry for each letter."""
+    for result in pending.outcome.results:
+        if isinstance(result, Refusal):
+            yield Outcome(result.extra["message_id"], result)
+        else:
+            before = {"dead_letter_of": pending.request.group.name}
+            yield Outcome(result.message_id, {"topic": result.topic}, before)
 
 
 async def _letters(batch: Batch, wanted: Redrive) -> list[DeadLetterHead]:

@@ -1,20 +1,21 @@
 """Offsets: how far a consumer group has come in its topics, and the reset of its progress to another offset."""
 
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 import msgspec
 
+from access.audit import Outcome
 from delivery import groups
 from delivery.groups import QueueProgress, locks_of
 from delivery.receive import pull
 from delivery.rows import GroupFacts, OffsetAtTime
 from store import notifier, progress, topics
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, QueueIllegal, Refusal
@@ -112,7 +113,7 @@ async def _read_progress(group: GroupFacts, topic: TopicFacts, queue_ids: Sequen
     )
 
 
-async def reset(group_name: str, request: ResetOffsets) -> OffsetsReset:
+async def reset(group_name: str, request: ResetOffsets, note: Note | None = None) -> OffsetsReset:
     """Moves a group to another offset in the queues of a topic, and drops its deliveries in flight there.
 
     Raises GroupNotExist, TopicNotExist, QueueIllegal, MessageIllegal, or OffsetOutOfRange with both bounds.
@@ -126,7 +127,7 @@ async def reset(group_name: str, request: ResetOffsets) -> OffsetsReset:
     if request.dry_run:
         moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
     else:
-        moves = await writer.submit(RESETS, wanted)
+        moves = await writer.submit(RESETS, wanted, note=note)
         notifier.notify(Counter({topic.id: len(moves)}))
     return OffsetsReset(
         group=group.name,
@@ -175,11 +176,19 @@ class Resets(Kind[Reset]):
         for one in pending:
             try:
                 one.outcome = await _reset(batch, one.request)
+                one.before = {str(move.queue_id): move.from_ for move in one.outcome}
             except Refusal as refusal:
                 one.outcome = refusal
 
 
 RESETS = Resets()
+
+
+def outcomes(pending: Pending[Reset]) -> Iterable[Outcome]:
+    """What the audit has of a reset."""
+    done = pending.outcome
+    after = done if isinstance(done, Refusal) else {"topic": pending.request.topic.name, "queues": done}
+    yield Outcome(pending.request.group.name, after, pending.before)
 
 
 async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:

@@ -47,7 +47,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
-    groups.forget(name)
+    transaction.on_commit(lambda: groups.forget(name))
     return group, created
 
 
@@ -70,7 +70,7 @@ def remove(name: str) -> None:
         RetryQueue.objects.filter(group_id=group.id).delete()
         registry.remove_own(topics.RETRY_PREFIX + name)
         _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
-    groups.forget(name)
+    transaction.on_commit(lambda: groups.forget(name))
 
 
 def _remove_if_empty(topic_name: str) -> None:

@@ -13,7 +13,7 @@ from scheduling.publish import Publication
 from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
 from store import progress, topics
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
@@ -89,13 +89,13 @@ def message_of(recall_handle: str) -> uuid.UUID:
     return _read(recall_handle).message_id
 
 
-async def recall(recall_handle: str) -> Recalled:
+async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
     """Takes a delayed message back before it becomes visible; a repeated recall has the same answer.
 
     Raises AlreadyDelivered when it became visible before, MessageIllegal when `recall_handle` is not one.
     """
     handle = _read(recall_handle)
-    answer: Recalled = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True)
+    answer: Recalled = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True, note=note)
     return answer
 
 

@@ -59,7 +59,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
         topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
         if not made:
             _change(topic, changes)
-    topics.forget(name)
+    transaction.on_commit(lambda: topics.forget(name))
     return topic, made
 
 
@@ -95,4 +95,4 @@ def remove_own(name: str) -> None:
         if topic is not None:
             QueueFloor.objects.filter(topic_id=topic.id).delete()
             topic.delete()
-    topics.forget(name)
+    transaction.on_commit(lambda: topics.forget(name))

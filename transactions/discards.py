@@ -10,7 +10,7 @@ from django.conf import settings
 from scheduling.publish import Publication, publish
 from store import topics
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -90,13 +90,13 @@ def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
     ]
 
 
-async def resume(transaction_id: uuid.UUID, reason: str | None) -> Awaited:
+async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | None = None) -> Awaited:
     """Makes a discarded transaction pending again, with 0 checks.
 
     Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
     retention: no check may keep it longer.
     """
-    answer: Awaited = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id)
+    answer: Awaited = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id, note=note)
     return answer
 
 
@@ -114,6 +114,7 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
             [half] = halves
             end = End(transaction_id, "RESUME", "operator", None, remark=reason)
             batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
+            one.before = {"state": "DISCARDED"}
             one.outcome = answers.awaited(transaction_id, half.check_times, half.next_check_at)
 
     async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
@@ -129,14 +130,14 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
 RESUMES = Resumes()
 
 
-async def resolve(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> dict[str, Any]:
     """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
 
     Answers as an end. Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was
     decided otherwise.
     """
     end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
-    answer = await ends.decide(end)
+    answer = await ends.decide(end, note)
     if end.half is None and not await _was_discarded(transaction_id):
         raise ends.not_discarded(transaction_id)
     return answer
@@ -146,12 +147,13 @@ async def _was_discarded(transaction_id: uuid.UUID) -> bool:
     return any(row.decision == "DISCARD" for row in await history.operations_of(transaction_id))
 
 
-async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str) -> dict[str, Any]:
+async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> dict[str, Any]:
     """Decides a pending or discarded transaction as an operator, with the reason.
 
     Answers as an end. Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
     """
-    return await ends.decide(End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None))
+    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None)
+    return await ends.decide(end, note)
 
 
 async def roll_back_leftovers() -> int:

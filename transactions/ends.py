@@ -10,7 +10,7 @@ from scheduling import recalls
 from scheduling.delays import Delay
 from scheduling.publish import Publication, publish
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -22,7 +22,7 @@ from transactions.errors import (
     TransactionEnded,
     TransactionNotFound,
 )
-from transactions.halves import FIND_TRANSACTIONS, find
+from transactions.halves import FIND_TRANSACTIONS
 from transactions.pipelined import Ending
 from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, TransactionRow
 
@@ -101,7 +101,7 @@ def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: i
     )
 
 
-async def decide(end: End) -> dict[str, Any]:
+async def decide(end: End, note: Note | None = None) -> dict[str, Any]:
     """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
     if end.decision in STATE_AFTER and end.discarded is False and end.attempt is None:
         ended = await writer.write(
@@ -114,7 +114,7 @@ async def decide(end: End) -> dict[str, Any]:
                 "state": STATE_AFTER[end.decision],
                 "messages": messages,
             }
-    answer: dict[str, Any] = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True)
+    answer: dict[str, Any] = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True, note=note)
     return answer
 
 
@@ -130,7 +130,8 @@ class Ends(Kind[End]):
         deciding = [one.request for one in pending if one.request.decision in STATE_AFTER]
         halves = await self._delete(batch, deciding) if deciding else {}
         for one in pending:
-            one.request.half = halves.get(one.request.transaction_id)
+            half = one.request.half = halves.get(one.request.transaction_id)
+            one.before = half and {"state": "DISCARDED" if half.was_discarded else "PREPARED"}
             if one.request.attempt is not None:
                 batch.insert(INSERT_CHECK_ATTEMPTS, one.request.attempt)
         left = [one for one in pending if one.request.half is None]
@@ -213,9 +214,8 @@ def _answer_state(end: End, transaction: TransactionRow) -> dict[str, Any] | Ref
     )
 
 
-async def not_pending(transaction_id: uuid.UUID) -> Refusal:
+def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
     """The refusal of a check of a transaction that was just found to be not pending."""
-    transaction = await find(transaction_id)
     if transaction is None:
         return _not_found(transaction_id)
     if transaction.state == "DISCARDED":

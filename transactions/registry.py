@@ -54,7 +54,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
-    groups.forget(name)
+    transaction.on_commit(lambda: groups.forget(name))
     return group, created
 
 
@@ -71,7 +71,7 @@ def remove(name: str) -> None:
         _lock(group)
         _require_decided(group)
         group.delete()
-    groups.forget(name)
+    transaction.on_commit(lambda: groups.forget(name))
 
 
 def require_topic_unused(topic: Topic) -> None:

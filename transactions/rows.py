@@ -1,7 +1,4 @@
-"""The rows that the statements of transactions return: one type per shape, its fields the columns in their order.
-
-A test prepares every statement and compares its columns with its type.
-"""
+"""The rows of the statements of transactions: one type per shape, its fields the columns in their order, by a test."""
 
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -163,6 +160,7 @@ class EndedHalf(NamedTuple):
     queue_ids: list[int]
     tags_codes: list[int]
     delays: Any | None
+    was_discarded: bool
 
 
 class DiscardedHalf(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from django.http import HttpResponse
 
-from console.pages import ended, find, groups, halves, messages, topics, transactions
+from console.pages import audit, ended, find, groups, halves, messages, topics, transactions
 
 # Names may hold any of `%|a-zA-Z0-9_-`, so `str` matches them all.
 ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
@@ -22,4 +22,5 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("delays/", topics.delayed, "delays"),
     ("consumer-groups/", groups.all_consumers, "consumer_groups"),
     ("consumer-groups/<str:name>/", groups.one_consumer, "consumer_group"),
+    ("audit/", audit.entries, "audit"),
 )

@@ -132,7 +132,7 @@ class AsgiHandler:
         """
         caller = await self._keys.caller(exchange.headers.get(b"authorization"))
         content = b"" if exchange.reads_only and body.is_unread else await body.read(limit())
-        return DataRequest(exchange.scope, exchange.headers, caller, content, exchange.receive)
+        return DataRequest(exchange.scope, exchange.headers, caller, content, exchange.receive, exchange.request_id)
 
     async def _leave(self, exchange: Exchange) -> None:
         """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only

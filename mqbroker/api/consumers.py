@@ -110,7 +110,8 @@ async def offsets(request: DataRequest, group: str) -> Answer:
 async def reset(request: DataRequest, group: str) -> Answer:
     """PUT /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
-    return answer(await delivery_offsets.reset(group, decode(ResetOffsets, request.body)))
+    note = request.signed().note("offsets.reset", group, delivery_offsets.outcomes)
+    return answer(await delivery_offsets.reset(group, decode(ResetOffsets, request.body), note))
 
 
 async def dead_letters(request: DataRequest, group: str) -> Answer:
@@ -126,7 +127,8 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
 async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage()
-    results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body))
+    note = request.signed().note("dead_letter.redrive", group, delivery_dead_letters.outcomes)
+    results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body), note)
     return answer({"results": [redriven_of(one) for one in results]})
 
 

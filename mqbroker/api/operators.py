@@ -1,5 +1,6 @@
 """The operator's calls that decide something; reads and configuration are in `mqbroker.api.control`."""
 
+import uuid
 from typing import Literal
 
 import msgspec
@@ -7,9 +8,12 @@ import msgspec
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
+from store.commit.batch import Note
 from store.errors import MessageIllegal
 from transactions import discards
 from transactions.checks import checker
+
+ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback"}
 
 
 class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -29,19 +33,27 @@ async def resume(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resume."""
     request.caller.require_manage()
     reason = decode(Resume, request.body or b"{}").reason
-    return answer(await discards.resume(requests.transaction_id(transaction_id), reason))
+    found = requests.transaction_id(transaction_id)
+    note = request.signed(reason).note("discarded.resume", found)
+    return answer(await discards.resume(found, reason, note))
 
 
 async def resolve_discarded(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    return answer(await discards.resolve(requests.transaction_id(transaction_id), given.state, given.reason))
+    found = requests.transaction_id(transaction_id)
+    return answer(await discards.resolve(found, given.state, given.reason, _note(request, given, found)))
 
 
 async def resolve(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    return answer(await discards.resolve_any(requests.transaction_id(transaction_id), given.state, given.reason))
+    found = requests.transaction_id(transaction_id)
+    return answer(await discards.resolve_any(found, given.state, given.reason, _note(request, given, found)))
+
+
+def _note(request: DataRequest, given: Resolve, transaction_id: uuid.UUID) -> Note:
+    return request.signed(given.reason).note(ACTION_OF_STATE[given.state], transaction_id)
 
 
 def _resolve_of(request: DataRequest) -> Resolve:
@@ -55,4 +67,5 @@ def _resolve_of(request: DataRequest) -> Resolve:
 async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
     request.caller.require_manage()
-    return answer(await checker.ask_now(requests.transaction_id(transaction_id)), 202)
+    found = requests.transaction_id(transaction_id)
+    return answer(await checker.ask_now(found, request.signed().note("transaction.check", found)), 202)

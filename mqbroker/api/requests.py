@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from access.audit import Signature
 from mqbroker.access import Caller
 from mqbroker.api.bodies import Receive, Scope
 from store import strict_json
@@ -29,15 +30,22 @@ BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 class DataRequest:
     """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
 
-    __slots__ = ("_gone", "_hold", "_receive", "body", "caller", "headers", "scope")
+    __slots__ = ("_gone", "_hold", "_receive", "body", "caller", "headers", "request_id", "scope")
 
     def __init__(
-        self, scope: Scope, headers: dict[bytes, bytes], caller: Caller, body: bytes, receive: Receive
+        self,
+        scope: Scope,
+        headers: dict[bytes, bytes],
+        caller: Caller,
+        body: bytes,
+        receive: Receive,
+        request_id: bytes,
     ) -> None:
         self.scope = scope
         self.headers = headers
         self.caller = caller
         self.body = body
+        self.request_id = request_id
         self._receive = receive
         self._hold: Hold | None = None
         self._gone: asyncio.Future[object] | None = None
@@ -66,6 +74,10 @@ class DataRequest:
             self._gone.cancel()
         if self._hold is not None:
             self._hold.__exit__()
+
+    def signed(self, reason: str | None = None) -> Signature:
+        """Who changes something by this request, for the audit."""
+        return Signature("key", self.caller.name, self.request_id.decode("latin-1"), reason)
 
     def header(self, name: bytes) -> str | None:
         """A header's value, by its lower-case name."""

@@ -17,14 +17,25 @@ Request = TypeVar("Request")
 class Pending(Generic[Request]):
     """One request that waits to be written, and what is to be answered once it is."""
 
-    __slots__ = ("future", "key", "kind", "outcome", "request", "size", "urgent")
+    __slots__ = ("before", "future", "key", "kind", "note", "outcome", "request", "size", "urgent")
 
-    def __init__(self, kind: "Kind[Request]", request: Request, key: Hashable, size: int, urgent: bool) -> None:
+    def __init__(
+        self,
+        kind: "Kind[Request]",
+        request: Request,
+        key: Hashable,
+        size: int,
+        urgent: bool,
+        note: "Note | None" = None,
+    ) -> None:
         self.kind = kind
         self.request = request
         self.key = key
         self.size = size
         self.urgent = urgent
+        self.note = note
+        # What the request changed, as it was; for its note.
+        self.before: Any = None
         self.outcome: Any = None
         self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
@@ -36,6 +47,10 @@ class Pending(Generic[Request]):
             self.future.set_exception(self.outcome)
         else:
             self.future.set_result(self.outcome)
+
+
+# Writes what a request has on record beside what its kind writes: run once its outcome is known, before the commit.
+Note = Callable[["Batch", Pending[Any]], None]
 
 
 class Batch:

@@ -16,7 +16,7 @@ from django.conf import settings
 from psycopg import errors as pg
 
 from store import log, notifier, queues
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.connections import Connection
 from store.db.pipeline import bound_transactions
@@ -48,16 +48,24 @@ class GroupCommit:
         self._closing = False
 
     async def submit(
-        self, kind: Kind[Request], request: Request, *, key: Hashable = None, size: int = 0, urgent: bool = False
+        self,
+        kind: Kind[Request],
+        request: Request,
+        *,
+        key: Hashable = None,
+        size: int = 0,
+        urgent: bool = False,
+        note: Note | None = None,
     ) -> Any:
         """Has a request written and gives its answer, after the commit.
 
-        Two requests of one key are never in one batch, and keep their order. `urgent` ones go before the others.
+        Two requests of one key are never in one batch, and keep their order. `urgent` ones go before the others. What
+        a `note` writes is committed with the request, or with its refusal.
         Raises the Refusal that the kind decided on; SystemBusy when too much waits or the database is away (nothing was
         stored); OutcomeUnknown when the connection broke during the commit.
         """
         self._admit(size)
-        pending = Pending(kind, request, key, size, urgent)
+        pending = Pending(kind, request, key, size, urgent, note)
         # An end must not overtake the half it ends while that is still waiting here.
         if urgent and not self._ordinary_keys[key]:
             self._urgent.append(pending)
@@ -168,7 +176,7 @@ class GroupCommit:
         """
         by_kind: dict[Kind[Any], list[Pending[Any]]] = {}
         for one in pending:
-            one.outcome = None
+            one.outcome = one.before = None
             by_kind.setdefault(one.kind, []).append(one)
         # Every batch takes its locks in the same order of kinds.
         kinds = sorted(by_kind, key=lambda kind: type(kind).__name__)
@@ -209,6 +217,9 @@ class GroupCommit:
             await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
         for kind, pending in work:
             await kind.record(batch, [one for one in pending if one.outcome is None])
+        for one in (one for _, pending in work for one in pending):
+            if one.note is not None:
+                one.note(batch, one)
         await batch.write_rows()
 
     async def _commit(self, connection: Connection) -> None:

@@ -21,7 +21,7 @@ import structlog
 from django.conf import settings
 
 from store import runtime
-from store.commit.batch import Kind
+from store.commit.batch import Kind, Note
 from store.commit.pipelined import MAX_BATCH_BYTES, PipelinedBatch, Request
 from store.commit.stepwise import WRITE_SECONDS, GroupCommit
 from store.db import connections
@@ -275,13 +275,20 @@ class Writers:
         return await self._writer.write(request)
 
     async def submit(
-        self, kind: Kind[Wish], request: Wish, *, key: Hashable = None, size: int = 0, urgent: bool = False
+        self,
+        kind: Kind[Wish],
+        request: Wish,
+        *,
+        key: Hashable = None,
+        size: int = 0,
+        urgent: bool = False,
+        note: Note | None = None,
     ) -> Any:
         """Has a request written by the stepwise writer of its kind's lane; as `GroupCommit.submit`."""
         writer = self._lanes.get(kind.lane)
         if writer is None:
             writer = self._lanes[kind.lane] = GroupCommit()
-        return await writer.submit(kind, request, key=key, size=size, urgent=urgent)
+        return await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the lanes last, which get what is left out meanwhile."""
@@ -295,6 +302,14 @@ async def write(request: Request[Answer]) -> Answer | None:
     return await runtime.part(Writers).write(request)
 
 
-async def submit(kind: Kind[Wish], request: Wish, *, key: Hashable = None, size: int = 0, urgent: bool = False) -> Any:
+async def submit(
+    kind: Kind[Wish],
+    request: Wish,
+    *,
+    key: Hashable = None,
+    size: int = 0,
+    urgent: bool = False,
+    note: Note | None = None,
+) -> Any:
     """Has a request written by this process's stepwise writers; as `GroupCommit.submit`."""
-    return await runtime.part(Writers).submit(kind, request, key=key, size=size, urgent=urgent)
+    return await runtime.part(Writers).submit(kind, request, key=key, size=size, urgent=urgent, note=note)

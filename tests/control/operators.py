@@ -35,6 +35,10 @@ class Operator(Wire):
         connection.close()
         return found
 
+    def asks(self, method: str, path: str, fields: Mapping[str, Any] | None) -> Answer:
+        """A call with these fields; None: without a body."""
+        return self.call(method, path, None if fields is None else json.dumps(fields).encode())
+
     def put(self, path: str, **fields: Any) -> Answer:
         return self.call("PUT", path, json.dumps(fields).encode())
 

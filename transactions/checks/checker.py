@@ -16,12 +16,15 @@ from dataclasses import dataclass
 import structlog
 
 from store import runtime
+from store.commit import writer
+from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
+from transactions.halves import FIND_TRANSACTIONS
 from transactions.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
 from webhooks.health import Callee
 from webhooks.slots import Allowance
@@ -57,16 +60,31 @@ MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
 BYTES_WAIT_SECONDS = 10.0
 
 
-async def ask_now(transaction_id: uuid.UUID) -> Awaited:
+async def ask_now(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
     """Makes a pending transaction due for a check now, and starts it.
 
     Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
     """
-    rows = await connections.read(CHECK_NOW, {"transaction_id": transaction_id})
-    if not rows:
-        raise await ends.not_pending(transaction_id)
+    answer: Awaited = await writer.submit(QUESTIONS_NOW, transaction_id, key=transaction_id, note=note)
     await run()
-    return answers.awaited(transaction_id, rows[0].check_times, rows[0].next_check_at)
+    return answer
+
+
+class QuestionsNow(Kind[uuid.UUID]):
+    """A half is made due for a check by one update."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[uuid.UUID]]) -> None:
+        for one in pending:
+            rows = await batch.read(CHECK_NOW, {"transaction_id": one.request})
+            if rows:
+                one.before = {"state": "PREPARED"}
+                one.outcome = answers.awaited(one.request, rows[0].check_times, rows[0].next_check_at)
+            else:
+                found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.request]})
+                one.outcome = ends.not_pending(one.request, found[0] if found else None)
+
+
+QUESTIONS_NOW = QuestionsNow()
 
 
 async def seconds_to_next(group_id: int) -> float | None:

@@ -26,4 +26,5 @@ DELETE FROM half_message AS h
 WHERE h.transaction_id = any(array(SELECT locked.transaction_id FROM locked))
 RETURNING
     h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
-    h.topic_ids, h.queue_ids, h.tags_codes, h.delays
+    h.topic_ids, h.queue_ids, h.tags_codes, h.delays,
+    h.discarded_at IS NOT NULL AS was_discarded

@@ -8,6 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access import keys
+from access.audit import picture
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
@@ -62,7 +63,10 @@ class ApiKeyList(Resource):
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
     def post(self, request: Request) -> Response:
         """Makes a key and shows it, once."""
-        row, key = keys.make(**self.body(NewApiKey))
+        given = self.body(NewApiKey)
+        with self.recorded(given["name"]) as change:
+            row, key = keys.make(**given)
+            change.after = picture(row)
         return Response({**ApiKey(row).data, "key": key}, status=201)
 
 
@@ -80,10 +84,19 @@ class ApiKeyDetail(Resource):
 
         The key itself stays; POST /v1/api-keys makes another.
         """
-        return Response(ApiKey(keys.change(name_or_id, self.body(ApiKeyChange))).data)
+        given = self.body(ApiKeyChange)
+        with self.recorded(name_or_id) as change:
+            found = keys.find(name_or_id)
+            change.target, change.before = found.name, picture(found)
+            row = keys.change(name_or_id, given)
+            change.after = picture(row)
+        return Response(ApiKey(row).data)
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, name_or_id: str) -> Response:
         """Revokes a key: within 5 s every process refuses it."""
-        keys.revoke(name_or_id)
+        with self.recorded(name_or_id) as change:
+            found = keys.find(name_or_id)
+            change.target, change.before = found.name, picture(found)
+            keys.revoke(name_or_id)
         return Response(status=204)

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit import picture
 from delivery import models as delivery
 from delivery import registry, stats
 from delivery.retries.policies import Policy
@@ -109,7 +110,11 @@ class ConsumerGroupDetail(Resource):
     )
     def put(self, request: Request, group: str) -> Response:
         """Makes a consumer group, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(group, self.body(ConsumerGroupSettings))
+        given = self.body(ConsumerGroupSettings)
+        with self.recorded(group) as change:
+            change.before = self.standing(registry.named, group)
+            row, made = registry.put(group, given)
+            change.after = picture(row)
         return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_consumer_group", responses={204: None})
@@ -119,5 +124,7 @@ class ConsumerGroupDetail(Resource):
         Its dead letters stay readable in their topic. A group that is made later under the same name begins anew, and
         subscriptions that name it push nothing until then.
         """
-        registry.remove(group)
+        with self.recorded(group) as change:
+            change.before = picture(registry.find(group))
+            registry.remove(group)
         return Response(status=204)

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit import picture
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Number, Shape, Switch, Text, Time, Whole
@@ -128,7 +129,9 @@ class EndpointList(Resource):
         each of its starts. The answer is 200 then; it shows a secret only if the request brought one.
         """
         given = self.body(NewEndpoint)
-        endpoint, made = endpoints.register(registry.find(group), given)
+        with self.recorded(f"{group} {given['url']}") as change:
+            endpoint, made = endpoints.register(registry.find(group), given)
+            change.after = picture(endpoint)
         return Response(
             document(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
         )
@@ -151,13 +154,20 @@ class EndpointDetail(Resource):
         given = self.body(EndpointSettings)
         if {"url", "secret"} & given.keys():
             self.require("endpoint.register")
-        endpoint = endpoints.change(endpoints.find(registry.find(group), endpoint_id), given)
+        with self.recorded(f"{group} endpoint {endpoint_id}") as change:
+            found = endpoints.find(registry.find(group), endpoint_id)
+            change.before = picture(found)
+            endpoint = endpoints.change(found, given)
+            change.after = picture(endpoint)
         return Response(document(endpoint, with_secret=given.get("secret") is not None))
 
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Takes an endpoint away; half messages that named it are checked at the group's others."""
-        endpoints.remove(endpoints.find(registry.find(group), endpoint_id))
+        with self.recorded(f"{group} endpoint {endpoint_id}") as change:
+            found = endpoints.find(registry.find(group), endpoint_id)
+            change.before = picture(found)
+            endpoints.remove(found)
         return Response(status=204)
 
 
@@ -168,8 +178,11 @@ class EndpointSecret(Resource):
     def post(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Gives an endpoint a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.body(SecretGiven)
-        found = endpoints.find(registry.find(group), endpoint_id)
-        endpoint = endpoints.rotate_secret(found, given.get("secret"))
+        with self.recorded(f"{group} endpoint {endpoint_id}") as change:
+            found = endpoints.find(registry.find(group), endpoint_id)
+            change.before = picture(found)
+            endpoint = endpoints.rotate_secret(found, given.get("secret"))
+            change.after = picture(endpoint)
         return Response(document(endpoint, with_secret=True))
 
 

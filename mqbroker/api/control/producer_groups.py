@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit import picture
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole, Word, Words
@@ -100,11 +101,17 @@ class ProducerGroupDetail(Resource):
     )
     def put(self, request: Request, group: str) -> Response:
         """Makes a producer group, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(group, self.body(ProducerGroupSettings))
+        given = self.body(ProducerGroupSettings)
+        with self.recorded(group) as change:
+            change.before = self.standing(registry.named, group)
+            row, made = registry.put(group, given)
+            change.after = picture(row)
         return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:
         """Takes a producer group away with its endpoints; refused while it has undecided transactions."""
-        registry.remove(group)
+        with self.recorded(group) as change:
+            change.before = picture(registry.find(group))
+            registry.remove(group)
         return Response(status=204)

@@ -9,6 +9,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit import picture
 from delivery import models as delivery
 from delivery.push import registry
 from mqbroker.access import Caller, MaySubscribe
@@ -195,13 +196,19 @@ class SubscriptionDetail(Resource):
         if given.keys() - PACE:
             self.require("subscription.put")
         require_receive(request, name, given)
-        row, made = registry.put(name, given)
+        with self.recorded(name) as change:
+            change.before = self.standing(registry.named, name)
+            row, made = registry.put(name, given)
+            change.after = picture(row)
         return Response(document(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        registry.remove(found(request, name))
+        with self.recorded(name) as change:
+            existing = found(request, name)
+            change.before = picture(existing)
+            registry.remove(existing)
         return Response(status=204)
 
 
@@ -213,5 +220,9 @@ class SubscriptionSecret(Resource):
     def post(self, request: Request, name: str) -> Response:
         """Gives a subscription a new secret and shows it, once. For a day calls are signed with the old one too."""
         given = self.body(SecretGiven)
-        row = registry.rotate_secret(found(request, name), given.get("secret"))
+        with self.recorded(name) as change:
+            existing = found(request, name)
+            change.before = picture(existing)
+            row = registry.rotate_secret(existing, given.get("secret"))
+            change.after = picture(row)
         return Response(document(row, with_secret=True))

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from access.audit import picture
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
@@ -98,7 +99,11 @@ class TopicDetail(Resource):
     @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
     def put(self, request: Request, topic: str) -> Response:
         """Makes a topic, or changes what is given of it. Other processes see a change within 2 s."""
-        row, made = registry.put(topic, self.body(TopicSettings))
+        given = self.body(TopicSettings)
+        with self.recorded(topic) as change:
+            change.before = self.standing(registry.named, topic)
+            row, made = registry.put(topic, given)
+            change.after = picture(row)
         return Response(document(row), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
@@ -108,7 +113,9 @@ class TopicDetail(Resource):
         A topic that is made later under the same name begins at offset 0. What a producer sends in the moment of the
         deletion, until every process has seen it (2 s), is gone with the topic.
         """
-        row = registry.find(topic)
-        transaction_registry.require_topic_unused(row)
-        registry.remove(row)
+        with self.recorded(topic) as change:
+            row = registry.find(topic)
+            change.before = picture(row)
+            transaction_registry.require_topic_unused(row)
+            registry.remove(row)
         return Response(status=204)

@@ -1,0 +1,13 @@
+-- Record who changed what. Written in the transaction of the change itself, so that a change without its entry, or an entry
+-- without its change, cannot be. The table takes no other statement: a trigger refuses to change or delete a row.
+INSERT INTO audit_entry (
+    at, author_kind, author, action, target, reason, before, after, result, detail, request_id, action_id
+)
+SELECT
+    clock_timestamp(), e.author_kind, e.author, e.action, e.target, e.reason, e.before::jsonb, e.after::jsonb, e.result,
+    e.detail, e.request_id, e.action_id
+FROM unnest(
+    %(author_kind)b::text [], %(author)b::text [], %(action)b::text [], %(target)b::text [], %(reason)b::text [],
+    %(before)b::text [], %(after)b::text [], %(result)b::text [], %(detail)b::text [], %(request_id)b::text [],
+    %(action_id)b::uuid []
+) AS e (author_kind, author, action, target, reason, before, after, result, detail, request_id, action_id)

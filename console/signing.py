@@ -1,0 +1,13 @@
+"""Who changes something by a request of the console, for the audit."""
+
+import uuid
+
+from django.http import HttpRequest
+
+from access.audit import Signature
+
+
+def signed(request: HttpRequest, reason: str | None = None, action_id: uuid.UUID | None = None) -> Signature:
+    """The signature of the signed-in user."""
+    request_id = getattr(request, "scope", {}).get("request_id")
+    return Signature("user", request.user.get_username(), request_id, reason, action_id)
