@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from mqbroker_client import errors, forks
@@ -22,16 +22,28 @@ Alone = Callable[[float], Document]
 Together = Callable[[Sequence[Call[Any]], float], Sequence[Document | errors.BrokerError]]
 
 
-class Waiting:
-    """A call that came while another one was under way. Its thread sleeps until `awake` is released."""
+class Part:
+    """A call that came while another one was under way, as a part of the request in which it goes."""
 
-    __slots__ = ("alone", "answer", "awake", "call", "failed", "size", "together", "transaction_id")
+    __slots__ = ("call", "size", "transaction_id")
 
-    def __init__(self, call: Call[Any], alone: Alone) -> None:
+    def __init__(self, call: Call[Any]) -> None:
         self.call = call
-        self.alone = alone
         self.size = len(call.content or b"")
         self.transaction_id = call.operation.transaction_id if call.operation else None
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
+class Waiting(Part):
+    """The call of a thread, which sleeps until `awake` is released."""
+
+    __slots__ = ("alone", "answer", "awake", "failed", "together")
+
+    def __init__(self, call: Call[Any], alone: Alone) -> None:
+        super().__init__(call)
+        self.alone = alone
         #: The call's own answer or error, or the error of the whole request.
         self.answer: Document | errors.BrokerError | None = None
         self.failed: errors.BrokerError | None = None
@@ -167,12 +179,12 @@ class Lane:
         return answer
 
 
-def taken(waiting: deque[Waiting]) -> list[Waiting]:
+def taken(waiting: deque[AnyPart]) -> list[AnyPart]:
     """The first of those that wait, as many as one request may have, taken from them; at least one.
 
     Two of one transaction go in two requests: the half is stored before its end is sent.
     """
-    together: list[Waiting] = []
+    together: list[AnyPart] = []
     size, transactions = 0, set[UUID]()
     while waiting and len(together) < MAX_OPERATIONS:
         next_one = waiting[0]

@@ -1,6 +1,7 @@
 """One broker, reached over HTTP by many threads: time limits, and retries that repeat nothing."""
 
 import copy
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -13,9 +14,12 @@ from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Document, Result, path
 from mqbroker_client.coalescing import Lane
 from mqbroker_client.ids import uuid7
+from mqbroker_client.later import LATER_SECONDS, Later
 from mqbroker_client.pool import ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
+
+log = logging.getLogger(__name__)
 
 __all__ = ["VERSION", "Broker", "Document", "Retry", "path"]
 
@@ -51,6 +55,7 @@ class Broker:
         self._pools = [ConnectionPool(one, connections) for one in self.urls]
         self._used = 0
         self._lane = Lane(self._together) if coalescing else None
+        self._later = Later(self._send_later)
 
     @classmethod
     def from_env(cls, **limits: Any) -> Self:
@@ -71,7 +76,9 @@ class Broker:
         """The address in use."""
         return self.urls[self._used]
 
-    def close(self) -> None:
+    def close(self, *, timeout_seconds: float = LATER_SECONDS) -> None:
+        """Send what `wait=False` left, within the time, and close the idle connections."""
+        self._later.flush(timeout_seconds)
         for pool in self._pools:
             pool.close()
 
@@ -120,6 +127,28 @@ class Broker:
                 pause = tries.pause_after(error, call.what)
             lane = None
             time.sleep(pause)
+
+    def do_later(self, call: Call[Any]) -> None:
+        """Send a call in the background, where a failure is only logged."""
+        self._later.add(call)
+
+    def _send_later(self, calls: Sequence[Call[Any]]) -> None:
+        """Send calls together. What the broker is too busy for is repeated alone. Raises a `BrokerError`."""
+        if len(calls) == 1:
+            self.do(calls[0])
+            return
+        tries = Tries(self.retry, timeout_seconds=self.timeout_seconds)
+        while True:
+            try:
+                results = self._together(calls, tries.begin())
+                break
+            except PASSING as error:
+                time.sleep(tries.pause_after(error, "POST /v1/bulk"))
+        for call, result in zip(calls, results, strict=True):
+            if isinstance(result, PASSING):
+                self.do(call)
+            elif isinstance(result, errors.BrokerError):
+                log.warning("%s was refused: %s", call.what, result)
 
     def _alone(self, call: Call[Any], request_id: str, seconds: float) -> Document:
         request = self._requests.of(call, request_id)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self, Unpack
+from typing import Literal, Self, Unpack, overload
 from uuid import UUID
 
 from mqbroker_client.calls import Document
@@ -104,6 +104,30 @@ class Producer:
         )
         return Transaction.of(self, self.broker.do(begin, retry=retry))
 
+    @overload
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        wait: Literal[True] = True,
+    ) -> Ended: ...
+
+    @overload
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        wait: Literal[False],
+    ) -> None: ...
+
     def end(
         self,
         transaction_id: UUID,
@@ -112,18 +136,25 @@ class Producer:
         from_transaction_check: bool = False,
         commit_log_offset: int | None = None,
         remark: str | None = None,
-    ) -> Ended:
-        """Decide a transaction. The first decision wins: the same again is answered alike, another is refused."""
-        return self.broker.do(
-            calls.end(
-                self.group,
-                transaction_id,
-                state,
-                from_transaction_check=from_transaction_check,
-                commit_log_offset=commit_log_offset,
-                remark=remark,
-            )
+        wait: bool = True,
+    ) -> Ended | None:
+        """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
+
+        Without `wait` a thread in the background sends it, with others, and a failure is only logged: a check decides
+        then. `Broker.close` and the end of the program give it three seconds.
+        """
+        end = calls.end(
+            self.group,
+            transaction_id,
+            state,
+            from_transaction_check=from_transaction_check,
+            commit_log_offset=commit_log_offset,
+            remark=remark,
         )
+        if wait:
+            return self.broker.do(end)
+        self.broker.do_later(end)
+        return None
 
     def transaction(self, transaction_id: UUID) -> Document:
         """Its state and history, as the broker answers them."""

@@ -85,11 +85,16 @@ def unreachable(url: str, request: Request, reason: object) -> errors.Unreachabl
     return errors.Unreachable(f"no answer from {url}: {reason}", code="unreachable", request_id=request.id)
 
 
-def require_own(url: str, request: Request, answer: Answer) -> None:
+def is_own(request: Request, headers: Mapping[str, str]) -> bool:
     """A proxy may take the id away; an answer that bears another one belongs to another request."""
-    found = answer.headers.get("X-Request-Id", request.id)
-    if found == request.id:
+    return headers.get("X-Request-Id", request.id) == request.id
+
+
+def require_own(url: str, request: Request, answer: Answer) -> None:
+    """Raises AnswerOfAnotherRequest for one."""
+    if is_own(request, answer.headers):
         return
+    found = answer.headers["X-Request-Id"]
     raise errors.AnswerOfAnotherRequest(
         f"the answer from {url} bears the X-Request-Id {found[:100]!r} and the request {request.id!r}: a "
         "connection is shared between processes, or a proxy replaces the id and must pass it on",

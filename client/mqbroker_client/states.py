@@ -1,6 +1,8 @@
 """What a local transaction came to; anything unclear is UNKNOWN: the broker asks again and nothing is lost."""
 
+import asyncio
 import enum
+import inspect
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 log = logging.getLogger(__name__)
 
 LONGEST_REMARK = 256
+FAILED = "the producer's function failed; the transaction stays undecided"
 
 
 class LocalTransactionState(enum.StrEnum):
@@ -27,15 +30,29 @@ class Outcome:
 def outcome_of(run: Callable[[], object]) -> Outcome:
     """The state that `run` returns. An exception, None or anything else says nothing about the database: UNKNOWN."""
     try:
-        state = run()
+        return _outcome(run())
     except Exception as error:
         # The function is the program's own and may raise anything. Its traceback stays in this log.
-        log.exception("the producer's function failed; the transaction stays undecided")
-        return Outcome(LocalTransactionState.UNKNOWN, _remark(f"{type(error).__name__}: {error}"))
+        log.exception(FAILED)
+        return _unknown(f"{type(error).__name__}: {error}")
+
+
+async def outcome_awaited(run: Callable[[], object]) -> Outcome:
+    """As `outcome_of`, of a coroutine function or, in a thread, of a plain one that may block."""
+    try:
+        found = run() if inspect.iscoroutinefunction(run) else await asyncio.to_thread(run)
+        return _outcome(await found if inspect.isawaitable(found) else found)
+    except Exception as error:
+        # The function is the program's own and may raise anything. Its traceback stays in this log.
+        log.exception(FAILED)
+        return _unknown(f"{type(error).__name__}: {error}")
+
+
+def _outcome(state: object) -> Outcome:
     if isinstance(state, LocalTransactionState):
         return Outcome(state)
-    return Outcome(LocalTransactionState.UNKNOWN, _remark(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN"))
+    return _unknown(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN")
 
 
-def _remark(text: str) -> str:
-    return text[:LONGEST_REMARK]
+def _unknown(remark: str) -> Outcome:
+    return Outcome(LocalTransactionState.UNKNOWN, remark[:LONGEST_REMARK])

@@ -63,8 +63,8 @@ class TransactionProducer:
             check_url=self.check_url,
             retry=self.half_retry,
         )
-        _require_undecided(begun)
-        half = _half(begun.messages[0], begun.transaction_id, self.producer.group)
+        require_undecided(begun)
+        half = half_of(begun, self.producer.group)
         outcome = outcome_of(lambda: self.listener.execute_local_transaction(half, arg))
         ended = self._end(half, outcome)
         return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
@@ -84,7 +84,7 @@ class TransactionProducer:
         return True
 
 
-def _require_undecided(begun: Begun) -> None:
+def require_undecided(begun: Begun) -> None:
     """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
     if begun.state != "PREPARED":
         raise TransactionEnded(
@@ -94,6 +94,7 @@ def _require_undecided(begun: Begun) -> None:
         )
 
 
-def _half(message: Message, transaction_id: UUID, producer_group: str) -> HalfMessage:
-    given = {field.name: getattr(message, field.name) for field in fields(Message)}
-    return HalfMessage(**given, transaction_id=transaction_id, producer_group=producer_group)
+def half_of(begun: Begun, producer_group: str) -> HalfMessage:
+    """What the local transaction works on: the first message of the transaction."""
+    given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
+    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group)

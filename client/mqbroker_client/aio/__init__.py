@@ -1,0 +1,17 @@
+"""The client for event loops; it needs aiohttp: `pip install mqbroker-client[async]`."""
+
+from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.aio.consumers import AsyncConsumer
+from mqbroker_client.aio.polling import AsyncCheckPoller
+from mqbroker_client.aio.producers import AsyncProducer, AsyncTransaction
+from mqbroker_client.aio.transactional import AsyncTransactionListener, AsyncTransactionProducer
+
+__all__ = [
+    "AsyncBroker",
+    "AsyncCheckPoller",
+    "AsyncConsumer",
+    "AsyncProducer",
+    "AsyncTransaction",
+    "AsyncTransactionListener",
+    "AsyncTransactionProducer",
+]

@@ -1,0 +1,106 @@
+"""Coalescing among the tasks of one event loop: calls that come while another one is under way go together."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from mqbroker_client import errors
+from mqbroker_client.calls import Call, Document
+from mqbroker_client.coalescing import Part, taken
+from mqbroker_client.retries import PASSING
+
+#: Turns of the event loop in which the tasks that were just answered bring their next calls.
+TURNS = 3
+
+Alone = Callable[[float], Awaitable[Document]]
+Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Document | errors.BrokerError]]]
+
+
+class Waiting(Part):
+    """The call of a task that awaits `answer`; None: it goes alone, because what it went with failed."""
+
+    __slots__ = ("alone", "answer", "give_up_at")
+
+    def __init__(self, call: Call[Any], seconds: float, alone: Alone) -> None:
+        super().__init__(call)
+        self.alone = alone
+        self.give_up_at = time.monotonic() + seconds
+        self.answer: asyncio.Future[Document | None] = asyncio.get_running_loop().create_future()
+
+
+class AsyncLane:
+    """The calls of the tasks of one event loop; as `mqbroker_client.coalescing.Lane`.
+
+    What goes together is sent by a task of its own: a caller that is cancelled takes no other call with it.
+    """
+
+    def __init__(self, together: Together) -> None:
+        self._together = together
+        self._under_way = False
+        self._waiting: deque[Waiting] = deque()
+        self._sending: asyncio.Task[None] | None = None
+
+    def waiting(self) -> int:
+        """Calls that wait for the one that is under way."""
+        return len(self._waiting)
+
+    async def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Document:
+        """The answer to one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+        if not self._under_way:
+            self._under_way = True
+            try:
+                return await alone(seconds)
+            finally:
+                self._hand_on()
+        mine = Waiting(call, seconds, alone)
+        self._waiting.append(mine)
+        try:
+            async with asyncio.timeout(seconds):
+                found = await mine.answer
+        except TimeoutError:
+            raise errors.Unreachable("no answer came within the time of this try", code="unreachable") from None
+        finally:
+            if mine in self._waiting:
+                self._waiting.remove(mine)
+        return await alone(max(mine.give_up_at - time.monotonic(), 0.001)) if found is None else found
+
+    def _hand_on(self) -> None:
+        if not self._waiting:
+            self._under_way = False
+            return
+        # Held here: the event loop itself keeps no task alive.
+        self._sending = asyncio.get_running_loop().create_task(self._send(taken(self._waiting)))
+
+    async def _send(self, together: list[Waiting]) -> None:
+        try:
+            _settle(together, await self._answers(together))
+        finally:
+            # Whatever has no answer, because this task was cancelled, goes alone.
+            _settle(together, [None] * len(together))
+            for _ in range(TURNS):
+                await asyncio.sleep(0)
+            self._hand_on()
+
+    async def _answers(self, together: list[Waiting]) -> Sequence[Document | errors.BrokerError | None]:
+        first = together[0]
+        seconds = max(first.give_up_at - time.monotonic(), 0.001)
+        try:
+            if len(together) == 1:
+                return [await first.alone(seconds)]
+            return await self._together([each.call for each in together], seconds)
+        except errors.BrokerError as error:
+            if len(together) == 1:
+                return [error]
+            return [error.anew() if isinstance(error, PASSING) else None for _ in together]
+
+
+def _settle(together: Sequence[Waiting], answers: Sequence[Document | errors.BrokerError | None]) -> None:
+    for each, answer in zip(together, answers, strict=True):
+        if each.answer.done():
+            continue
+        if isinstance(answer, errors.BrokerError):
+            each.answer.set_exception(answer)
+        else:
+            each.answer.set_result(answer)

@@ -1,0 +1,188 @@
+"""One broker, reached over HTTP by the tasks of an event loop."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+from weakref import WeakKeyDictionary
+
+import aiohttp
+from yarl import URL
+
+from mqbroker_client import calls, errors, forks, requests
+from mqbroker_client.aio.coalescing import AsyncLane
+from mqbroker_client.calls import Call, Document, Result
+from mqbroker_client.ids import uuid7
+from mqbroker_client.requests import Answer, Request, Requests
+from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
+
+# What a parent had opened. A session that is collected takes its sockets out of an epoll that the parent shares.
+_of_parent: list[object] = []
+
+
+class Line:
+    """The connections of one event loop, and what goes over them."""
+
+    def __init__(self, session: aiohttp.ClientSession, lane: AsyncLane | None) -> None:
+        self.session = session
+        self.lane = lane
+        #: Ends that no caller waits for.
+        self.later: set[asyncio.Task[None]] = set()
+
+
+class AsyncBroker:
+    """Where the broker is and who is asking, for tasks; as `Broker`, by which its arguments are explained.
+
+    It may be made outside of an event loop and before a fork, and be used in several event loops: each has connections
+    of its own, which `close` closes for the running one.
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        api_key: str,
+        *,
+        connect_seconds: float = 2.0,
+        timeout_seconds: float = 10.0,
+        retry: Retry = DEFAULT_RETRY,
+        connections: int = 64,
+        coalescing: bool = True,
+    ) -> None:
+        self.urls = requests.addresses(url)
+        self.connect_seconds = connect_seconds
+        self.timeout_seconds = timeout_seconds
+        self.retry = retry
+        self.connections = connections
+        self.coalescing = coalescing
+        self._requests = Requests(api_key)
+        self._used = 0
+        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        forks.remember(self)
+
+    @classmethod
+    def from_env(cls, **limits: Any) -> Self:
+        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY."""
+        url, api_key = requests.from_environment()
+        return cls(url, api_key, **limits)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def url(self) -> str:
+        """The address in use."""
+        return self.urls[self._used]
+
+    async def close(self, *, timeout_seconds: float = 3.0) -> None:
+        """Send what `wait=False` left, within the time, and close the connections of the running event loop."""
+        line = self._lines.pop(asyncio.get_running_loop(), None)
+        if line is None:
+            return
+        if line.later:
+            await asyncio.wait(line.later, timeout=timeout_seconds)
+        await line.session.close()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: begin anew."""
+        _of_parent.extend(self._lines.values())
+        self._lines = WeakKeyDictionary()
+
+    def waiting(self) -> int:
+        """Calls that wait to go together in the running event loop, while another one is under way."""
+        lane = self._line().lane
+        return lane.waiting() if lane else 0
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        query: Mapping[str, Any] | None = None,
+        retry: Retry | None = None,
+        wait_seconds: float = 0,
+    ) -> Document:
+        """The broker's answer to one request; as `Broker.call`."""
+        return await self.do(
+            calls.call(method, path, body, calls.same, query=query, wait_seconds=wait_seconds), retry=retry
+        )
+
+    async def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
+        """The result of a call, alone or together with those of other tasks. Its repetitions go alone."""
+        tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
+        alone = partial(self._alone, call, str(uuid7()))
+        lane = self._line().lane if call.operation else None
+        while True:
+            try:
+                seconds = tries.begin()
+                return call.read(await (lane.ask(call, seconds, alone) if lane else alone(seconds)))
+            except PASSING as error:
+                pause = tries.pause_after(error, call.what)
+            lane = None
+            await asyncio.sleep(pause)
+
+    def do_later(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run it in the background; `close` waits for it."""
+        later = self._line().later
+
+        async def run() -> None:
+            try:
+                await work
+            finally:
+                later.discard(task)
+
+        task = asyncio.get_running_loop().create_task(run())
+        later.add(task)
+
+    def _line(self) -> Line:
+        loop = asyncio.get_running_loop()
+        line = self._lines.get(loop)
+        if line is None:
+            connector = aiohttp.TCPConnector(limit=self.connections)
+            session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+            line = self._lines[loop] = Line(session, AsyncLane(self._together) if self.coalescing else None)
+        return line
+
+    async def _alone(self, call: Call[Any], request_id: str, seconds: float) -> Document:
+        request = self._requests.of(call, request_id)
+        return requests.document_of(request, await self._once(request, seconds))
+
+    async def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:
+        request = self._requests.bulk(calls)
+        document = requests.document_of(request, await self._once(request, seconds))
+        return requests.results_of(request, document, len(calls))
+
+    async def _once(self, request: Request, seconds: float) -> Answer:
+        used = self._used
+        url = self.urls[used]
+        try:
+            answer = await self._exchange(url, request, seconds)
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            # Tasks that failed together move on by one address together.
+            if self._used == used:
+                self._used = (used + 1) % len(self.urls)
+            raise requests.unreachable(url, request, error or type(error).__name__) from error
+        requests.require_own(url, request, answer)
+        return answer
+
+    async def _exchange(self, url: str, request: Request, seconds: float) -> Answer:
+        limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(self.connect_seconds, seconds))
+        async with self._line().session.request(
+            request.method,
+            URL(url + request.target, encoded=True),
+            data=request.content,
+            headers=request.headers,
+            timeout=limits,
+            allow_redirects=False,
+        ) as response:
+            if requests.is_own(request, response.headers):
+                return Answer(response.status, response.headers, await response.read())
+            # Whatever mixed the answers up, the next one on this connection would be wrong as well.
+            response.close()
+            return Answer(response.status, response.headers, b"")

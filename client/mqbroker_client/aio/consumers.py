@@ -1,0 +1,61 @@
+"""The consumer's side, for tasks: receive and ack in a group, or read a queue by offset."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.calls import consumer as calls
+from mqbroker_client.consumers import handles_of
+from mqbroker_client.messages import Delivery
+from mqbroker_client.results import Page, Settled
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncConsumer:
+    """One consumer group's way to the broker; as `Consumer`."""
+
+    broker: AsyncBroker
+    group: str
+
+    async def receive(
+        self,
+        topic: str,
+        *,
+        max_messages: int = 32,
+        wait_seconds: float = 0,
+        invisible_seconds: float | None = None,
+        filter: str | Mapping[str, str] | None = None,
+    ) -> list[Delivery]:
+        """Up to `max_messages`, as soon as there is one; none after `wait_seconds`."""
+        return await self.broker.do(
+            calls.receive(
+                self.group,
+                topic,
+                max_messages=max_messages,
+                wait_seconds=wait_seconds,
+                invisible_seconds=invisible_seconds,
+                filter=filter,
+            )
+        )
+
+    async def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Done: the group never sees them again, where the answer says 200."""
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.ack(self.group, handles)) if handles else []
+
+    async def nack(
+        self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
+    ) -> list[Settled]:
+        """Not done: they come again after the group's retry delay, or the one given. The reason is in their trace."""
+        handles = handles_of(deliveries)
+        nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
+        return await self.broker.do(nack) if handles else []
+
+    async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
+        """More time: they stay hidden from the group for `invisible_seconds` from now."""
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
+
+    async def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
+        """Read a queue from `offset` on. Nothing is remembered; an offset outside of the queue: `OffsetOutOfRange`."""
+        return await self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))

@@ -1,0 +1,166 @@
+"""The producer's side, for tasks: send, and transactions, whose messages are invisible until the commit."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Self, Unpack, overload
+from uuid import UUID
+
+from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.calls import Call, Document
+from mqbroker_client.calls import producer as calls
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.ids import uuid7
+from mqbroker_client.messages import Message, MessageFields
+from mqbroker_client.results import Begun, Ended, Sent
+from mqbroker_client.retries import Retry
+from mqbroker_client.states import LocalTransactionState
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncTransaction(Begun):
+    """A half that is stored and waits for one decision."""
+
+    producer: "AsyncProducer" = field(kw_only=True)
+
+    @classmethod
+    def of(cls, producer: "AsyncProducer", begun: Begun) -> Self:
+        return cls(
+            begun.transaction_id,
+            begun.messages,
+            begun.commit_log_offset,
+            begun.next_check_at,
+            begun.duplicate,
+            begun.state,
+            producer=producer,
+        )
+
+    async def commit(self) -> Ended:
+        return await self.producer.end(self.transaction_id, LocalTransactionState.COMMIT)
+
+    async def rollback(self) -> Ended:
+        return await self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK)
+
+    async def unknown(self, remark: str | None = None) -> Ended:
+        """Tell the broker that nothing is known yet; it asks later."""
+        return await self.producer.end(self.transaction_id, LocalTransactionState.UNKNOWN, remark=remark)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncProducer:
+    """One producer group's way to the broker; as `Producer`."""
+
+    broker: AsyncBroker
+    group: str
+
+    async def send(self, topic: str, body: bytes, **fields: Unpack[MessageFields]) -> Sent:
+        return await self.send_message(Message(topic, body, **fields))
+
+    async def send_message(self, message: Message) -> Sent:
+        return await self.broker.do(calls.send(message))
+
+    async def send_batch(self, topic: str, messages: Sequence[Message]) -> list[Sent]:
+        """All or nothing, in one queue, at consecutive offsets."""
+        return await self.broker.do(calls.send_batch(topic, messages))
+
+    async def begin(
+        self,
+        topic: str,
+        body: bytes,
+        *,
+        transaction_id: UUID | None = None,
+        check_immunity_seconds: float | None = None,
+        check_url: str | None = None,
+        **fields: Unpack[MessageFields],
+    ) -> AsyncTransaction:
+        """Store a half. A delay counts from the commit."""
+        return await self.begin_messages(
+            [Message(topic, body, **fields)],
+            transaction_id=transaction_id,
+            check_immunity_seconds=check_immunity_seconds,
+            check_url=check_url,
+        )
+
+    async def begin_messages(
+        self,
+        messages: Sequence[Message],
+        *,
+        transaction_id: UUID | None = None,
+        check_immunity_seconds: float | None = None,
+        check_url: str | None = None,
+        retry: Retry | None = None,
+    ) -> AsyncTransaction:
+        """Store one half or several, of one topic or several, that are decided together."""
+        transaction_id = transaction_id or uuid7()
+        begin = calls.begin(
+            self.group,
+            [message.within(transaction_id) for message in messages],
+            transaction_id,
+            check_immunity_seconds=check_immunity_seconds,
+            check_url=check_url,
+        )
+        return AsyncTransaction.of(self, await self.broker.do(begin, retry=retry))
+
+    @overload
+    async def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        wait: Literal[True] = True,
+    ) -> Ended: ...
+
+    @overload
+    async def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        wait: Literal[False],
+    ) -> None: ...
+
+    async def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = False,
+        commit_log_offset: int | None = None,
+        remark: str | None = None,
+        wait: bool = True,
+    ) -> Ended | None:
+        """Decide a transaction; as `Producer.end`. Without `wait` it is sent in the background."""
+        end = calls.end(
+            self.group,
+            transaction_id,
+            state,
+            from_transaction_check=from_transaction_check,
+            commit_log_offset=commit_log_offset,
+            remark=remark,
+        )
+        if wait:
+            return await self.broker.do(end)
+        self.broker.do_later(self._end_later(transaction_id, end))
+        return None
+
+    async def transaction(self, transaction_id: UUID) -> Document:
+        """Its state and history, as the broker answers them."""
+        return await self.broker.do(calls.transaction(transaction_id))
+
+    async def recall(self, recall_handle: str) -> Document:
+        """Take back a delayed message before it is delivered; afterwards: `AlreadyDelivered`."""
+        return await self.broker.do(calls.recall(recall_handle))
+
+    async def _end_later(self, transaction_id: UUID, end: Call[Ended]) -> None:
+        try:
+            await self.broker.do(end)
+        except BrokerError as error:
+            log.warning("transaction %s: its end was not sent, a check ends it: %s", transaction_id, error)

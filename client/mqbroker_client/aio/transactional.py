@@ -1,0 +1,72 @@
+"""The transactional producer, for tasks: half, local transaction, end."""
+
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+from uuid import UUID
+
+from mqbroker_client.aio.producers import AsyncProducer
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.retries import Retry
+from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
+from mqbroker_client.transactional import HALF_RETRY, TransactionSent, half_of, require_undecided
+
+log = logging.getLogger(__name__)
+
+
+class AsyncTransactionListener(Protocol):
+    """What a program does for its transactions; as `TransactionListener`."""
+
+    async def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState | None:
+        """Run the local transaction and say what came of it. None and any exception mean UNKNOWN."""
+
+    async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
+        """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncTransactionProducer:
+    producer: AsyncProducer
+    listener: AsyncTransactionListener
+    check_immunity_seconds: float | None = None
+    check_url: str | None = None
+    half_retry: Retry = HALF_RETRY
+
+    async def send_message_in_transaction(
+        self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
+    ) -> TransactionSent:
+        """Store the half, run the local transaction, end it; as `TransactionProducer`.
+
+        A task that is cancelled meanwhile leaves the transaction undecided: a check ends it.
+        """
+        begun = await self.producer.begin_messages(
+            [message],
+            transaction_id=transaction_id,
+            check_immunity_seconds=self.check_immunity_seconds,
+            check_url=self.check_url,
+            retry=self.half_retry,
+        )
+        require_undecided(begun)
+        half = half_of(begun, self.producer.group)
+
+        async def execute() -> object:
+            return await self.listener.execute_local_transaction(half, arg)
+
+        outcome = await outcome_awaited(execute)
+        ended = await self._end(half, outcome)
+        return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
+
+    async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
+        """The function to give to `AsyncCheckPoller`, which turns its exceptions into UNKNOWN."""
+        return await self.listener.check_local_transaction(half)
+
+    async def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
+        try:
+            await self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark)
+        except BrokerError as error:
+            log.warning(
+                "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error
+            )
+            return False
+        return True

@@ -1,0 +1,80 @@
+"""Calls that no thread waits for: a thread of their own sends them, together where several have come."""
+
+import atexit
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakSet
+
+from mqbroker_client import forks
+from mqbroker_client.calls import Call
+from mqbroker_client.coalescing import Part, taken
+from mqbroker_client.errors import BrokerError
+
+log = logging.getLogger(__name__)
+
+#: How long the end of a program, or of a broker's use, waits for what was not sent yet.
+LATER_SECONDS = 3.0
+#: So many may wait while the broker is away. What comes above is left to a check.
+MOST_WAITING = 10_000
+
+_all: "WeakSet[Later]" = WeakSet()
+
+
+class Later:
+    """What waits to be sent, and the thread that sends it, which is made with the first call."""
+
+    def __init__(self, send: Callable[[Sequence[Call[Any]]], None]) -> None:
+        self._send = send
+        self.leave_to_parent()
+        forks.remember(self)
+        _all.add(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the parent sends what it has."""
+        self._changed = threading.Condition()
+        self._waiting: deque[Part] = deque()
+        self._sending = False
+        self._thread: threading.Thread | None = None
+
+    def add(self, call: Call[Any]) -> None:
+        """Have a call sent. Without room for it, that is logged."""
+        with self._changed:
+            if len(self._waiting) >= MOST_WAITING:
+                log.warning("%d calls wait already, %s is not sent: a check decides", MOST_WAITING, call.what)
+                return
+            self._waiting.append(Part(call))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="mqbroker later", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self, timeout_seconds: float) -> bool:
+        """Wait until nothing is left; whether that was in time."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout_seconds)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._waiting))
+                together = taken(self._waiting)
+                self._sending = True
+            try:
+                self._send([each.call for each in together])
+            except BrokerError as error:
+                log.warning("%d ends were not sent, a check decides: %s", len(together), error)
+            finally:
+                with self._changed:
+                    self._sending = False
+                    self._changed.notify_all()
+
+
+@atexit.register
+def _flush() -> None:
+    give_up_at = time.monotonic() + LATER_SECONDS
+    for later in list(_all):
+        later.flush(max(give_up_at - time.monotonic(), 0))
