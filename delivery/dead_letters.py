@@ -19,7 +19,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
 from store.messages import StoredMessage, Time
-from store.topics import TopicFacts
+from store.rows import TopicFacts
 
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)
 INSERT_REDRIVES = Statement(__file__, "insert_redrives")
@@ -129,7 +129,7 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
 
 async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:
     """In several transactions; without the letters that fail and die again meanwhile."""
-    [bounds] = await queues.bounds(wanted.dead_letters.id, 1)
+    [bounds] = await queues.bounds([(wanted.dead_letters.id, 0)])
     results: list[Sent | Refusal] = []
     while wanted.from_offset < bounds.max_offset:
         redriven: Redriven = await writer.submit(REDRIVES, replace(wanted, until_offset=bounds.max_offset), note=note)

@@ -7,3 +7,9 @@ class ReceiptExpired(Refusal):
     """The handle proves no delivery: its invisible time is over, or the message was acked or handed out again."""
 
     code = "receipt_expired"
+
+
+class SubscriptionNotExist(Refusal):
+    """No subscription has this name."""
+
+    code = "not_found"

@@ -11,8 +11,9 @@ from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
 from store.groups import Groups
-from store.rows import PositionRow
-from store.topics import RETRY_PREFIX, TopicFacts
+from store.queues import Queue
+from store.rows import PositionRow, TopicFacts
+from store.topics import RETRY_PREFIX
 
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
@@ -27,15 +28,12 @@ RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 # Entries that one receive reads in each queue, when a filter passes over most or an ordered group parks them.
 MAX_ENTRIES_READ = 256
 
-# A queue by its topic's id and its number.
-Queue = tuple[int, int]
-
 
 class ConsumerGroups(Groups[GroupFacts]):
     """What one process caches of consumer groups."""
 
     def __init__(self) -> None:
-        super().__init__("consumer", MAX_NAME, GroupFacts, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
+        super().__init__("consumer", MAX_NAME, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
         self.retry_queues: TtlCache[tuple[int, int], int] = TtlCache(RETRY_QUEUE_BELIEVED_SECONDS)
 
 

@@ -19,8 +19,7 @@ from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, QueueIllegal, Refusal
-from store.rows import PositionRow
-from store.topics import TopicFacts
+from store.rows import PositionRow, TopicFacts
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from delivery.groups import MAX_ENTRIES_READ, Queue, QueueProgress
+from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.retries import redelivery
 from delivery.retries.redelivery import Failed
 from delivery.rows import FailedReceipt, OrderedReceipt
@@ -19,6 +19,7 @@ from scheduling.publish import publish
 from store import progress, runtime
 from store.commit.batch import Batch
 from store.db.statements import Statement
+from store.queues import Queue
 from store.rows import Head
 
 GIVE_UP_RECEIPTS = Statement(__file__, "give_up_receipts")

@@ -9,12 +9,12 @@ from django.db.models import Count
 from django.db.models.functions import Now
 from django.utils import timezone
 
-from delivery.groups import Queue
 from delivery.models import ConsumerGroup, Receipt
 from delivery.rows import OldestReceipt
 from store import progress
 from store.db import sync
 from store.db.statements import Statement
+from store.queues import Queue
 from store.rows import Lag
 
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)

@@ -2,7 +2,8 @@
 
 from celery import shared_task
 
-from delivery import cleanup, expiry, reappend
+from delivery import cleanup, expiry
+from delivery import reappend as reappends
 from delivery.push import pusher
 from store.db import event_loop
 
@@ -19,13 +20,13 @@ def push() -> None:
     event_loop.run(pusher.run(), limit_seconds=20)
 
 
-@shared_task(name="delivery.depart")
-def depart() -> None:
+@shared_task(name="delivery.clean_up")
+def clean_up() -> None:
     """Deletes the rows of consumer groups that were deleted."""
     event_loop.run(cleanup.run(), limit_seconds=60)
 
 
-@shared_task(name="delivery.renew")
-def renew() -> None:
+@shared_task(name="delivery.reappend")
+def reappend() -> None:
     """Stores the messages of deliveries in flight again before their segment is dropped."""
-    event_loop.run(reappend.run(), limit_seconds=600)
+    event_loop.run(reappends.run(), limit_seconds=600)

@@ -19,6 +19,7 @@ from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
 from transactions import history
 from transactions.answers import TransactionHistory
 from transactions.errors import TransactionNotFound
+from transactions.rows import CheckAnswer, Decider, Decision
 
 # What is read in several statements may change in between: it is read again until it does not.
 MAX_READS = 4
@@ -47,13 +48,13 @@ class TraceEvent(msgspec.Struct, kw_only=True):
         "passed",
     ]
     at: Time
-    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"] | UnsetType = UNSET
-    by: Literal["producer", "check", "operator", "limit"] | UnsetType = UNSET
+    state: Decision | UnsetType = UNSET
+    by: Decider | UnsetType = UNSET
     remark: str | UnsetType | None = UNSET
     endpoint: str | UnsetType | None = UNSET
     status: int | UnsetType | None = UNSET
     latency_ms: int | UnsetType | None = UNSET
-    answer: Literal["COMMIT", "ROLLBACK", "UNKNOWN"] | UnsetType | None = UNSET
+    answer: CheckAnswer | UnsetType | None = UNSET
     counted: bool | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
     commit_log_offset: int | UnsetType = UNSET

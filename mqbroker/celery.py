@@ -50,9 +50,9 @@ app.conf.update(
             "delivery.expire": 3.0,
             "delivery.push": 2.0,
             "store.segments.lifecycle": 20.0,
-            "scheduling.renew": 20.0,
-            "delivery.renew": 20.0,
-            "delivery.depart": 60.0,
+            "scheduling.reappend": 20.0,
+            "delivery.reappend": 20.0,
+            "delivery.clean_up": 60.0,
         }.items()
     },
 )

@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from scheduling import reappend
+from scheduling import reappend as reappends
 from scheduling import release as releases
 from store.db import event_loop
 
@@ -12,7 +12,7 @@ def release() -> None:
     event_loop.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
 
 
-@shared_task(name="scheduling.renew")
-def renew() -> None:
-    """Reappends the messages of timers."""
-    event_loop.run(reappend.run(), limit_seconds=600)
+@shared_task(name="scheduling.reappend")
+def reappend() -> None:
+    """Stores the messages of timers again before their segment is dropped."""
+    event_loop.run(reappends.run(), limit_seconds=600)

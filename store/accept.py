@@ -14,8 +14,7 @@ from store.db import arrays
 from store.db.uuid7 import new_id
 from store.messages import Message, Record
 from store.queues import tags_code_of
-from store.rows import StoredBefore
-from store.topics import TopicFacts
+from store.rows import StoredBefore, TopicFacts
 
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256

@@ -1,9 +1,9 @@
 """Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from django.conf import settings
 
@@ -21,12 +21,11 @@ CACHED_SECONDS = 2.0
 
 @dataclass
 class Groups(Generic[Facts]):
-    """The groups of one kind. `facts` is made of the columns of the statement `found`, in their order."""
+    """The groups of one kind; `found` is the statement that finds one by its name."""
 
     kind: str
     max_characters: int
-    facts: Callable[..., Facts]
-    found: Statement[Any]
+    found: Statement[Facts]
     created: Statement[NoRow]
     _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CACHED_SECONDS))
     # Thousands of requests may use a new group at once: one creates it, and the others wait for its result.
@@ -48,7 +47,7 @@ class Groups(Generic[Facts]):
         async def look_up() -> Facts | None:
             # No group has an impossible name, which may hold characters that PostgreSQL refuses in text.
             rows = await connections.read(self.found, {"name": name}) if self.is_name(name) else ()
-            return self.facts(*rows[0]) if rows else None
+            return rows[0] if rows else None
 
         return await self._by_name.get(name, look_up)
 

@@ -14,8 +14,8 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, MessageRow, Time
 from store.properties import CONTROL
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, WalkedKeyMatch
-from store.topics import FIND_TOPIC, TopicFacts
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, WalkedKeyMatch
+from store.topics import FIND_TOPIC
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 FIND_COPIES = Statement(__file__, "find_copies", Copy)
@@ -83,7 +83,7 @@ async def topic_of(name: str) -> TopicFacts:
     rows = await connections.read(FIND_TOPIC, {"name": name})
     if not rows:
         raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
-    return TopicFacts(*rows[0])
+    return rows[0]
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
@@ -155,7 +155,7 @@ async def by_time(
     topic: TopicFacts, since: datetime | None, until: datetime | None, after: Place | None, count: int
 ) -> Page:
     """A topic's entries that became visible within a time, each with its message."""
-    bounds = await queues.bounds(topic.id, topic.queues)
+    bounds = await queues.bounds(queues.of_topic(topic.id, topic.queues))
     before, end = after or Place(), until or END
     if before.time < end:
         # Entries of the same microsecond may belong to this page; the statement compares queues and offsets.

@@ -1,68 +1,16 @@
 """Previews: what pages show of stored messages, the heads of many or the first bytes of a few; no whole body."""
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import NamedTuple
+from typing import TypeVar
 
-from store import log
+from store import log, topics
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.lookup import BEYOND, MAX_OF_KEY
+from store.rows import KeyHead, KeysOfMessage, NewestEntry, Preview
 
-
-class NewestEntry(NamedTuple):
-    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
-
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    message_id: uuid.UUID | None
-    transaction_id: uuid.UUID | None
-    tags: str | None
-    keys: list[str] | None
-    stored_at: datetime | None
-
-
-class Preview(NamedTuple):
-    """A stored message with the first bytes of its body, `beginning`; `size` is the whole body's, in bytes."""
-
-    segment_id: int
-    log_offset: int
-    message_id: uuid.UUID
-    queue_id: int
-    stored_at: datetime
-    born_at: datetime | None
-    tags: str | None
-    keys: list[str] | None
-    sharding_key: str | None
-    traceparent: str | None
-    properties: bytes | None
-    topic: str
-    beginning: bytes
-    size: int
-
-
-class KeyHead(NamedTuple):
-    """A message with a key, without its body; NULLs beside `looked_at` when there is none."""
-
-    looked_at: int
-    message_id: uuid.UUID | None
-    topic: str | None
-    transaction_id: uuid.UUID | None
-    stored_at: datetime | None
-    tags: str | None
-    keys: list[str] | None
-    size: int | None
-
-
-class KeysOfMessage(NamedTuple):
-    """The keys of a message, by its offset in the log."""
-
-    log_offset: int
-    keys: list[str]
-
+Named = TypeVar("Named", KeyHead, Preview)
 
 FIND_BY_KEY_ANYWHERE = Statement(__file__, "find_by_key_anywhere", KeyHead)
 KEYS_OF_MESSAGES = Statement(__file__, "keys_of_messages", KeysOfMessage)
@@ -81,7 +29,7 @@ def at(places: Sequence[tuple[int, int]], max_bytes: int) -> dict[tuple[int, int
     missing.
     """
     rows = sync.read(PREVIEW_MESSAGES, {**log.places(places), "max_bytes": max_bytes}) if places else ()
-    return {(row.segment_id, row.log_offset): row for row in rows}
+    return {(row.segment_id, row.log_offset): _named(row) for row in rows}
 
 
 def keys(log_offsets: Sequence[int]) -> dict[int, list[str]]:
@@ -102,4 +50,11 @@ async def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
     """The newest `count` messages with this key, visible or not, in one topic or, with None, in all of them."""
     limits = {"key": key, "topic_id": topic_id, "max_looked_at": MAX_OF_KEY + 1, "max_rows": count}
     rows = await connections.read(FIND_BY_KEY_ANYWHERE, limits)
-    return OfKey([row for row in rows if row.message_id is not None], rows[0].looked_at > MAX_OF_KEY)
+    return OfKey([_named(row) for row in rows if row.message_id is not None], rows[0].looked_at > MAX_OF_KEY)
+
+
+def _named(row: Named) -> Named:
+    """The row with a name for its topic where that was deleted."""
+    if row.topic is None and row.topic_id is not None:
+        return row._replace(topic=topics.deleted_name(row.topic_id))
+    return row

@@ -6,6 +6,7 @@ from store import log
 from store.commit.batch import Batch
 from store.db import connections, sync
 from store.db.statements import Statement
+from store.queues import Queue
 from store.rows import DeletedProgress, Head, Lag, PositionRow, ReaderId, TriedLock
 
 DELETE_PROGRESS = Statement(__file__, "delete_progress", DeletedProgress)
@@ -24,9 +25,6 @@ WHOLE_TOPIC = 0x3FFFF
 MAX_QUEUES = 2000
 # Rows of deleted readers that one statement deletes.
 MAX_DELETED = 5000
-
-# A topic's id and the number of one of its queues.
-Queue = tuple[int, int]
 
 
 def locks(reader_id: int, queues: Iterable[Queue]) -> set[int]:

@@ -1,6 +1,6 @@
 """Consume queues: the entries that make stored messages visible, at dense offsets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -27,6 +27,9 @@ LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
 SEND_MESSAGES = Statement(__file__, "send_messages", SentMessages)
+
+# A queue by its topic's id and its number.
+Queue = tuple[int, int]
 
 
 @dataclass(slots=True)
@@ -123,6 +126,17 @@ async def read(
     return rows
 
 
-async def bounds(topic_id: int, queues: int) -> Sequence[QueueBounds]:
-    """Per queue of a topic: queue_id, min_offset, max_offset (the next to be written) and last_stored_at."""
-    return await connections.read(QUEUE_BOUNDS, {"topic_id": topic_id, "queues": queues})
+def of_topic(topic_id: int, count: int) -> list[Queue]:
+    """The first `count` queues of a topic."""
+    return [(topic_id, queue_id) for queue_id in range(count)]
+
+
+def columns(of_queues: Iterable[Queue]) -> dict[str, object]:
+    """The parameters of QUEUE_BOUNDS for these queues."""
+    pairs = list(of_queues)
+    return {"topic_id": [topic_id for topic_id, _ in pairs], "queue_id": [queue_id for _, queue_id in pairs]}
+
+
+async def bounds(of_queues: Iterable[Queue]) -> Sequence[QueueBounds]:
+    """The bounds of these queues, in the same order."""
+    return await connections.read(QUEUE_BOUNDS, columns(of_queues))

@@ -6,11 +6,10 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from store import topics
-from store.db import sync
+from store import stats, topics
 from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
 from store.models import QueueFloor, Topic
-from store.queues import QUEUE_BOUNDS
+from store.queues import of_topic
 from store.rows import QueueBounds
 
 MAX_QUEUES = 1024
@@ -40,7 +39,7 @@ def named(name: str) -> Topic | None:
 
 def bounds(topic: Topic) -> Sequence[QueueBounds]:
     """The bounds of each queue of the topic; `max_offset` is the next one to be written."""
-    return sync.read(QUEUE_BOUNDS, {"topic_id": topic.id, "queues": topic.queues})
+    return stats.bounds(of_topic(topic.id, topic.queues))
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:

@@ -107,6 +107,20 @@ class Joined(NamedTuple):
     pg_advisory_xact_lock_shared: None
 
 
+class KeyHead(NamedTuple):
+    """A message with a key, without its body; NULLs beside `looked_at` when there is none."""
+
+    looked_at: int
+    message_id: UUID | None
+    topic_id: int | None
+    topic: str | None
+    transaction_id: UUID | None
+    stored_at: datetime | None
+    tags: str | None
+    keys: list[str] | None
+    size: int | None
+
+
 class KeyMatch(NamedTuple):
     """A message with the key; one row of NULLs beside `looked_at` when there is none."""
 
@@ -115,6 +129,13 @@ class KeyMatch(NamedTuple):
     log_offset: int | None
     message_id: UUID | None
     size: int | None
+
+
+class KeysOfMessage(NamedTuple):
+    """The keys of a message, by its offset in the log."""
+
+    log_offset: int
+    keys: list[str]
 
 
 class Lag(NamedTuple):
@@ -159,6 +180,19 @@ class LogOffsetsSince(NamedTuple):
     next_offset: int
 
 
+class NewestEntry(NamedTuple):
+    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
+
+    queue_offset: int
+    reconsume_times: int
+    entered_at: datetime
+    message_id: UUID | None
+    transaction_id: UUID | None
+    tags: str | None
+    keys: list[str] | None
+    stored_at: datetime | None
+
+
 class Notified(NamedTuple):
     """A notice that was sent."""
 
@@ -184,13 +218,39 @@ class PositionRow(NamedTuple):
     begun: bool
 
 
+class Preview(NamedTuple):
+    """A stored message with the first bytes of its body, `beginning`; `size` is the whole body's, in bytes."""
+
+    segment_id: int
+    log_offset: int
+    message_id: UUID
+    queue_id: int
+    stored_at: datetime
+    born_at: datetime | None
+    tags: str | None
+    keys: list[str] | None
+    sharding_key: str | None
+    traceparent: str | None
+    properties: bytes | None
+    topic_id: int
+    topic: str | None
+    beginning: bytes
+    size: int
+
+
 class QueueBounds(NamedTuple):
     """A queue's lowest offset kept, its next offset, and the time of its newest entry."""
 
+    topic_id: int
     queue_id: int
     min_offset: int
     max_offset: int
     last_stored_at: datetime | None
+
+    @property
+    def entries(self) -> int:
+        """Entries that the queue holds: offsets are dense."""
+        return self.max_offset - self.min_offset
 
 
 class ReaderId(NamedTuple):
@@ -221,7 +281,7 @@ class TopicEntries(NamedTuple):
     entries: int
 
 
-class TopicRow(NamedTuple):
+class TopicFacts(NamedTuple):
     """A topic as the message path needs it."""
 
     id: int

@@ -3,16 +3,15 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from django.db.models import Count
 from django.db.models.functions import Now
 
-from store import topics
+from store import queues, topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
-from store.rows import EntriesSince, EverStored, LogOffsetsSince, TopicEntries
+from store.rows import EntriesSince, EverStored, LogOffsetsSince, QueueBounds, TopicEntries
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
 ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)
@@ -96,30 +95,9 @@ def now() -> datetime:
     return time
 
 
-class Bounds(NamedTuple):
-    """The bounds of a queue: the lowest offset kept, the next to be written, and the time of the newest entry."""
-
-    topic_id: int
-    queue_id: int
-    min_offset: int
-    max_offset: int
-    last_stored_at: datetime | None
-
-    @property
-    def entries(self) -> int:
-        """Entries that the queue holds: offsets are dense."""
-        return self.max_offset - self.min_offset
-
-
-BOUNDS_OF_QUEUES = Statement(__file__, "bounds_of_queues", Bounds)
-
-
-def bounds(queues: Iterable[tuple[int, int]]) -> list[Bounds]:
-    """The bounds of these queues, which are pairs of a topic's id and a queue's, in the same order."""
-    pairs = list(queues)
-    asked = {"topic_id": [topic_id for topic_id, _ in pairs], "queue_id": [queue_id for _, queue_id in pairs]}
-    found = {(row.topic_id, row.queue_id): row for row in sync.read(BOUNDS_OF_QUEUES, asked)}
-    return [found[pair] for pair in pairs]
+def bounds(of_queues: Iterable[queues.Queue]) -> Sequence[QueueBounds]:
+    """The bounds of these queues, in the same order."""
+    return sync.read(queues.QUEUE_BOUNDS, queues.columns(of_queues))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +113,13 @@ class Held:
 def held_by(of_topics: Sequence[Topic], max_queues: int) -> list[Held]:
     """What each of these topics holds in its first `max_queues` queues."""
     read = bounds((topic.id, queue_id) for topic in of_topics for queue_id in range(min(topic.queues, max_queues)))
-    by_topic: dict[int, list[Bounds]] = {topic.id: [] for topic in of_topics}
+    by_topic: dict[int, list[QueueBounds]] = {topic.id: [] for topic in of_topics}
     for queue in read:
         by_topic[queue.topic_id].append(queue)
     return [_held(topic, by_topic[topic.id]) for topic in of_topics]
 
 
-def _held(topic: Topic, queues: Sequence[Bounds]) -> Held:
-    times = [queue.last_stored_at for queue in queues if queue.last_stored_at is not None]
-    entries = sum(queue.entries for queue in queues)
-    return Held(topic, entries, max(times, default=None), topic.queues > len(queues))
+def _held(topic: Topic, read: Sequence[QueueBounds]) -> Held:
+    times = [queue.last_stored_at for queue in read if queue.last_stored_at is not None]
+    entries = sum(queue.entries for queue in read)
+    return Held(topic, entries, max(times, default=None), topic.queues > len(read))

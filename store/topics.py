@@ -1,7 +1,6 @@
 """Topics by name and id, cached for a moment by each process."""
 
 import re
-from dataclasses import dataclass
 
 from django.conf import settings
 
@@ -9,10 +8,10 @@ from store import errors, runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
-from store.rows import TopicRow
+from store.rows import TopicFacts
 
-FIND_TOPIC = Statement(__file__, "find_topic", TopicRow)
-FIND_TOPICS = Statement(__file__, "find_topics", TopicRow)
+FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
+FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
 NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
@@ -24,16 +23,6 @@ SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TR
 
 # A change by another process takes effect in this one after at most this time.
 CACHED_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class TopicFacts:
-    """What the message path needs to know of a topic."""
-
-    id: int
-    name: str
-    queues: int
-    permission: str
 
 
 class Topics:
@@ -126,7 +115,12 @@ async def names(ids: set[int]) -> dict[int, str]:
     if missing:
         for row in await connections.read(FIND_TOPICS, {"ids": list(missing)}):
             known[row.id] = row.name
-    return {id_: known.get(id_, f"(deleted topic {id_})") for id_ in ids}
+    return {id_: known.get(id_) or deleted_name(id_) for id_ in ids}
+
+
+def deleted_name(topic_id: int) -> str:
+    """What stands for the name of a topic that was deleted; its messages keep its id."""
+    return f"(deleted topic {topic_id})"
 
 
 def forget(name: str) -> None:
@@ -137,7 +131,7 @@ def forget(name: str) -> None:
 async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
         rows = await connections.read(FIND_TOPIC, {"name": name})
-        return TopicFacts(*rows[0]) if rows else None
+        return rows[0] if rows else None
 
     return await runtime.part(Topics).by_name.get(name, look_up)
 

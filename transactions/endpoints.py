@@ -12,7 +12,8 @@ from django.db.models.functions import Now
 
 from store.db import connections
 from store.db.statements import Statement
-from store.errors import GroupNotExist, MessageIllegal, Refusal
+from store.errors import GroupNotExist, MessageIllegal
+from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
 from webhooks import registration, signing
@@ -27,12 +28,6 @@ UPDATE_CIRCUIT = Statement(__file__, "update_circuit", CircuitState)
 MAX_ENDPOINTS = 1000
 
 health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
-
-
-class EndpointNotExist(Refusal):
-    """The producer group has no endpoint of this id."""
-
-    code = "not_found"
 
 
 async def of_url(group: ProducerGroupRow, url: str) -> int:

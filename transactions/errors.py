@@ -43,3 +43,9 @@ class RateLimited(Refusal):
     """The producer group has too many undecided transactions."""
 
     code = "rate_limited"
+
+
+class EndpointNotExist(Refusal):
+    """The producer group has no endpoint of this id."""
+
+    code = "not_found"

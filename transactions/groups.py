@@ -28,7 +28,7 @@ class ProducerGroups(Groups[ProducerGroupRow]):
     """What one process caches of producer groups."""
 
     def __init__(self) -> None:
-        super().__init__("producer", MAX_NAME, ProducerGroupRow, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
+        super().__init__("producer", MAX_NAME, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
         self.undecided: TtlCache[tuple[int, int], int] = TtlCache(LARGE_COUNT_CACHED_SECONDS)
         # Requests that need a small count at the same time share one read.
         self.counting: TtlCache[tuple[int, int], int] = TtlCache(0)

@@ -6,20 +6,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from store import topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
-from transactions.rows import ListedEnd, TransactionRow
-
-
-class HalfCount(NamedTuple):
-    """How many undecided transactions match, up to a limit."""
-
-    halves: int
-
+from transactions.rows import HalfCount, ListedEnd, TransactionRow
 
 COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
 LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
@@ -189,7 +183,7 @@ def _summaries(rows: Sequence[TransactionRow]) -> list[TransactionSummary]:
     group_ids = {row.producer_group_id for row in rows}
     topic_ids = {topic_id for row in rows for topic_id in row.topic_ids}
     group_names = {id_: groups.deleted_name(id_) for id_ in group_ids} | _names(ProducerGroup, group_ids)
-    topic_names = {id_: f"(deleted topic {id_})" for id_ in topic_ids} | _names(Topic, topic_ids)
+    topic_names = {id_: topics.deleted_name(id_) for id_ in topic_ids} | _names(Topic, topic_ids)
     return [
         TransactionSummary(
             transaction_id=row.transaction_id,

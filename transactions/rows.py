@@ -207,38 +207,6 @@ class OperationRow(NamedTuple):
 # Checks.
 
 
-class GroupWithDueHalves(NamedTuple):
-    """A producer group whose checks are due, and that has an endpoint which may be called."""
-
-    group_id: int
-    name: str
-
-
-class ClaimedHalf(NamedTuple):
-    """A half message that no other process asks about until the claim ends; `claimed_bytes` are the whole claim's."""
-
-    transaction_id: UUID
-    endpoint_id: int | None
-    check_times: int
-    log_segment: int
-    log_offsets: list[int]
-    last_failure: str | None
-    claimed_bytes: int
-
-
-class NextCheck(NamedTuple):
-    """When a pending half message is checked next, and how many checks it has had."""
-
-    next_check_at: datetime
-    check_times: int
-
-
-class SecondsToNextCheck(NamedTuple):
-    """Seconds until a group's next check is due, negative when it is late; null when no half message is pending."""
-
-    seconds: float | None
-
-
 class CheckAttemptRow(NamedTuple):
     """One check of a transaction, and its answer."""
 
@@ -316,3 +284,34 @@ class SecondsUndecided(NamedTuple):
     """The median and the 99th percentile of the seconds from half message to end; null without an end."""
 
     seconds: list[float] | None
+
+
+class PendingOfGroup(NamedTuple):
+    """The pending transactions of a producer group: their number, up to a limit, and when the oldest was stored."""
+
+    group_id: int
+    pending: int
+    oldest_pending_at: datetime | None
+
+
+class AllUndecided(NamedTuple):
+    """The undecided transactions of all groups by state, up to a limit, and when the oldest pending one was stored."""
+
+    pending: int
+    oldest_pending_at: datetime | None
+    discarded: int
+
+
+class MinuteOfEnds(NamedTuple):
+    """The commits and rollbacks of one minute, and the time of its first operation."""
+
+    minute: datetime
+    first_at: datetime
+    commits: int
+    rollbacks: int
+
+
+class HalfCount(NamedTuple):
+    """How many undecided transactions match, up to a limit."""
+
+    halves: int

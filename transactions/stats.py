@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 from django.db.models import Count, QuerySet
 from django.utils import timezone
@@ -14,12 +13,15 @@ from store.db.statements import Statement
 from store.db.uuid7 import first_id_of
 from transactions.models import Endpoint, HalfMessage
 from transactions.rows import (
+    AllUndecided,
     BegunCount,
     CheckCount,
+    MinuteOfEnds,
     OperationCounts,
     OperationsSince,
     OperationTotal,
     OutcomeCount,
+    PendingOfGroup,
     SecondsUndecided,
     WaitingHalves,
 )
@@ -51,32 +53,6 @@ OUTCOMES = ("decided", "unknown", "unanswered", "handed_out", "unreached")
 QUANTILES = ("0.5", "0.99")
 SECONDS_PER_HOUR = 3600
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-class PendingOfGroup(NamedTuple):
-    """The pending transactions of a producer group: their number, up to a limit, and when the oldest was stored."""
-
-    group_id: int
-    pending: int
-    oldest_pending_at: datetime | None
-
-
-class AllUndecided(NamedTuple):
-    """The undecided transactions of all groups by state, up to a limit, and when the oldest pending one was stored."""
-
-    pending: int
-    oldest_pending_at: datetime | None
-    discarded: int
-
-
-class MinuteOfEnds(NamedTuple):
-    """The commits and rollbacks of one minute, and the time of its first operation."""
-
-    minute: datetime
-    first_at: datetime
-    commits: int
-    rollbacks: int
-
 
 ENDS_BY_MINUTE = Statement(__file__, "ends_by_minute", MinuteOfEnds)
 PENDING_OF_GROUPS = Statement(__file__, "pending_of_groups", PendingOfGroup)
@@ -197,23 +173,15 @@ def waiting() -> Sequence[WaitingHalves]:
     return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """The pending transactions of a group, counted up to a limit, and when the oldest was stored."""
-
-    pending: int
-    oldest_pending_at: datetime | None
-
-
-def of_group(group_id: int) -> Undecided:
+def of_group(group_id: int) -> PendingOfGroup:
     """The pending transactions of a producer group, without the discarded ones: those wait for an operator."""
     return pending_of([group_id], MAX_COUNTED)[group_id]
 
 
-def pending_of(group_ids: Sequence[int], max_count: int) -> dict[int, Undecided]:
+def pending_of(group_ids: Sequence[int], max_count: int) -> dict[int, PendingOfGroup]:
     """The pending transactions of each of these producer groups, counted up to `max_count` in each."""
     rows = sync.read(PENDING_OF_GROUPS, {"group_ids": list(group_ids), "max_count": max_count})
-    return {row.group_id: Undecided(row.pending, row.oldest_pending_at) for row in rows}
+    return {row.group_id: row for row in rows}
 
 
 def undecided(max_count: int) -> AllUndecided:

@@ -14,7 +14,7 @@ from store.stats import now
 from transactions import endpoints, registry
 from transactions import stats as transaction_stats
 from transactions.models import ProducerGroup
-from transactions.stats import Undecided
+from transactions.rows import PendingOfGroup
 
 PAGE = 25
 ENDPOINTS = 100
@@ -25,7 +25,7 @@ class Producers:
     """A producer group with its pending transactions and the states of its endpoints."""
 
     group: ProducerGroup
-    undecided: Undecided
+    undecided: PendingOfGroup
     endpoints: dict[str, int]
 
     @property

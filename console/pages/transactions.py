@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET
 from access import roles
 from console.pages import bodies, frame
 from store import previews
-from store.previews import Preview
+from store.rows import Preview
 from store.stats import now
 from transactions import history
 from transactions.history import Kept

@@ -9,11 +9,12 @@ from django.db.models import Count, F
 from django.db.models.functions import Now
 
 from delivery import filters, groups, registry, stats
+from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
 from store import topics
-from store.errors import FilterIllegal, MessageIllegal, Refusal
+from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from webhooks import registration, signing
 from webhooks.breaker import Circuit
@@ -21,12 +22,6 @@ from webhooks.breaker import Circuit
 MAX_SUBSCRIPTIONS = 1000
 # The fields that a new subscription needs, each with its column.
 NEEDED = {"group": "group_name", "topic": "topic_name", "url": "url"}
-
-
-class SubscriptionNotExist(Refusal):
-    """No subscription has this name."""
-
-    code = "not_found"
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:

@@ -8,12 +8,13 @@ from msgspec import UNSET
 
 from delivery import receipts
 from delivery.filters import Filter
-from delivery.groups import Queue
 from delivery.rows import GroupFacts
 from store import messages
 from store.budget import Hold
 from store.messages import MessageRow, StoredMessage
-from store.topics import DEAD_LETTER_PREFIX, TopicFacts
+from store.queues import Queue
+from store.rows import TopicFacts
+from store.topics import DEAD_LETTER_PREFIX
 
 
 class Entry(msgspec.Struct, gc=False):

@@ -5,13 +5,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from delivery.groups import Queue, QueueProgress, locks_of
+from delivery.groups import QueueProgress, locks_of
 from delivery.receive import selection
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.rows import GroupId, HandedEntry
 from store import budget, progress
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
+from store.queues import Queue
 from store.rows import PositionRow
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntry)

@@ -11,8 +11,7 @@ from delivery.receive.deliveries import Entry
 from store import messages, notifier, queues, topics
 from store.budget import Hold
 from store.errors import MessageIllegal, OffsetOutOfRange, QueueIllegal
-from store.rows import EntryRow
-from store.topics import TopicFacts
+from store.rows import EntryRow, TopicFacts
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32
@@ -42,7 +41,7 @@ async def pull(
     with notifier.listening((topic.id,), object()) as waiter:
         while True:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
-            bounds = (await queues.bounds(topic.id, topic.queues))[queue_id]
+            [bounds] = await queues.bounds([(topic.id, queue_id)])
             is_there = bool(rows) and rows[0].queue_offset == offset
             if not is_there and not bounds.min_offset <= offset <= bounds.max_offset:
                 raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)

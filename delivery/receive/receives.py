@@ -12,7 +12,6 @@ from django.conf import settings
 
 from delivery import filters, groups, receipts
 from delivery.filters import Filter
-from delivery.groups import Queue
 from delivery.receive import deliveries, returns
 from delivery.receive.deliveries import Delivery, HandedOut, Handout, Receiver
 from delivery.receive.handout import RECEIVERS
@@ -21,7 +20,8 @@ from store import notifier, topics
 from store.budget import Hold
 from store.commit import writer
 from store.errors import MessageIllegal
-from store.topics import TopicFacts
+from store.queues import Queue
+from store.rows import TopicFacts
 
 # A blocked receive reads again after this: a wake-up may be lost. What an ordered group holds becomes due without one.
 READ_AGAIN_SECONDS = 5.0

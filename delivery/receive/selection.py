@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from delivery import ordered
-from delivery.groups import MAX_ENTRIES_READ, Queue, QueueProgress
+from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.ordered import OrderedQueue
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.rows import OrderedReceipt
@@ -14,6 +14,7 @@ from store import budget, log, progress
 from store.commit.batch import Batch
 from store.db.statements import Statement
 from store.messages import MessageRow
+from store.queues import Queue
 from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")

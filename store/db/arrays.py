@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 # Types by PostgreSQL's number for them.
-BOOL, BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 16, 17, 20, 23, 25, 701, 1184, 2950
+BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 2950
 
 # Dimensions, whether an element is NULL, the elements' type, how many there are, the first one's subscript.
 _head = struct.Struct("!iiIii").pack
@@ -47,11 +47,6 @@ def int8s(values: Sequence[int | None]) -> bytes:
 def float8s(values: Sequence[float | None]) -> bytes:
     """An array of double precision."""
     return _fixed(FLOAT8, "d", values)
-
-
-def bools(values: Sequence[bool | None]) -> bytes:
-    """An array of boolean."""
-    return _fixed(BOOL, "?", values)
 
 
 def timestamps(values: Sequence[datetime | None]) -> bytes:

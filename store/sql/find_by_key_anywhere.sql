@@ -1,4 +1,4 @@
--- Find messages by a key in all topics, or in one, the newest first, each with the name of its topic and without its body.
+-- Find messages by a key in all topics, or in one, the newest first, each with the name of its topic, unless that was deleted, and without its body.
 -- The index on keys gives all messages of the key; `max_looked_at` of them at most are read, in no order, so that a key of
 -- millions costs no more than one of thousands: when that many were read, `looked_at` says so and nothing is found. A message
 -- that was appended again is found once, at its newest place. Without a match: one row of NULLs.
@@ -12,7 +12,7 @@ WITH found AS MATERIALIZED (
 )
 
 SELECT
-    l.looked_at, f.message_id, coalesce(t.name, '(deleted topic ' || f.topic_id || ')') AS topic, f.transaction_id,
+    l.looked_at, f.message_id, f.topic_id, t.name AS topic, f.transaction_id,
     f.stored_at, f.tags, f.keys, f.size
 FROM (SELECT count(*) AS looked_at FROM found) AS l
 LEFT JOIN LATERAL (

@@ -2,7 +2,7 @@
 -- may have 4 MiB, and the database sends no more of it than is shown.
 SELECT
     m.segment_id, m.log_offset, m.message_id, m.queue_id, m.stored_at, m.born_at, m.tags, m.keys, m.sharding_key,
-    m.traceparent, m.properties, coalesce(t.name, '(deleted topic ' || m.topic_id || ')') AS topic,
+    m.traceparent, m.properties, m.topic_id, t.name AS topic,
     substring(m.body FROM 1 FOR %(max_bytes)s::integer) AS beginning, octet_length(m.body) AS size
 FROM commit_log AS m
 LEFT JOIN topic AS t ON m.topic_id = t.id

@@ -3,21 +3,16 @@
 import re
 from pathlib import Path
 
-from tests.house.glossary import GLOSSARY, breaches, left, texts, unused
+from tests.house.glossary import GLOSSARY, breaches, texts, unused
 from tests.house.sources import Source
 
 MEANING = re.compile(r"^\| (?P<words>[^|]+?) \| (?P<meaning>[^|]+?) \| (?P<others>[^|]*?) ?\|$", re.MULTILINE)
 
 
 def test_only_words_of_the_glossary_are_used() -> None:
-    found = [f"{text}:{breach}" for text in texts() if str(text) not in left() for breach in breaches(text)]
+    found = [f"{text}:{breach}" for text in texts() for breach in breaches(text)]
 
     assert found == []
-
-
-def test_a_file_without_a_refused_word_leaves_the_list() -> None:
-    """`python -m tests.house.glossary > tests/house/glossary_left.txt` writes it, after a file was cleaned or moved."""
-    assert left() == {str(text) for text in texts() if breaches(text)}
 
 
 def test_a_word_has_one_meaning() -> None:

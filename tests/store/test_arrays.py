@@ -20,7 +20,6 @@ COLUMNS: dict[str, tuple[Callable[[Any], bytes], st.SearchStrategy[Any]]] = {
     "integer": (arrays.int4s, INT4),
     "bigint": (arrays.int8s, INT8),
     "double precision": (arrays.float8s, st.floats(allow_nan=False)),
-    "boolean": (arrays.bools, st.booleans()),
     "timestamptz": (arrays.timestamps, TIMES),
     "text": (arrays.texts, st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))),
     "bytea": (arrays.byteas, st.binary()),

@@ -11,7 +11,7 @@ from delivery import reappend as receipt_reappend
 from delivery.receive import receives
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
-from scheduling import reappend as timer_renewals
+from scheduling import reappend as timer_reappends
 from scheduling import release
 from scheduling.publish import Publication, publish_all
 from store.commit import writer
@@ -46,7 +46,7 @@ def test_a_timer_delivers_its_message_long_after_its_segment_went(keeper: Keeper
     for _ in range(6):
         keeper.roll()
         keeper.drop_old()
-        keeper.do(timer_renewals.run())
+        keeper.do(timer_reappends.run())
     assert keeper.states()[3] == "dropped"
 
     keeper.sql("UPDATE timer SET due_at = now()")
@@ -66,8 +66,8 @@ def test_no_log_goes_before_its_timers_have_moved(keeper: Keeper, orders: str) -
     keeper.drop_old()
     assert keeper.partitions(1)["commit_log"] == "attached"
 
-    assert keeper.do(timer_renewals.run()) == 1
-    assert keeper.do(timer_renewals.run()) == 0
+    assert keeper.do(timer_reappends.run()) == 1
+    assert keeper.do(timer_reappends.run()) == 0
     keeper.drop_old()
     assert keeper.partitions(1)["commit_log"] == "missing"
 
@@ -77,7 +77,7 @@ def test_a_timer_is_left_alone_while_its_segment_stays(keeper: Keeper, orders: s
     keeper.roll()
     keeper.roll()
 
-    assert keeper.do(timer_renewals.run()) == 0
+    assert keeper.do(timer_reappends.run()) == 0
     assert keeper.segments_of(message_id) == [1]
 
 
@@ -94,7 +94,7 @@ def test_many_timers_move_in_steps_of_bounded_size(keeper: Keeper, orders: str) 
     keeper.roll()
     keeper.drop_old()
 
-    assert keeper.do(timer_renewals.run()) == 1220
+    assert keeper.do(timer_reappends.run()) == 1220
 
     assert keeper.sql("SELECT DISTINCT log_segment FROM timer") == [(3,)]
     [[whole]] = keeper.sql(
@@ -109,7 +109,7 @@ def test_two_workers_that_renew_at_once_move_each_timer_once(keeper: Keeper, ord
         await asyncio.gather(*(sent(orders, "order", delay_seconds=DAY_SECONDS) for _ in range(300)))
 
     async def renew_twice() -> int:
-        return sum(await asyncio.gather(timer_renewals.run(), timer_renewals.run()))
+        return sum(await asyncio.gather(timer_reappends.run(), timer_reappends.run()))
 
     keeper.do(send_many())
     keeper.roll()
@@ -293,7 +293,7 @@ def test_nothing_moves_while_nothing_goes(keeper: Keeper) -> None:
 
     assert keeper.do(retention.leaving()) is None
     assert (
-        keeper.do(timer_renewals.run())
+        keeper.do(timer_reappends.run())
         == keeper.do(receipt_reappend.run())
         == keeper.do(discards.roll_back_leftovers())
         == 0

@@ -58,13 +58,13 @@ def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connect
 
 
 def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Connection[Any]) -> None:
-    from store.rows import TopicRow
+    from store.rows import TopicFacts
 
     good = "SELECT id, name, queues, permission FROM topic"
-    assert list(breaches(reader, good, TopicRow)) == []
-    assert list(breaches(reader, good.replace("queues", "queues AS lanes"), TopicRow)) != []
-    assert list(breaches(reader, good.replace("queues", "queues::text AS queues"), TopicRow)) != []
-    assert list(breaches(reader, good.replace(", permission", ""), TopicRow)) != []
+    assert list(breaches(reader, good, TopicFacts)) == []
+    assert list(breaches(reader, good.replace("queues", "queues AS lanes"), TopicFacts)) != []
+    assert list(breaches(reader, good.replace("queues", "queues::text AS queues"), TopicFacts)) != []
+    assert list(breaches(reader, good.replace(", permission", ""), TopicFacts)) != []
 
 
 def breaches(reader: psycopg.Connection[Any], text: str, row: type[Any]) -> Iterator[str]:

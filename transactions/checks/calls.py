@@ -12,7 +12,8 @@ from transactions import endpoints
 from transactions.checks import outcomes, questions
 from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Question
-from transactions.rows import CheckAnswer, ClaimedHalf
+from transactions.checks.rows import ClaimedHalf
+from transactions.rows import CheckAnswer
 from webhooks.answers import Answer, sentence, way_out
 from webhooks.caller import Caller
 from webhooks.health import Callee

@@ -24,8 +24,8 @@ from store.errors import Refusal
 from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
+from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
 from transactions.halves import FIND_TRANSACTIONS
-from transactions.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
 from webhooks.health import Callee
 from webhooks.slots import Allowance
 

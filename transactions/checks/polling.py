@@ -19,7 +19,8 @@ from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Document
-from transactions.rows import ClaimedHalf, ProducerGroupRow, TopicName
+from transactions.checks.rows import ClaimedHalf
+from transactions.rows import ProducerGroupRow, TopicName
 
 LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 

@@ -9,7 +9,8 @@ import msgspec
 from store import log, messages, strict_json, topics
 from store.db import connections
 from store.strict_json import DuplicateName
-from transactions.rows import CheckAnswer, ClaimedHalf
+from transactions.checks.rows import ClaimedHalf
+from transactions.rows import CheckAnswer
 
 # Bytes of an answer that the history keeps when it decides nothing.
 MAX_KEPT_ANSWER = 200
