@@ -17,8 +17,8 @@ from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
 from webhooks import registration, signing
-from webhooks.breaker import Circuit
-from webhooks.health import ROTATION_HOURS, Callee, Health
+from webhooks.callees import ROTATION_HOURS, Callee, Health
+from webhooks.endpoint_health import Circuit
 
 CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)

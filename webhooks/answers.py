@@ -54,6 +54,11 @@ class Answer:
         return self.status == 413 or (self.outcome == "protocol" and self.cut)
 
     @property
+    def is_gone(self) -> bool:
+        """Whether the server wants no more calls: by 410. `endpoint_health` disables it then."""
+        return self.status == 410
+
+    @property
     def ok(self) -> bool:
         """A whole answer with a 2xx status; the body is not read here."""
         return self.outcome == "answered" and self.status is not None and 200 <= self.status < 300

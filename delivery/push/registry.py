@@ -17,7 +17,7 @@ from store import topics
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from webhooks import registration, signing
-from webhooks.breaker import Circuit
+from webhooks.endpoint_health import Circuit
 
 MAX_SUBSCRIPTIONS = 1000
 # The fields that a new subscription needs, each with its column.

@@ -12,7 +12,7 @@ from delivery.rows import CircuitState, Probe, PushedSubscription, SubscriptionI
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.answers import Answer
-from webhooks.health import ROTATION_HOURS, Callee, Health
+from webhooks.callees import ROTATION_HOURS, Callee, Health
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -26,7 +26,7 @@ from transactions.answers import Awaited
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
 from transactions.halves import FIND_TRANSACTIONS
-from webhooks.health import Callee
+from webhooks.callees import Callee
 from webhooks.slots import Allowance
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -1,6 +1,6 @@
-"""Decides when an endpoint that fails may be called again. Pure: time is an argument, and a state is a row's columns.
+"""The health of an endpoint: what each answer changes, and when it may be called again. 410 Gone disables it.
 
-The state lives in PostgreSQL, so that all workers share it, and every time is the database's.
+Pure: time is an argument, by the database's clock. A state is the columns of a row that all workers share.
 """
 
 from dataclasses import dataclass, replace
@@ -59,7 +59,7 @@ class Circuit:
         """The state after a call that did not succeed, asked or not."""
         if self.state == "disabled":
             return self
-        if answer.status == 410:
+        if answer.is_gone:
             return Circuit("disabled", self.failures + 1)
         retry_after = answer.retry_after_seconds or 0.0
         if self.state == "open" and not self.may_call(now):

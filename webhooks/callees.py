@@ -1,7 +1,7 @@
-"""The health of the servers that the broker calls: which may be called now, and what a call changes.
+"""Callees: the servers that the broker calls, with the health that their rows keep.
 
-It lies in rows that all processes share: endpoints and subscriptions have the same columns for it, and each app has its
-own statements.
+All processes share the rows: endpoints and subscriptions have the same columns of health, and each app has its own
+statements.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Generic, Protocol, Self, TypeVar, cast
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.answers import Answer
-from webhooks.breaker import Circuit, State
+from webhooks.endpoint_health import Circuit, State
 
 # Both secrets sign for this long after a rotation.
 ROTATION_HOURS = 24

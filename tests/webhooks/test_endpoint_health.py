@@ -1,4 +1,4 @@
-"""Promises of the circuit breaker: a failing endpoint is left alone, and noticed when it is back."""
+"""Promises of an endpoint's health: a failing endpoint is left alone, and noticed when it is back."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webhooks.answers import Answer
-from webhooks.breaker import Circuit, open_seconds
+from webhooks.endpoint_health import Circuit, open_seconds
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 GOOD = Answer("answered", True, "The endpoint answered 200.", 1.0, 200)
