@@ -67,6 +67,8 @@ UNFOLD: dict[str, object] = {
                     item("Topics", "view_stream", "topics"),
                     item("Delays", "hourglass_top", "delays"),
                     item("Consumer groups", "download", "consumer_groups"),
+                    item("Dead letters", "mail_off", "dead_letters"),
+                    item("Subscriptions", "webhook", "subscriptions"),
                 ],
             },
             {

@@ -31,11 +31,12 @@ MAX_REDRIVEN = 1000
 
 
 class DeadLetter(msgspec.Struct):
-    """A message that a group gave up."""
+    """A message that a group gave up; `reason` is that of the last nack that gave one."""
 
     message: StoredMessage
     queue_offset: int
     dead_at: Time
+    reason: str | None
 
 
 class DeadLetters(msgspec.Struct):
@@ -76,7 +77,7 @@ def _letter(row: DeadLetterEntry, topic_name: str) -> DeadLetter:
     message = messages.stored(row, topic_name)
     message.reconsume_times = row.reconsume_times
     deliveries.add_retry_properties(message, topic_name, row.reconsume_times)
-    return DeadLetter(message, row.queue_offset, row.entered_at)
+    return DeadLetter(message, row.queue_offset, row.entered_at, row.reason)
 
 
 @dataclass(frozen=True, slots=True)

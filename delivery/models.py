@@ -108,6 +108,26 @@ class Redrive(models.Model):
         db_table = "redrive"
 
 
+class Nack(models.Model):
+    """Why a delivery was given back, or what its push was answered. Append-only; partitioned by segment.
+
+    There is a row only where a reason was given. `log_offset` is where the message was stored at the time; the nonce is
+    the delivery's.
+    """
+
+    pk = models.CompositePrimaryKey("log_offset", "group_id", "nonce", "segment_id")
+    segment_id = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    group_id = models.IntegerField()
+    nonce = models.BigIntegerField()
+    reconsume_times = models.SmallIntegerField()
+    nacked_at = models.DateTimeField()
+    reason = models.TextField()
+
+    class Meta:
+        db_table = "nack"
+
+
 class Subscription(models.Model):
     """A consumer group's messages of a topic, pushed to a server, and the health of its calls.
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from django.conf import settings
 
-from delivery import groups, ordered
+from delivery import groups, nacks, ordered
 from delivery.errors import ReceiptExpired
 from delivery.retries import redelivery
 from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
@@ -75,11 +75,12 @@ def invisible_time(seconds: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """Handles of one group that a request settles in one way; the seconds of a nack and of an extension."""
+    """Handles of one group that a request settles in one way; seconds and reason of a nack, seconds of an extension."""
 
     handles: list[Handle]
     delay_seconds: float | None = None
     invisible_seconds: float = 0
+    reason: str | None = None
 
 
 async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
@@ -91,16 +92,19 @@ async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
     return await _settle(ACKS, group, given, handles)
 
 
-async def nack(group_name: str, given: list[str], delay_seconds: float | None) -> list[Refusal | None]:
+async def nack(
+    group_name: str, given: list[str], delay_seconds: float | None, reason: str | None = None
+) -> list[Refusal | None]:
     """Gives deliveries back: each is offered again after the group's retry delay, or after `delay_seconds`.
 
-    In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
-    """
+    The reason, of at most nacks.MAX_REASON characters, is kept with the message's trace and its dead letter. In the
+    order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
     if delay_seconds is not None and not 0 <= delay_seconds <= settings.MAX_TIMER_DELAY_SECONDS:
         raise MessageIllegal(f"delay_seconds {delay_seconds} is not between 0 and {settings.MAX_TIMER_DELAY_SECONDS}.")
+    kept_reason = nacks.validate(reason)
     group, handles = await _unpacked(group_name, given)
     kind = ORDERED_NACKS if group.ordered else NACKS
-    return await _settle(kind, group, given, handles, delay_seconds=delay_seconds)
+    return await _settle(kind, group, given, handles, delay_seconds=delay_seconds, reason=kept_reason)
 
 
 async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
@@ -128,9 +132,10 @@ async def _settle(
     unpacked: list[Handle | None],
     delay_seconds: float | None = None,
     invisible_seconds: float = 0,
+    reason: str | None = None,
 ) -> list[Refusal | None]:
     handles = [one for one in unpacked if one is not None]
-    settlement = Settlement(handles, delay_seconds, invisible_seconds)
+    settlement = Settlement(handles, delay_seconds, invisible_seconds, reason)
     settled: Set[Handle] = await writer.submit(kind, settlement, urgent=True) if handles else set()
     if group.ordered:
         # The queues have no delivery in flight any more.
@@ -191,10 +196,11 @@ class Nacks(Kind[Settlement]):
     """Nacks are written in a batch: one delete takes the receipts, and their messages are published again."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        delays = {handle: one.request.delay_seconds for one in pending for handle in one.request.handles}
-        failed = await _failed(batch, TAKE_RECEIPTS, delays.keys())
+        given = {handle: one.request for one in pending for handle in one.request.handles}
+        failed = await _failed(batch, TAKE_RECEIPTS, given.keys())
         for handle, receipt in failed.items():
-            await publish(batch, await redelivery.retry(receipt, delays[handle]))
+            nacks.keep(batch, receipt, given[handle].reason)
+            await publish(batch, await redelivery.retry(receipt, given[handle].delay_seconds))
         for one in pending:
             one.outcome = failed.keys() & set(one.request.handles)
 
@@ -203,10 +209,11 @@ class OrderedNacks(Kind[Settlement]):
     """Nacks of ordered groups: each message is held in its queue until its retry, or becomes a dead letter."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        delays = {handle: one.request.delay_seconds for one in pending for handle in one.request.handles}
-        failed = await _failed(batch, LOCK_RECEIPTS, delays.keys())
+        given = {handle: one.request for one in pending for handle in one.request.handles}
+        failed = await _failed(batch, LOCK_RECEIPTS, given.keys())
         for handle, receipt in failed.items():
-            await ordered.hold(batch, receipt, delays[handle])
+            nacks.keep(batch, receipt, given[handle].reason)
+            await ordered.hold(batch, receipt, given[handle].delay_seconds)
         for one in pending:
             one.outcome = failed.keys() & set(one.request.handles)
 

@@ -148,6 +148,47 @@ class DeadLetterEntry(MessageRow, gc=False):
     entered_at: datetime
     letters: int
     bytes_before: int
+    reason: str | None
+
+
+class GroupDeadLetters(NamedTuple):
+    """A consumer group that has dead letters, their number, and when the last one died."""
+
+    group_name: str
+    letters: int
+    last_dead_at: datetime
+
+
+class ListedDeadLetter(NamedTuple):
+    """A dead letter of a list, without its body; None from `queue_offset` on beside `go_on_before` without a match."""
+
+    go_on_before: int | None
+    queue_offset: int | None
+    message_id: UUID | None
+    topic: str | None
+    tags: str | None
+    keys: list[str] | None
+    reconsume_times: int | None
+    dead_at: datetime | None
+    size: int | None
+    reason: str | None
+
+
+class SharedByDeadLetters(NamedTuple):
+    """The number of dead letters that share the value of a field: topic, tags, attempts, hour or reason."""
+
+    field: str
+    shared_value: str
+    letters: int
+
+
+class KeptNack(NamedTuple):
+    """A delivery of a message that a group gave back, with the reason."""
+
+    group_name: str
+    nacked_at: datetime
+    reconsume_times: int
+    reason: str
 
 
 class RedrivenLetter(NamedTuple):

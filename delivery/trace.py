@@ -5,6 +5,7 @@ then is that the group's progress passed the entry, and when. What follows a del
 dead letter) proves the delivery.
 """
 
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,7 +15,8 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from delivery.rows import GroupAtEntry, RedrivenLetter
+from delivery import nacks
+from delivery.rows import GroupAtEntry, KeptNack, RedrivenLetter
 from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.statements import Statement
@@ -73,9 +75,10 @@ class Standing:
     waits: list[Wait] = field(default_factory=list)
     # By the offsets of the dead letters.
     redriven: dict[int, datetime] = field(default_factory=dict)
+    nacks: list[KeptNack] = field(default_factory=list)
 
 
-async def of(way: Way, topics: Mapping[int, str]) -> list[Standing]:
+async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list[Standing]:
     """The groups that a message on its way was offered to, or that have retries or dead letters of it, by name.
 
     `topics` are the names of all topics on the way.
@@ -93,11 +96,19 @@ async def of(way: Way, topics: Mapping[int, str]) -> list[Standing]:
     for wait in way.waits:
         if group := _group(topics[wait.topic_id], RETRY_PREFIX):
             found.setdefault(group, Standing(group)).waits.append(wait)
-    for letter in await _redrives(found.values()):
-        found[letter.group_name].redriven[letter.queue_offset] = letter.redriven_at
+    await _follow(message_id, found)
     for standing in found.values():
         standing.steps.sort(key=lambda step: step.at)
     return [found[group] for group in sorted(found)]
+
+
+async def _follow(message_id: uuid.UUID, found: Mapping[str, Standing]) -> None:
+    """Adds what became of dead letters, and why deliveries were given back."""
+    for letter in await _redrives(found.values()):
+        found[letter.group_name].redriven[letter.queue_offset] = letter.redriven_at
+    for nack in await nacks.of_message(message_id):
+        if nack.group_name in found:
+            found[nack.group_name].nacks.append(nack)
 
 
 def _group(topic: str, prefix: str) -> str | None:
@@ -168,13 +179,23 @@ def _with_receipt(row: GroupAtEntry) -> TraceGroup:
 
 
 def events(standing: Standing) -> list[dict[str, Any]]:
-    """When the group's progress passed the message, and when its dead letters were redriven.
+    """When the group's progress passed the message, why it gave it back, and when its dead letters were redriven.
 
     `received` where a row proves the delivery, else `passed`; none where the time is not kept any more.
     """
     found: list[dict[str, Any]] = [
         {"event": "redriven", "at": at, "group": standing.group, "queue_offset": offset}
         for offset, at in standing.redriven.items()
+    ]
+    found += [
+        {
+            "event": "nack",
+            "at": nack.nacked_at,
+            "group": standing.group,
+            "delivery_attempt": nack.reconsume_times + 1,
+            "reason": nack.reason,
+        }
+        for nack in standing.nacks
     ]
     for step, following in pairwise([*standing.steps, None]):
         assert step is not None

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from delivery import dead_letter_lists
 from delivery import stats as delivery_stats
 from delivery.push import registry as subscription_registry
 from monitoring import stats
@@ -184,6 +185,12 @@ METRICS = (
         "mqbroker_deliveries_in_flight",
         "Deliveries of a consumer group that are neither acked nor over.",
         lambda _: [((group,), count) for group, count in delivery_stats.in_flight().items()],
+        labels=("consumer_group",),
+    ),
+    Metric(
+        "mqbroker_dead_letters",
+        "Dead letters of a consumer group that were not redriven.",
+        lambda _: [((row.group_name,), row.letters) for row in dead_letter_lists.groups()],
         labels=("consumer_group",),
     ),
     Metric(

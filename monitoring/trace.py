@@ -29,7 +29,8 @@ class TraceEvent(msgspec.Struct, kw_only=True):
     """Something that happened to a message, proved by a row that is kept.
 
     stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
-    redriven; received where something proves a delivery, else passed. Which other fields are there depends on it.
+    redriven; received where something proves a delivery, else passed; nack where its reason was given. Which other
+    fields are there depends on it.
     """
 
     event: Literal[
@@ -46,6 +47,7 @@ class TraceEvent(msgspec.Struct, kw_only=True):
         "redriven",
         "received",
         "passed",
+        "nack",
     ]
     at: Time
     state: Decision | UnsetType = UNSET
@@ -105,7 +107,7 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     """
     first = copies[0]
     transaction = await _transaction(first.transaction_id)
-    way, names, standings = await _settled(copies)
+    way, names, standings = await _settled(message_id, copies)
     events = [
         TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
         *(TraceEvent(**msgspec.structs.asdict(event)) for event in (transaction.history if transaction else ())),
@@ -135,12 +137,12 @@ async def _transaction(transaction_id: uuid.UUID | None) -> TransactionHistory |
         return None
 
 
-async def _settled(copies: Sequence[Copy]) -> tuple[Way, dict[int, str], list[Standing]]:
+async def _settled(message_id: uuid.UUID, copies: Sequence[Copy]) -> tuple[Way, dict[int, str], list[Standing]]:
     offsets = [copy.log_offset for copy in copies]
     way = await scheduling_trace.of(offsets)
     for _ in range(MAX_READS):
         names = await _names(copies[0].topic_id, way)
-        standings = await delivery_trace.of(way, names)
+        standings = await delivery_trace.of(message_id, way, names)
         before, way = way, await scheduling_trace.of(offsets)
         if way == before:
             break

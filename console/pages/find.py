@@ -83,7 +83,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     return answer(
         request,
         typed,
-        messages=found.heads,
+        heads=found.heads,
         too_many=found.too_many,
         limit=MESSAGES,
         states=history.states(ids),

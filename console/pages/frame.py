@@ -28,3 +28,11 @@ def whole_number(request: HttpRequest, name: str) -> int:
     value = request.GET.get(name, "")
     # 18 digits fit into the 64 bits of an offset.
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+
+
+def kept(request: HttpRequest, *but: str) -> str:
+    """The query of the address without the place in the list, for the way to the next page."""
+    query = request.GET.copy()
+    for name in ("after", *but):
+        query.pop(name, None)
+    return query.urlencode()

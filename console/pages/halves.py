@@ -111,14 +111,12 @@ def around(
 
 def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
     """The form that narrows a list: what it holds, what it offers, and the address without the place in the list."""
-    kept = request.GET.copy()
-    kept.pop("after", None)
     return {
         "wanted": asked,
         "ages": AGES,
         "offered_topics": [topic.name for topic in topic_registry.page("", OFFERED)],
         "offered_groups": [group.name for group in registry.page("", OFFERED)],
-        "query": kept.urlencode(),
+        "query": frame.kept(request),
     }
 
 

@@ -4,7 +4,18 @@ from collections.abc import Callable
 
 from django.http import HttpResponse
 
-from console.pages import audit, ended, find, groups, halves, messages, topics, transactions
+from console.pages import (
+    audit,
+    dead_letters,
+    ended,
+    find,
+    groups,
+    halves,
+    messages,
+    subscriptions,
+    topics,
+    transactions,
+)
 
 # Names may hold any of `%|a-zA-Z0-9_-`, so `str` matches them all.
 ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
@@ -22,5 +33,9 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("delays/", topics.delayed, "delays"),
     ("consumer-groups/", groups.all_consumers, "consumer_groups"),
     ("consumer-groups/<str:name>/", groups.one_consumer, "consumer_group"),
+    ("dead-letters/", dead_letters.all_groups, "dead_letters"),
+    ("dead-letters/<str:name>/", dead_letters.of_group, "dead_letters_of"),
+    ("subscriptions/", subscriptions.all_subscriptions, "subscriptions"),
+    ("subscriptions/<str:name>/", subscriptions.one, "subscription"),
     ("audit/", audit.entries, "audit"),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 from django.utils.html import format_html
@@ -53,6 +54,22 @@ def topics(messages: Iterable[TransactionPart]) -> list[str]:
 def of(found: Mapping[Any, Any], name: object) -> Any:
     """What a mapping holds under a name, or None."""
     return found.get(name)
+
+
+@register.filter
+def as_query(given: Mapping[str, str]) -> str:
+    """Parameters as the query of an address."""
+    return urlencode(given or {})
+
+
+@register.simple_tag
+def hour(text: str) -> SafeString | str:
+    """An hour, from its beginning as ISO 8601."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return pointed(moment, moment.strftime("%Y-%m-%d %H:%M"))
 
 
 @register.simple_tag

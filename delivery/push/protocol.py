@@ -4,12 +4,13 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 import msgspec
 from django.conf import settings
 from msgspec import Meta
 
+from delivery.nacks import MAX_REASON
 from delivery.receive.deliveries import Delivery, Entry
 from store import strict_json
 from store.strict_json import DuplicateName
@@ -18,6 +19,8 @@ from webhooks.answers import Answer
 # In bytes; a call has more only when its single message has.
 MAX_CALL_BYTES = 8 * 1024 * 1024
 NOT_UNDERSTOOD = 'The answer is neither empty nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
+NOT_NAMED = "The answer has no result for this message."
+NO_REASON = "The server answered nack, without a reason."
 
 
 class PushedEntry(Entry, gc=False):
@@ -42,11 +45,13 @@ class Pushed:
 
 
 class Result(msgspec.Struct):
-    """What the answer says of one message; other fields are ignored."""
+    """What the answer says of one message; other fields are ignored. Of a longer reason the beginning is kept."""
 
     message_id: uuid.UUID
     status: Literal["ack", "nack"]
     delay_seconds: Annotated[float, Meta(ge=0)] | None = None
+    # Of any type: what is no text spoils no ack.
+    reason: object = None
 
     @property
     def retry_seconds(self) -> float | None:
@@ -54,6 +59,18 @@ class Result(msgspec.Struct):
         if self.delay_seconds is None:
             return None
         return min(self.delay_seconds, float(settings.MAX_TIMER_DELAY_SECONDS))
+
+    @property
+    def text(self) -> str:
+        """The reason of a nack, or that none was given."""
+        return self.reason[:MAX_REASON] if isinstance(self.reason, str) and self.reason.strip() else NO_REASON
+
+
+class Nack(NamedTuple):
+    """How deliveries are given back: the wait before the retry (None: by the group's policy), and why."""
+
+    delay_seconds: float | None
+    reason: str
 
 
 class Results(msgspec.Struct):
@@ -69,7 +86,7 @@ class Settlement:
     # As it counts for the subscription's health: an answer that cannot be decoded is a failure.
     answer: Answer
     acked: list[str] = field(default_factory=list)
-    nacked: defaultdict[float | None, list[str]] = field(default_factory=lambda: defaultdict(list))
+    nacked: defaultdict[Nack, list[str]] = field(default_factory=lambda: defaultdict(list))
     # The call did not reach the server.
     returned: list[str] = field(default_factory=list)
 
@@ -112,15 +129,15 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
     if results is None:
         counted = answer if not answer.ok else replace(answer, outcome="protocol", reason=NOT_UNDERSTOOD)
         settlement = Settlement(counted)
-        settlement.nacked[None] = handles
+        settlement.nacked[Nack(None, counted.reason[:MAX_REASON])] = handles
         return settlement
     settlement = Settlement(answer)
     for pushed in call:
         result = results.get(pushed.message_id)
         if result is None:
-            settlement.nacked[None].append(pushed.receipt_handle)
+            settlement.nacked[Nack(None, NOT_NAMED)].append(pushed.receipt_handle)
         elif result.status == "nack":
-            settlement.nacked[result.retry_seconds].append(pushed.receipt_handle)
+            settlement.nacked[Nack(result.retry_seconds, result.text)].append(pushed.receipt_handle)
         else:
             settlement.acked.append(pushed.receipt_handle)
     return settlement

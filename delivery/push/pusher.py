@@ -167,8 +167,8 @@ class Push:
         await subscribers.note(self._subscriber, settlement.answer)
         if settlement.acked:
             await receipts.ack(subscriber.group, settlement.acked)
-        for delay_seconds, handles in settlement.nacked.items():
-            await receipts.nack(subscriber.group, handles, delay_seconds)
+        for nack, handles in settlement.nacked.items():
+            await receipts.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 

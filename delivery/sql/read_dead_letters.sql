@@ -1,6 +1,7 @@
 -- Read a group's dead letters that were not redriven, with their messages, from an offset on: no more than max_bytes of
--- bodies, but always the first. `letters` is the number found before that cut.
-SELECT found.*
+-- bodies, but always the first. `letters` is the number found before that cut; `reason` is that of the last nack that gave
+-- one.
+SELECT found.*, k.reason
 FROM (
     SELECT
         m.*, c.queue_offset, c.reconsume_times, c.entered_at, count(*) OVER () AS letters,
@@ -23,5 +24,12 @@ FROM (
         LIMIT 1
     ) AS m
 ) AS found
+LEFT JOIN LATERAL (
+    SELECT n.reason
+    FROM nack AS n
+    WHERE n.log_offset = found.log_offset AND n.group_id = %(group_id)s
+    ORDER BY n.nacked_at DESC
+    LIMIT 1
+) AS k ON true
 WHERE found.bytes_before < %(max_bytes)s
 ORDER BY found.queue_offset

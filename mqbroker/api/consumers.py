@@ -29,6 +29,7 @@ class NackDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
     """Deliveries that a consumer could not finish."""
 
     delay_seconds: float | None = None
+    reason: str | None = None
 
 
 class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
@@ -76,7 +77,7 @@ async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
     given = decode(NackDeliveries, request.body)
-    outcomes = await receipts.nack(group, given.receipt_handles, given.delay_seconds)
+    outcomes = await receipts.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
     return answer(results_of(given.receipt_handles, outcomes))
 
 

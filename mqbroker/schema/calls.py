@@ -160,7 +160,8 @@ CALLS: dict[View, Call] = {
         given=consumers.NackDeliveries,
         answers={200: consumers.ReceiptResults},
         problems=(404,),
-        description="The next attempt comes after the group's retry delay, or after `delay_seconds`.",
+        description="The next attempt comes after the group's retry delay, or after `delay_seconds`. The `reason` is "
+        "kept with the message's trace and its dead letter.",
     ),
     consumers.extend: Call(
         "Extend the time of deliveries",

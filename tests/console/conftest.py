@@ -35,7 +35,18 @@ make("noel", password="{PASSWORD}", is_staff=True)
 """
 FORGOTTEN = (
     *("commit_log", "consume_queue", "queue_floor", "progress", "operation", "check_attempt", "half_message"),
-    *("timer", "receipt", "endpoint", "producer_group", "consumer_group", "api_key", "sign_in_limit"),
+    *(
+        "timer",
+        "receipt",
+        "redrive",
+        "nack",
+        "subscription",
+        "endpoint",
+        "producer_group",
+        "consumer_group",
+        "api_key",
+        "sign_in_limit",
+    ),
 )
 NUMBERS = ("commit_log_offset", "operation_id")
 

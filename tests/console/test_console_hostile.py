@@ -27,7 +27,21 @@ HOSTILE = (
     f"9999-12-31T23:59:59.999999-14:00_{UUID}",
 )
 # What the pages read of their addresses, Django's and Unfold's own names among them.
-OURS = ("after", "producer_group", "topic", "older_than_seconds", "queue", "below", "q", "state")
+OURS = (
+    "tags",
+    "attempts",
+    "hour",
+    "reason",
+    "after",
+    "producer_group",
+    "topic",
+    "older_than_seconds",
+    "queue",
+    "below",
+    "q",
+    "state",
+    "before",
+)
 THEIRS = ("q", "o", "p", "s", "all", "next", "_popup", "_to_field", "_changelist_filters", "term", "model_name", "page")
 # The worst ones, one parameter at a time; all of them with every parameter at once.
 WORST = ("\0", "9" * 18, f"9999-12-31T23:59:59.999999-14:00_{UUID}")

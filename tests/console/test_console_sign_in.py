@@ -23,6 +23,8 @@ PAGES = (
     "topics/SCHEDULE_TOPIC_XXXX/",
     "delays/",
     "consumer-groups/",
+    "dead-letters/",
+    "subscriptions/",
     "store/segment/",
     "access/apikey/",
     "auth/user/",

@@ -161,6 +161,8 @@ def test_whatever_is_no_clear_answer_acks_nothing(
             eventually(partial(is_settled, operator, groups[case]))
             found = eventually(partial(dead_letters.receive, f"%DLQ%{groups[case]}"))
             assert bodies(found) == [b"order 1"], case
+            [letter] = operator.does("GET", f"/v1/dead-letters/{groups[case]}")["results"]
+            assert letter["reason"].startswith(reason), case
 
 
 def test_a_server_that_is_away_costs_no_retry_and_gets_everything_when_it_is_back(

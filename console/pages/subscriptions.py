@@ -1,0 +1,35 @@
+"""Pages of push subscriptions: where messages are pushed to, and how these servers answer."""
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from console.pages import counts, frame
+from delivery.push import registry
+from store.stats import now
+
+PAGE = 25
+
+
+@require_GET
+def all_subscriptions(request: HttpRequest) -> HttpResponse:
+    """Subscriptions by name."""
+    matching = request.GET.get("q", "").strip()
+    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    shown = {"now": now(), "subscriptions": page.rows, "after": page.after, "matching": matching}
+    return frame.show(request, "console/subscriptions.html", "Subscriptions", query=frame.kept(request), **shown)
+
+
+@require_GET
+def one(request: HttpRequest, name: str) -> HttpResponse:
+    """One subscription: what it pushes where, the lag of its group, and the health of its server."""
+    subscription = registry.named(name)
+    if subscription is None:
+        return frame.not_there(request, f"Subscription {name} does not exist.", "subscriptions")
+    return frame.show(
+        request,
+        "console/subscription.html",
+        f"Subscription {name}",
+        now=now(),
+        subscription=subscription,
+        lag=registry.lag(subscription),
+    )

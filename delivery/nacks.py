@@ -1,0 +1,43 @@
+"""The reasons of nacks: why a consumer gave a delivery back, or what a push was answered, kept with the message."""
+
+import uuid
+from collections.abc import Sequence
+
+from delivery.rows import FailedReceipt, KeptNack
+from store.commit.batch import Batch
+from store.db import connections
+from store.db.statements import Statement
+from store.errors import MessageIllegal
+
+FIND_NACKS = Statement(__file__, "find_nacks", KeptNack)
+INSERT_NACKS = Statement(__file__, "insert_nacks")
+
+MAX_REASON = 1000
+# Of one message in a trace, the latest.
+MAX_NACKS = 500
+
+
+def validate(reason: str | None) -> str | None:
+    """The reason as it is kept; None for a blank one.
+
+    Raises MessageIllegal for more than MAX_REASON characters.
+    """
+    if reason is None or not reason.strip():
+        return None
+    if len(reason) > MAX_REASON:
+        raise MessageIllegal(f"reason has {len(reason)} characters: give {MAX_REASON} or fewer.")
+    # PostgreSQL takes no NUL in a text.
+    return reason.replace("\x00", "\ufffd")
+
+
+def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
+    """Has the reason of a failed delivery written with its retry; without one there is no row."""
+    if reason is not None:
+        row = {"group_id": receipt.group_id, "log_offset": receipt.log_offset, "nonce": receipt.nonce}
+        batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})
+
+
+async def of_message(message_id: uuid.UUID) -> Sequence[KeptNack]:
+    """The kept nacks of a message, the oldest first, the latest MAX_NACKS of them."""
+    rows = await connections.read(FIND_NACKS, {"message_id": message_id, "max_nacks": MAX_NACKS})
+    return rows[::-1]
