@@ -2,22 +2,40 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from mqbroker_client.calls import Document
 from mqbroker_client.messages import HalfMessage
-from mqbroker_client.states import LocalTransactionState, outcome_of
+from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 #: Says what came of a half's local transaction. None and any exception mean UNKNOWN.
 Check = Callable[[HalfMessage], LocalTransactionState | None]
+
+
+@runtime_checkable
+class BatchCheck(Protocol):
+    """A check that answers many halves at once, as the barrier does by one SELECT."""
+
+    def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]: ...
+
+
+def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Iterator[tuple[HalfMessage, Outcome]]:
+    """Each half with its outcome, one after the other where the check takes one at a time."""
+    if isinstance(check, BatchCheck):
+        yield from zip(halves, check.answer(halves), strict=True)
+        return
+    for half in halves:
+        yield half, outcome_of(partial(check, half))
+
 
 #: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.
 MAX_CHECK_BYTES = 32 * 1024 * 1024
@@ -70,7 +88,7 @@ class CheckListener:
             halves = [HalfMessage.read(entry, event["producer_group"]) for entry in event["transactions"]]
         except (ValueError, KeyError, TypeError) as error:
             return _problem(HTTPStatus.BAD_REQUEST, f"not a transaction.check event: {type(error).__name__}: {error}")
-        return Reply(HTTPStatus.OK, {"results": [self._result(half) for half in halves]})
+        return Reply(HTTPStatus.OK, {"results": [_result(*found) for found in outcomes_of(self.check, halves)]})
 
     def wsgi(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         reply = self._wsgi_reply(environ)
@@ -92,11 +110,6 @@ class CheckListener:
         headers = [(b"content-type", reply.content_type.encode()), (b"content-length", b"%d" % len(reply.body))]
         await send({"type": "http.response.start", "status": reply.status.value, "headers": headers})
         await send({"type": "http.response.body", "body": reply.body})
-
-    def _result(self, half: HalfMessage) -> Document:
-        outcome = outcome_of(lambda: self.check(half))
-        result = {"transaction_id": str(half.transaction_id), "state": outcome.state.value}
-        return result | {"remark": outcome.remark} if outcome.remark else result
 
     def _wsgi_reply(self, environ: "WSGIEnvironment") -> Reply:
         if environ["REQUEST_METHOD"] != "POST":
@@ -130,6 +143,11 @@ class CheckListener:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # The producer's function reads its database and may block.
         return await asyncio.to_thread(self.reply, headers, body)
+
+
+def _result(half: HalfMessage, outcome: Outcome) -> Document:
+    result = {"transaction_id": str(half.transaction_id), "state": outcome.state.value}
+    return result | {"remark": outcome.remark} if outcome.remark else result
 
 
 def _signed_by(secret: str, headers: Mapping[str, str], body: bytes) -> bool:

@@ -91,7 +91,7 @@ class StoredMessage(Message):
     @classmethod
     def read(cls, document: Document) -> Self:
         return cls(
-            **_common(document),
+            **message_fields(document),
             stored_at=datetime.fromisoformat(document["stored_at"]),
             commit_log_offset=document["commit_log_offset"],
             transaction_id=_uuid(document.get("transaction_id")),
@@ -105,6 +105,8 @@ class HalfMessage(Message):
 
     transaction_id: UUID
     producer_group: str
+    #: By the broker's clock; None while its own local transaction runs.
+    stored_at: datetime | None = None
     #: How often the broker has asked about it, this time included; 0 while its own local transaction runs.
     check_times: int = 0
     #: All messages of the transaction when there are several; the fields above are those of the first.
@@ -121,11 +123,12 @@ class HalfMessage(Message):
     @classmethod
     def read(cls, document: Document, producer_group: str) -> Self:
         return cls(
-            **_common(document),
+            **message_fields(document),
             transaction_id=UUID(document["transaction_id"]),
             producer_group=document.get("producer_group", producer_group),
+            stored_at=_moment(document.get("stored_at")),
             check_times=document.get("check_times", 0),
-            messages=tuple(Message(**_common(message)) for message in document.get("messages") or ()),
+            messages=tuple(Message(**message_fields(message)) for message in document.get("messages") or ()),
         )
 
 
@@ -188,7 +191,8 @@ def timestamp(moment: datetime | None) -> str | None:
     return moment.isoformat()
 
 
-def _common(document: Document) -> dict[str, Any]:
+def message_fields(document: Document) -> dict[str, Any]:
+    """The fields of a message in JSON, as `Message` takes them."""
     return {
         "topic": document["topic"],
         "body": body_of(document),

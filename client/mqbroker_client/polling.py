@@ -6,11 +6,11 @@ import time
 
 from mqbroker_client import errors
 from mqbroker_client.calls import producer as calls
-from mqbroker_client.checks import Check
+from mqbroker_client.checks import Check, outcomes_of
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.producers import Producer
 from mqbroker_client.retries import Retry
-from mqbroker_client.states import outcome_of
+from mqbroker_client.states import Outcome
 
 log = logging.getLogger(__name__)
 
@@ -51,16 +51,21 @@ class CheckPoller:
             self._thread.join(STOP_PAUSE_SECONDS)
         self._line.close()
 
+    def close(self) -> None:
+        """For a poller that was never started: closes its connection."""
+        self._line.close()
+
     def answer_due(self) -> int:
         """Fetch and answer what is due, once; how many were asked."""
         return self._answer_due(self._line.retry)
 
     def _answer_due(self, retry: Retry) -> int:
         halves = self._fetch(retry)
-        for asked, half in enumerate(halves):
+        outcomes = outcomes_of(self.check, halves)
+        for asked in range(len(halves)):
             if self._stopping.is_set():
                 return asked
-            self._answer(half)
+            self._answer(*next(outcomes))
         return len(halves)
 
     def _fetch(self, retry: Retry) -> list[HalfMessage]:
@@ -71,8 +76,7 @@ class CheckPoller:
         finally:
             self._fetching = False
 
-    def _answer(self, half: HalfMessage) -> None:
-        outcome = outcome_of(lambda: self.check(half))
+    def _answer(self, half: HalfMessage, outcome: Outcome) -> None:
         try:
             self.producer.end(half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark)
         except errors.Conflict as error:

@@ -113,6 +113,7 @@ class Producer:
         from_transaction_check: bool = ...,
         commit_log_offset: int | None = ...,
         remark: str | None = ...,
+        retry: Retry | None = ...,
         wait: Literal[True] = True,
     ) -> Ended: ...
 
@@ -136,6 +137,7 @@ class Producer:
         from_transaction_check: bool = False,
         commit_log_offset: int | None = None,
         remark: str | None = None,
+        retry: Retry | None = None,
         wait: bool = True,
     ) -> Ended | None:
         """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
@@ -152,7 +154,7 @@ class Producer:
             remark=remark,
         )
         if wait:
-            return self.broker.do(end)
+            return self.broker.do(end, retry=retry)
         self.broker.do_later(end)
         return None
 

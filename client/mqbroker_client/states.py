@@ -34,7 +34,7 @@ def outcome_of(run: Callable[[], object]) -> Outcome:
     except Exception as error:
         # The function is the program's own and may raise anything. Its traceback stays in this log.
         log.exception(FAILED)
-        return _unknown(f"{type(error).__name__}: {error}")
+        return unknown(f"{type(error).__name__}: {error}")
 
 
 async def outcome_awaited(run: Callable[[], object]) -> Outcome:
@@ -45,14 +45,15 @@ async def outcome_awaited(run: Callable[[], object]) -> Outcome:
     except Exception as error:
         # The function is the program's own and may raise anything. Its traceback stays in this log.
         log.exception(FAILED)
-        return _unknown(f"{type(error).__name__}: {error}")
+        return unknown(f"{type(error).__name__}: {error}")
 
 
 def _outcome(state: object) -> Outcome:
     if isinstance(state, LocalTransactionState):
         return Outcome(state)
-    return _unknown(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN")
+    return unknown(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN")
 
 
-def _unknown(remark: str) -> Outcome:
+def unknown(remark: str) -> Outcome:
+    """UNKNOWN, with as much of the reason as the broker takes."""
     return Outcome(LocalTransactionState.UNKNOWN, remark[:LONGEST_REMARK])
