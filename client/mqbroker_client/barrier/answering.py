@@ -1,0 +1,67 @@
+"""A producer's regular work: due checks are answered, kept messages sent, old rows deleted."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from mqbroker_client.barrier.decisions import Barrier
+from mqbroker_client.barrier.kept import KeptMessages
+from mqbroker_client.polling import CheckPoller
+from mqbroker_client.producers import Producer
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 2.0
+PURGE_EVERY_SECONDS = 3_600.0
+
+
+@dataclass(slots=True)
+class RegularWork:
+    """`once` is for a scheduler, `run` for a process of its own."""
+
+    producer: Producer
+    barrier: Barrier
+    kept: KeptMessages
+    _purge_at: float = field(default=0.0, init=False)
+
+    def once(self, *, seconds: float = 30.0) -> int:
+        """Answers what is due and sends what is kept, in about `seconds`; how many checks were answered.
+
+        Raises BrokerError when the broker is away.
+        """
+        give_up_at = time.monotonic() + seconds
+        answered = 0
+        with closing(CheckPoller(self.producer, self.barrier, wait_seconds=0)) as poller:
+            while (count := poller.answer_due()) and time.monotonic() < give_up_at:
+                answered += count
+            answered += count
+        self.kept.send(seconds=max(give_up_at - time.monotonic(), 1.0))
+        self._purge()
+        return answered
+
+    def run(self, stop: threading.Event) -> None:
+        """Works until `stop` is set; whatever fails is logged and tried again."""
+        poller = CheckPoller(self.producer, self.barrier)
+        poller.start()
+        try:
+            while not stop.wait(PAUSE_SECONDS):
+                _logged(self.kept.send)
+                _logged(self._purge)
+        finally:
+            poller.stop(timeout_seconds=10)
+
+    def _purge(self) -> None:
+        if time.monotonic() < self._purge_at:
+            return
+        self._purge_at = time.monotonic() + PURGE_EVERY_SECONDS
+        self.barrier.purge()
+
+
+def _logged(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except Exception:
+        log.exception("kept messages or old rows are left for the next round")

@@ -1,0 +1,186 @@
+"""What became of a local transaction, from its row in the producer's own database: never from an error or a silence."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Protocol, Self, TypeVar
+from uuid import UUID
+
+from mqbroker_client.barrier.dialects import KEPT_DAYS, LOCK_WAIT_SECONDS, PURGE_ROWS
+from mqbroker_client.barrier.errors import AlreadyCommitted, TransactionAbandoned
+from mqbroker_client.barrier.sessions import Connection, DriverSessions, OwnSession, Sessions
+from mqbroker_client.barrier.table import Table
+from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.states import LocalTransactionState, Outcome, unknown
+
+Found = TypeVar("Found")
+
+log = logging.getLogger(__name__)
+
+#: All inserts of one batch of checks together.
+INSERTS_SECONDS = 2.0
+# The row of a half that is older may be purged. An hour, because the broker's clock is not the database's.
+ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
+
+
+class Aside(Protocol):
+    """Runs what blocks, beside an event loop where there is one."""
+
+    def __call__(self, run: Callable[[], Found]) -> Found: ...
+
+
+def at_once(run: Callable[[], Found]) -> Found:
+    """The way to run it where there is none."""
+    return run()
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Checks that are answered together, and what is found out about them."""
+
+    halves: Sequence[HalfMessage]
+    found: dict[UUID, LocalTransactionState] = field(default_factory=dict)
+    reasons: dict[UUID, str] = field(default_factory=dict)
+
+    def missing(self) -> list[HalfMessage]:
+        return [half for half in self.halves if half.transaction_id not in self.found]
+
+    def outcomes(self) -> list[Outcome]:
+        return [self._outcome(half.transaction_id) for half in self.halves]
+
+    def _outcome(self, transaction_id: UUID) -> Outcome:
+        if transaction_id in self.found:
+            return Outcome(self.found[transaction_id])
+        return unknown(self.reasons.get(transaction_id, "no row was found"))
+
+
+class Barrier:
+    """A producer group's barrier. Safe to share between threads, and to make before a fork.
+
+    `connect` gives a new connection of a driver to the database in which the local transactions run. The barrier is a
+    check, too: give it to `CheckListener` and `CheckPoller`.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], producer_group: str) -> None:
+        self.sessions: Sessions = DriverSessions(connect)
+        self.producer_group = producer_group
+
+    @classmethod
+    def over(cls, sessions: Sessions, producer_group: str) -> Self:
+        """For a framework that has sessions of its own."""
+        made = cls.__new__(cls)
+        made.sessions, made.producer_group = sessions, producer_group
+        return made
+
+    def create_table(self) -> None:
+        """Creates `mqbroker_barrier`; fails where it is."""
+        self.in_own_session(lambda table: table.create())
+
+    def insert_commit(
+        self,
+        connection: Connection,
+        transaction_id: UUID,
+        messages: Sequence[Message] | None = None,
+        *,
+        aside: Aside = at_once,
+    ) -> None:
+        """Writes COMMIT into the local transaction, in which everything else is written, too.
+
+        `messages` are those that stay in the row until the broker is back. Raises TransactionAbandoned after a check
+        that was answered ROLLBACK, AlreadyCommitted where the id has committed before, and otherwise the driver's
+        error. After any of them the transaction must be rolled back.
+        """
+        try:
+            self._table_of(connection).insert_commit(transaction_id, messages)
+        except Exception as error:
+            decision = aside(lambda: self._decision(transaction_id))
+            if decision is LocalTransactionState.ROLLBACK:
+                raise TransactionAbandoned(transaction_id) from error
+            if decision is LocalTransactionState.COMMIT:
+                raise AlreadyCommitted(transaction_id) from error
+            raise
+
+    def keep(self, connection: Connection, transaction_id: UUID, messages: Sequence[Message]) -> None:
+        """Leaves messages in a row that the same local transaction inserted."""
+        self._table_of(connection).keep(transaction_id, messages)
+
+    def check(self, half: HalfMessage) -> LocalTransactionState:
+        [outcome] = self.answer([half])
+        return outcome.state
+
+    __call__ = check
+
+    def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
+        """COMMIT or ROLLBACK where a committed row says so, UNKNOWN for all else; within 0.5 s for one.
+
+        A missing row is inserted as ROLLBACK, so that its local transaction cannot commit any more. While that runs,
+        its row is locked: the insert waits for 0.5 s. All inserts together take 2 s at most.
+        """
+        batch = _Batch(halves)
+        try:
+            self.in_own_session(lambda table: self._answer(table, batch))
+        except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
+            # None of them says anything about a transaction.
+            batch.reasons |= {half.transaction_id: _reason(error) for half in batch.missing()}
+        return batch.outcomes()
+
+    def purge(self) -> int:
+        """Deletes rows that are older than 14 days, 1,000 to a statement; their number."""
+        deleted = purged = self.in_own_session(Table.purge)
+        while purged == PURGE_ROWS:
+            deleted += (purged := self.in_own_session(Table.purge))
+        return deleted
+
+    def in_own_session(self, work: Callable[[Table], Found]) -> Found:
+        """Runs work on the table in a session of the barrier's own."""
+
+        def run() -> Found:
+            with closing(self.sessions.open()) as session:
+                return work(Table(OwnSession.prepared(session), self.producer_group))
+
+        return self.sessions.run(run)
+
+    def _table_of(self, connection: Connection) -> Table:
+        return Table(self.sessions.of(connection), self.producer_group)
+
+    def _decision(self, transaction_id: UUID) -> LocalTransactionState | None:
+        # In another session: the one that failed takes no more statements, or has a snapshot without the row.
+        try:
+            return self.in_own_session(lambda table: table.find([transaction_id])).get(transaction_id)
+        except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
+            log.warning("transaction %s: its row could not be read: %s", transaction_id, error)
+            return None
+
+    def _answer(self, table: Table, batch: _Batch) -> None:
+        batch.found |= table.find([half.transaction_id for half in batch.halves])
+        tried = self._roll_back(table, batch)
+        if tried:
+            # Whatever came of an insert, an error or a conflict too: a committed row is the truth, and only that.
+            batch.found |= table.find([half.transaction_id for half in tried])
+
+    def _roll_back(self, table: Table, batch: _Batch) -> list[HalfMessage]:
+        tried = []
+        last_start = time.monotonic() + INSERTS_SECONDS - LOCK_WAIT_SECONDS
+        for half in batch.missing():
+            if _may_be_purged(half):
+                batch.reasons[half.transaction_id] = f"stored more than {KEPT_DAYS} days ago: its row may be deleted"
+            elif time.monotonic() > last_start:
+                batch.reasons[half.transaction_id] = f"not reached within {INSERTS_SECONDS:g} s"
+            else:
+                tried.append(half)
+                try:
+                    table.insert_rollback(half.transaction_id, half.producer_group)
+                except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
+                    batch.reasons[half.transaction_id] = _reason(error)
+        return tried
+
+
+def _may_be_purged(half: HalfMessage) -> bool:
+    return half.stored_at is not None and half.stored_at < datetime.now(UTC) - ANSWERED_FOR
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,120 @@
+"""The barrier's statements as PostgreSQL, MySQL with MariaDB, and SQLite understand them.
+
+Parameters are written `:name`; a session turns them into its driver's style.
+"""
+
+from dataclasses import dataclass
+
+#: How long one statement of a check may wait for a lock.
+LOCK_WAIT_SECONDS = 0.5
+KEPT_DAYS = 14
+PURGE_ROWS = 1_000
+
+_INSERT = (
+    "INSERT INTO mqbroker_barrier (transaction_id, producer_group, decision, decided_at, messages) "
+    "VALUES (:transaction_id, :producer_group, '{decision}', {now}, {messages})"
+)
+# Rows with messages wait until these are sent.
+_PURGE = "decided_at < {limit} AND messages IS NULL ORDER BY decided_at LIMIT {rows}"
+_PURGE_BY_ID = (
+    "DELETE FROM mqbroker_barrier WHERE transaction_id IN (SELECT transaction_id FROM mqbroker_barrier WHERE {chosen})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One kind of database. `begin` and `commit` go around each statement of a session that autocommits."""
+
+    name: str
+    create: tuple[str, ...]
+    index_kept: str
+    #: In the local transaction. A row that is there makes it fail.
+    insert_commit: str
+    #: In a check. A row that is there stays; MySQL reports it as an error.
+    insert_rollback: str
+    purge: str
+    #: Once in each session of the barrier's own.
+    prepare: tuple[str, ...] = ()
+    begin: tuple[str, ...] = ()
+    commit: tuple[str, ...] = ()
+    rollback: tuple[str, ...] = ()
+
+
+def _insert_commit(now: str) -> str:
+    return _INSERT.format(decision="COMMIT", now=now, messages=":messages")
+
+
+def _insert_rollback(now: str) -> str:
+    return _INSERT.format(decision="ROLLBACK", now=now, messages="NULL")
+
+
+def _create(text: str, moment: str, suffix: str = "") -> str:
+    return (
+        "CREATE TABLE mqbroker_barrier ("
+        "transaction_id varchar(36) NOT NULL PRIMARY KEY, "
+        "producer_group varchar(255) NOT NULL, "
+        "decision varchar(8) NOT NULL CHECK (decision IN ('COMMIT', 'ROLLBACK')), "
+        f"decided_at {moment} NOT NULL, "
+        f"messages {text}){suffix}"
+    )
+
+
+_INDEX_DECIDED = "CREATE INDEX mqbroker_barrier_decided ON mqbroker_barrier (decided_at)"
+# Rows with messages are few, and are looked for every few seconds.
+_INDEX_KEPT = "CREATE INDEX mqbroker_barrier_kept ON mqbroker_barrier (transaction_id) WHERE messages IS NOT NULL"
+_INDEX_KEPT_MYSQL = "CREATE INDEX mqbroker_barrier_kept ON mqbroker_barrier (messages(1))"
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    create=(_create("text", "timestamp with time zone"), _INDEX_DECIDED),
+    index_kept=_INDEX_KEPT,
+    insert_commit=_insert_commit("now()"),
+    insert_rollback=_insert_rollback("now()") + " ON CONFLICT DO NOTHING",
+    purge=_PURGE_BY_ID.format(
+        chosen=_PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'", rows=PURGE_ROWS) + " FOR UPDATE SKIP LOCKED"
+    ),
+    # In a transaction, because a pooler between may hand a session's setting to another program.
+    begin=("BEGIN ISOLATION LEVEL READ COMMITTED", f"SET LOCAL lock_timeout = {LOCK_WAIT_SECONDS * 1000:.0f}"),
+    commit=("COMMIT",),
+    rollback=("ROLLBACK",),
+)
+
+MYSQL = Dialect(
+    name="mysql",
+    create=(_create("longtext", "datetime(6)", " ENGINE=InnoDB"), _INDEX_DECIDED),
+    index_kept=_INDEX_KEPT_MYSQL,
+    insert_commit=_insert_commit("UTC_TIMESTAMP(6)"),
+    # Never INSERT IGNORE: it turns other errors into a success. The text in /*M! … */ is read by MariaDB alone.
+    insert_rollback=f"/*M! SET STATEMENT max_statement_time = {LOCK_WAIT_SECONDS} FOR */ "
+    + _insert_rollback("UTC_TIMESTAMP(6)"),
+    purge="DELETE FROM mqbroker_barrier WHERE "
+    + _PURGE.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY", rows=PURGE_ROWS),
+    # MySQL has no shorter one than a second.
+    prepare=(
+        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        "SET SESSION innodb_lock_wait_timeout = 1",
+        "SET SESSION lock_wait_timeout = 1",
+    ),
+)
+
+SQLITE = Dialect(
+    name="sqlite",
+    create=(_create("text", "datetime"), _INDEX_DECIDED),
+    index_kept=_INDEX_KEPT,
+    insert_commit=_insert_commit("strftime('%Y-%m-%d %H:%M:%f', 'now')"),
+    insert_rollback=_insert_rollback("strftime('%Y-%m-%d %H:%M:%f', 'now')") + " ON CONFLICT DO NOTHING",
+    purge=_PURGE_BY_ID.format(
+        chosen=_PURGE.format(limit=f"strftime('%Y-%m-%d %H:%M:%f', 'now', '-{KEPT_DAYS} days')", rows=PURGE_ROWS)
+    ),
+    prepare=(f"PRAGMA busy_timeout = {LOCK_WAIT_SECONDS * 1000:.0f}",),
+)
+
+DIALECTS = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL, "sqlite": SQLITE}
+
+
+def dialect_of(name: str) -> Dialect:
+    """By the name that Django's `vendor` and SQLAlchemy's `dialect.name` use."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise ValueError(f"the barrier has no statements for {name}: it knows {', '.join(DIALECTS)}") from None

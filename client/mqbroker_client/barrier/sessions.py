@@ -1,0 +1,167 @@
+"""Sessions of the producer's database: the program's own, in its transaction, and the barrier's, which autocommit."""
+
+import re
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self, TypeVar
+
+from mqbroker_client.barrier.dialects import Dialect, dialect_of
+
+Parameters = Mapping[str, object]
+Row = Sequence[Any]
+#: A connection as PEP 249 has it. The types of drivers have nothing in common.
+Connection = Any
+Found = TypeVar("Found")
+
+NAME = re.compile(r":([a-z]\w*)")
+# Drivers by the package of their connections.
+DRIVERS = {
+    "psycopg": "postgresql",
+    "psycopg2": "postgresql",
+    "pymysql": "mysql",
+    "MySQLdb": "mysql",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+    "sqlite3": "sqlite",
+}
+
+
+class Session(Protocol):
+    """One session, one statement at a time. Parameters are named, as in `:transaction_id`."""
+
+    @property
+    def dialect(self) -> Dialect: ...
+
+    def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:
+        """The rows that a statement finds."""
+
+    def write(self, statement: str, parameters: Parameters) -> int:
+        """The number of rows that a statement wrote."""
+
+    def close(self) -> None: ...
+
+
+class Sessions(Protocol):
+    """How to reach the producer's database."""
+
+    def open(self) -> Session:
+        """A new session that no transaction of the program uses; each statement commits by itself."""
+
+    def of(self, connection: Connection) -> Session:
+        """The program's own session, within its transaction."""
+
+    def run(self, work: Callable[[], Found]) -> Found:
+        """Runs what uses sessions of the barrier's own, in the way that their driver needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class CursorSession:
+    """A connection of a driver, or of Django, with the name of its kind of database."""
+
+    connection: Connection
+    dialect: Dialect
+    #: Whether parameters are written `%(name)s`; else `:name`.
+    percent: bool
+
+    def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:
+        cursor = self._execute(statement, parameters)
+        try:
+            rows: Sequence[Row] = cursor.fetchall()
+        finally:
+            cursor.close()
+        return rows
+
+    def write(self, statement: str, parameters: Parameters) -> int:
+        cursor = self._execute(statement, parameters)
+        try:
+            return int(cursor.rowcount)
+        finally:
+            cursor.close()
+
+    def close(self) -> None:
+        self.connection.close()
+
+    def _execute(self, statement: str, parameters: Parameters) -> Any:
+        if self.percent and parameters:
+            statement = NAME.sub(r"%(\1)s", statement.replace("%", "%%"))
+        cursor = self.connection.cursor()
+        try:
+            cursor.execute(statement, dict(parameters)) if parameters else cursor.execute(statement)
+        except BaseException:
+            cursor.close()
+            raise
+        return cursor
+
+
+@dataclass(frozen=True, slots=True)
+class DriverSessions:
+    """Connections of psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3."""
+
+    connect: Callable[[], Connection]
+
+    def open(self) -> Session:
+        connection = self.connect()
+        _let_autocommit(connection)
+        return self.of(connection)
+
+    def of(self, connection: Connection) -> Session:
+        driver = type(connection).__module__.partition(".")[0]
+        if isinstance(connection, sqlite3.Connection):
+            driver = "sqlite3"
+        if driver not in DRIVERS:
+            raise ValueError(
+                f"the barrier does not know connections of {driver}: give one of {', '.join(DRIVERS)}, "
+                "or use mqbroker_client.django or mqbroker_client.sqlalchemy"
+            )
+        dialect = dialect_of(DRIVERS[driver])
+        return CursorSession(connection, dialect, percent=dialect.name != "sqlite")
+
+    def run(self, work: Callable[[], Found]) -> Found:
+        return work()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSession:
+    """A session of the barrier's own: each statement is a transaction, and waits for a lock for a bounded time."""
+
+    session: Session
+
+    @classmethod
+    def prepared(cls, session: Session) -> Self:
+        for statement in session.dialect.prepare:
+            session.write(statement, {})
+        return cls(session)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.session.dialect
+
+    def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:
+        return self._bounded(self.session.query, statement, parameters)
+
+    def write(self, statement: str, parameters: Parameters) -> int:
+        return self._bounded(self.session.write, statement, parameters)
+
+    def _bounded(self, run: Callable[[str, Parameters], Found], statement: str, parameters: Parameters) -> Found:
+        dialect = self.session.dialect
+        try:
+            for first in dialect.begin:
+                self.session.write(first, {})
+            found = run(statement, parameters)
+            for last in dialect.commit:
+                self.session.write(last, {})
+        except Exception:
+            for last in dialect.rollback:
+                self.session.write(last, {})
+            raise
+        return found
+
+
+def _let_autocommit(connection: Connection) -> None:
+    if isinstance(connection, sqlite3.Connection):
+        connection.isolation_level = None
+    elif callable(connection.autocommit):  # PyMySQL and mysqlclient
+        connection.autocommit(True)
+    else:
+        connection.autocommit = True

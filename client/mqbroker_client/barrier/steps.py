@@ -1,0 +1,111 @@
+"""The steps around the COMMIT of a local transaction: its row and its half before, its end after."""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+from uuid import UUID
+
+from mqbroker_client.barrier.decisions import Aside, Barrier, at_once
+from mqbroker_client.barrier.kept import KeptMessages
+from mqbroker_client.barrier.sessions import Connection
+from mqbroker_client.retries import PASSING, Retry
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.ids import uuid7
+from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.producers import Producer
+from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.transactional import HALF_RETRY
+
+log = logging.getLogger(__name__)
+
+#: What happens while the broker is away: the local transaction fails, or keeps its messages in its row.
+OnUnavailable = Literal["fail", "keep"]
+#: After a failure, how long messages are kept without another try.
+KEEP_SECONDS = 5.0
+# A lost end costs a check, so a request does not wait long for it.
+END_RETRY = Retry(tries=2, seconds=2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A local transaction that is ready to commit. When `kept`, its messages are in its row and not at the broker."""
+
+    transaction_id: UUID
+    messages: Sequence[Message]
+    kept: bool
+
+
+@dataclass(slots=True)
+class CommitSteps:
+    """`before_commit` in the local transaction; afterwards `committed`, or `failed` when the COMMIT did not succeed."""
+
+    producer: Producer
+    barrier: Barrier
+    on_unavailable: OnUnavailable = "fail"
+    aside: Aside = at_once
+    kept: KeptMessages = field(init=False)
+    _keep_until: float = field(default=0.0, init=False)
+    # Whether this process has left messages in rows since it last sent such.
+    _has_kept: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        self.kept = KeptMessages(self.producer, self.barrier)
+        if self.on_unavailable not in ("fail", "keep"):
+            raise ValueError(f'on_unavailable is "fail" or "keep", not {self.on_unavailable!r}')
+
+    def before_commit(self, connection: Connection, messages: Sequence[Message]) -> Prepared:
+        """Inserts the row and stores one half with all messages, in 3 s at most.
+
+        The row comes first: a half is then never asked about before its row is locked. Raises when the local
+        transaction must be rolled back.
+        """
+        transaction_id = uuid7()
+        messages = [message.within(transaction_id) for message in messages]
+        keeps = time.monotonic() < self._keep_until
+        self.barrier.insert_commit(connection, transaction_id, messages if keeps else None, aside=self.aside)
+        if not keeps:
+            keeps = not self._store(transaction_id, messages)
+            if keeps:
+                self.barrier.keep(connection, transaction_id, messages)
+        self._has_kept |= keeps
+        return Prepared(transaction_id, messages, keeps)
+
+    def committed(self, prepared: Prepared) -> None:
+        """Sends COMMIT. Raises nothing: a check decides where it is lost."""
+        if prepared.kept:
+            return
+        self._end(prepared, LocalTransactionState.COMMIT)
+        if self._has_kept:
+            self._has_kept = False
+            self.kept.send_in_background()
+
+    def failed(self, prepared: Prepared) -> None:
+        """Sends what came of a COMMIT that raised, where the row says it now. A kept message has gone with its row."""
+        if prepared.kept:
+            return
+        first, *_ = prepared.messages
+        half = HalfMessage(
+            first.topic, first.body, transaction_id=prepared.transaction_id, producer_group=self.producer.group
+        )
+        state = self.aside(lambda: self.barrier.check(half))
+        if state is not LocalTransactionState.UNKNOWN:
+            self._end(prepared, state)
+
+    def _store(self, transaction_id: UUID, messages: Sequence[Message]) -> bool:
+        try:
+            self.aside(lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=HALF_RETRY))
+        except PASSING as error:
+            if self.on_unavailable == "fail":
+                raise
+            self._keep_until = time.monotonic() + KEEP_SECONDS
+            log.warning("the broker is away, messages are kept in the database: %s", error)
+            return False
+        return True
+
+    def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
+        try:
+            self.aside(lambda: self.producer.end(prepared.transaction_id, state, retry=END_RETRY))
+        except BrokerError as error:
+            log.warning("transaction %s: %s was not sent, a check ends it: %s", prepared.transaction_id, state, error)
