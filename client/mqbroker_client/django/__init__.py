@@ -1,0 +1,5 @@
+"""Django: messages that belong to a database transaction, and the answers to checks."""
+
+from mqbroker_client.django.outbox import answer_checks, send
+
+__all__ = ["answer_checks", "send"]

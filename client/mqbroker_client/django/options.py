@@ -1,0 +1,35 @@
+"""The setting MQBROKER, read and validated once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self
+
+from django.core.exceptions import ImproperlyConfigured
+
+from mqbroker_client.barrier.steps import OnUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Each field is a key of MQBROKER, in capitals."""
+
+    url: str
+    api_key: str
+    producer_group: str
+    #: The alias of the database that has the barrier's table, and in whose transactions `send` may be called.
+    database: str = "default"
+    on_unavailable: OnUnavailable = "fail"
+    #: Of the view that answers checks; two while one is being rotated.
+    check_secrets: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any] | None) -> Self:
+        """Raises ImproperlyConfigured with what is missing or not known."""
+        given = given or {}
+        known = {field.name.upper(): field for field in fields(cls)}
+        missing = [name for name, field in known.items() if field.default is MISSING and not given.get(name)]
+        unknown = [name for name in given if name not in known]
+        if missing or unknown:
+            complaints = [f"needs {name}" for name in missing] + [f"has no key {name}" for name in unknown]
+            raise ImproperlyConfigured(f"MQBROKER {', '.join(complaints)}: its keys are {', '.join(known)}.")
+        return cls(**{name.lower(): value for name, value in given.items()})

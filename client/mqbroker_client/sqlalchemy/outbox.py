@@ -1,0 +1,171 @@
+"""`send` in a session: the messages are stored right before its COMMIT, and become visible right after it."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, Unpack
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
+from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
+from sqlalchemy.util import await_only
+
+from mqbroker_client.barrier.answering import RegularWork
+from mqbroker_client.barrier.bodies import encoded
+from mqbroker_client.barrier.decisions import Barrier
+from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
+from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable, Prepared
+from mqbroker_client.messages import HalfMessage, Message, MessageFields
+from mqbroker_client.producers import Producer
+from mqbroker_client.sqlalchemy.sessions import EngineSessions
+from mqbroker_client.states import LocalTransactionState, Outcome
+
+log = logging.getLogger(__name__)
+
+Found = TypeVar("Found")
+
+
+@dataclass(slots=True)
+class _Staged:
+    """A message with the transactions that it is in: its savepoints, then the session's own."""
+
+    message: Message
+    within: Sequence[SessionTransaction]
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one session has staged in the transaction that is open."""
+
+    staged: list[_Staged] = field(default_factory=list)
+    #: Savepoints that were released, and the transaction itself once it has committed.
+    committed: list[SessionTransaction] = field(default_factory=list)
+    prepared: Prepared | None = None
+
+
+class Outbox:
+    """Sends messages with the transactions of the sessions that it listens to. Safe to share between threads.
+
+    `engine` is the one whose database has the barrier's table. The outbox is a check, too: give it to `CheckListener`
+    and `CheckPoller`.
+    """
+
+    def __init__(
+        self, producer: Producer, engine: Engine | AsyncEngine, *, on_unavailable: OnUnavailable = "fail"
+    ) -> None:
+        self.producer = producer
+        self.engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
+        self.barrier = Barrier.over(EngineSessions(self.engine), producer.group)
+        aside = _in_a_thread if self.engine.dialect.is_async else _at_once
+        self.steps = CommitSteps(producer, self.barrier, on_unavailable, aside)
+        self.work = RegularWork(producer, self.barrier, self.steps.kept)
+        self._classes: list[type[Session]] = []
+
+    def listen(self, maker: "sessionmaker[Any] | async_sessionmaker[Any]") -> None:
+        """Has every session of the maker send what is staged in it."""
+        kind = _own_sync_class(maker) if isinstance(maker, async_sessionmaker) else maker.class_
+        self._classes.append(kind)
+        event.listen(kind, "before_commit", self._before_commit)
+        event.listen(kind, "after_commit", self._after_commit)
+        event.listen(kind, "after_transaction_end", self._after_transaction_end)
+
+    def send(
+        self, session: Session | AsyncSession, topic: str, body: object, **fields: Unpack[MessageFields]
+    ) -> Message:
+        """Sends a message with the session's transaction: both, or neither.
+
+        `body` is bytes, a text, or what is JSON. Raises OutsideTransaction where none is open, and BarrierError for a
+        session of a maker that the outbox does not listen to. At the COMMIT, a broker error rolls back and is raised.
+        """
+        own = session.sync_session if isinstance(session, AsyncSession) else session
+        if not isinstance(own, tuple(self._classes)):
+            raise BarrierError("the outbox does not listen to this session: call outbox.listen(sessionmaker) first")
+        transaction = own.get_nested_transaction() or own.get_transaction()
+        if transaction is None:
+            raise OutsideTransaction(
+                "no transaction of the session is open: begin one, or use Producer.send for a message without one"
+            )
+        message = Message(topic, encoded(body), **fields)
+        work: _Work = own.info.setdefault(self, _Work())
+        work.staged.append(_Staged(message, list(_with_parents(transaction))))
+        return message
+
+    def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
+        return self.barrier.answer(halves)
+
+    def __call__(self, half: HalfMessage) -> LocalTransactionState:
+        return self.barrier.check(half)
+
+    def answer_checks(self, *, seconds: float = 30.0) -> int:
+        """Answers the checks that are due and sends kept messages; the number of answers. For a scheduler."""
+        return self.work.once(seconds=seconds)
+
+    def _before_commit(self, session: Session) -> None:
+        work: _Work | None = session.info.get(self)
+        if work is None or not work.staged or session.in_nested_transaction():
+            return
+        # A statement that fails should do so before the half is stored.
+        session.flush()
+        connection = self._connection(session)
+        staged, work.staged = work.staged, []
+        try:
+            work.prepared = self.steps.before_commit(connection, [one.message for one in staged])
+        except BaseException:
+            # A caller that catches this and commits again would commit without its messages.
+            if (transaction := connection.get_transaction()) is not None:
+                transaction.rollback()
+            raise
+
+    def _after_commit(self, session: Session) -> None:
+        if (work := session.info.get(self)) is not None:
+            work.committed.append(session.get_nested_transaction() or session.get_transaction())
+
+    def _after_transaction_end(self, session: Session, transaction: SessionTransaction) -> None:
+        work: _Work | None = session.info.get(self)
+        if work is None:
+            return
+        if transaction.nested and transaction not in work.committed:
+            work.staged = [one for one in work.staged if transaction not in one.within]
+        elif transaction.parent is None:
+            del session.info[self]
+            if work.prepared is not None:
+                self._end(work.prepared, is_committed=transaction in work.committed)
+
+    def _end(self, prepared: Prepared, *, is_committed: bool) -> None:
+        try:
+            (self.steps.committed if is_committed else self.steps.failed)(prepared)
+        except Exception:
+            # The transaction has ended, whatever comes of this: a check decides.
+            log.exception("transaction %s: its end was not sent", prepared.transaction_id)
+
+    def _connection(self, session: Session) -> Connection:
+        """The session's connection to the barrier's database, in its transaction."""
+        return session.connection() if session.bind else session.connection(bind_arguments={"bind": self.engine})
+
+
+def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
+    """The class of the sessions below a maker's, made for it alone."""
+    given: Any = maker.kw.get("sync_session_class") or maker.class_.sync_session_class
+    if isinstance(given, sessionmaker):
+        return given.class_
+    own = type(given.__name__, (given,), {})
+    maker.configure(sync_session_class=own)
+    return own
+
+
+def _with_parents(transaction: SessionTransaction | None) -> "list[SessionTransaction]":
+    found = []
+    while transaction is not None:
+        found.append(transaction)
+        transaction = transaction.parent
+    return found
+
+
+def _at_once(run: Callable[[], Found]) -> Found:
+    return run()
+
+
+def _in_a_thread(run: Callable[[], Found]) -> Found:
+    """Within the greenlet of an AsyncSession: its event loop goes on."""
+    return await_only(asyncio.to_thread(run))
