@@ -1,0 +1,86 @@
+"""The characters of the barrier's tests: the databases of producers."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from embedded.commands import ROOT
+from tests.barrier import mariadb, places, processes
+from tests.barrier.places import Place
+from tests.broker.running import RunningBroker
+
+PLACES = ("read committed", "repeatable read", "serializable", "mariadb", "sqlite")
+BINDINGS = ("driver", "django", "sqlalchemy", "asyncio")
+# Asynchronous drivers are a matter of the binding, not of the place: two of them do.
+PAIRS = [
+    (binding, place)
+    for place in PLACES
+    for binding in BINDINGS
+    if binding != "asyncio" or place in ("read committed", "sqlite")
+]
+
+
+@dataclass(frozen=True)
+class Shop:
+    """A producer: its database, and the binding by which its programs use it."""
+
+    binding: str
+    place: Place
+    broker: RunningBroker
+    program: processes.Program
+
+
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb.Server]:
+    with mariadb.running(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """A producer's database, with the barrier's table."""
+    yield from _place(request.param, request, tmp_path_factory.mktemp("place"), "driver")
+
+
+@pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair).replace(" ", "_"))
+def shop(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, broker: RunningBroker
+) -> Iterator[Shop]:
+    """A producer, on every database by every binding."""
+    binding, name = request.param
+    folder = tmp_path_factory.mktemp("place")
+    for place in _place(name, request, folder, binding):
+        with processes.program(binding, place, broker, folder) as program:
+            yield Shop(binding, place, broker, program)
+
+
+@pytest.fixture
+def process(shop: Shop) -> Iterator[processes.Process]:
+    """A process of the producer, which a test may kill."""
+    with shop.program.process() as process:
+        yield process
+
+
+def _place(name: str, request: pytest.FixtureRequest, folder: Path, binding: str) -> Iterator[Place]:
+    if name == "sqlite":
+        made = places.sqlite(folder)
+        _make_barrier(made, binding)
+        yield made
+        return
+    server = request.getfixturevalue("mariadb_server") if name == "mariadb" else None
+    with places.of_mariadb(server) if server else places.postgresql(name) as made:
+        _make_barrier(made, binding)
+        yield made
+
+
+def _make_barrier(place: Place, binding: str) -> None:
+    if binding != "django":
+        place.barrier.create_table()
+        return
+    words = [sys.executable, "-m", "tests.barrier.site", place.words(), "migrate", "-v", "0"]
+    done = subprocess.run(words, env=processes.environment(), cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
