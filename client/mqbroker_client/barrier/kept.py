@@ -8,10 +8,10 @@ from uuid import UUID
 
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.table import Table
-from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import Message
 from mqbroker_client.producers import Producer
+from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.states import LocalTransactionState
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from uuid import UUID
 from mqbroker_client.barrier.decisions import Aside, Barrier, at_once
 from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.sessions import Connection
-from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.producers import Producer
+from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.states import LocalTransactionState
 from mqbroker_client.transactional import HALF_RETRY
 
