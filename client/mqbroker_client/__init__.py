@@ -3,7 +3,7 @@
 from mqbroker_client.administration import Admin, Endpoint
 from mqbroker_client.checks import Check, CheckListener
 from mqbroker_client.connection import Broker, Retry
-from mqbroker_client.consumers import Consumer, Page, Settled
+from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import Delivery, Entry, HalfMessage, Message, StoredMessage
 from mqbroker_client.polling import CheckPoller
@@ -29,6 +29,7 @@ __all__ = [
     "Page",
     "Placed",
     "Producer",
+    "Redeliver",
     "Retry",
     "Sent",
     "Settled",

@@ -1,15 +1,18 @@
 """The consumer's side: receive and ack in a group, or read a queue by offset."""
 
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.connection import Broker
+from mqbroker_client.errors import GroupNotExist
 from mqbroker_client.messages import Delivery
 from mqbroker_client.results import Page, Settled
+from mqbroker_client.running import Handler, Limits, Redeliver, Runner, stopped_by_signals
 
-__all__ = ["Consumer", "Page", "Settled"]
+__all__ = ["Consumer", "Page", "Redeliver", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,48 @@ class Consumer:
     def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
         """Read a queue from `offset` on. Nothing is remembered; an offset outside of the queue: `OffsetOutOfRange`."""
         return self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
+
+    def is_ordered(self) -> bool:
+        """Whether the group is ordered; False before its first receive. The API key needs the scope `manage`."""
+        try:
+            return self.broker.do(calls.is_ordered(self.group))
+        except GroupNotExist:
+            return False
+
+    def run(
+        self,
+        topic: str,
+        handler: Handler,
+        *,
+        concurrency: int = 8,
+        ordered: bool | None = None,
+        filter: str | Mapping[str, str] | None = None,
+        invisible_seconds: float = 60.0,
+        wait_seconds: float = 20.0,
+        stop_seconds: float = 30.0,
+        stop: threading.Event | None = None,
+    ) -> None:
+        """Give each message to `handler`, in `concurrency` threads, until SIGTERM, SIGINT or `stop`.
+
+        A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
+        `Redeliver(seconds)` chooses the delay. While a handler runs, its message is extended at each third of
+        `invisible_seconds`. In an ordered group no message overtakes another one of its queue, or key; `ordered`
+        says whether the group is, None asks the broker (scope `manage`).
+
+        A stop ends the long poll, gives back what no handler has begun, and waits `stop_seconds` for those that run.
+        Raises the refusal of the broker that ended the run.
+        """
+        limits = Limits(
+            concurrency=concurrency,
+            ordered=ordered,
+            filter=filter,
+            invisible_seconds=invisible_seconds,
+            wait_seconds=wait_seconds,
+            stop_seconds=stop_seconds,
+        )
+        stop = stop or threading.Event()
+        with stopped_by_signals(stop):
+            Runner(self, topic, handler, limits).run(stop)
 
     def _settle(self, call: Call[list[Settled]]) -> list[Settled]:
         return self.broker.do(call)

@@ -59,6 +59,11 @@ def pull(topic: str, queue_id: int, offset: int, limit: int, wait_seconds: float
     )
 
 
+def is_ordered(group: str) -> Call[bool]:
+    """GET /v1/consumer-groups/{group}."""
+    return call("GET", path("consumer-groups", group), None, lambda answer: bool(answer["ordered"]))
+
+
 def _settle(group: str, verb: str, body: Document, operation: Operation | None = None) -> Call[list[Settled]]:
     return call("POST", path("consumer-groups", group, verb), body, _settled, operation=operation)
 

@@ -1,0 +1,184 @@
+"""Consumers that run in an event loop; as `mqbroker_client.running`."""
+
+import asyncio
+import inspect
+import logging
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING
+
+from mqbroker_client import errors
+from mqbroker_client.calls import Call
+from mqbroker_client.calls import consumer as calls
+from mqbroker_client.messages import Delivery
+from mqbroker_client.retries import Retry
+from mqbroker_client.running import (
+    LONGEST_PAUSE_SECONDS,
+    MAY_NOT_READ,
+    NO_REASON,
+    Limits,
+    delay_seconds,
+    is_final,
+    reason_of,
+)
+
+if TYPE_CHECKING:
+    from mqbroker_client.aio.consumers import AsyncConsumer
+
+log = logging.getLogger(__name__)
+
+#: Does the work of one delivery: a coroutine function, or a plain one, which runs in a thread because it may block.
+AsyncHandler = Callable[[Delivery], Awaitable[object] | object]
+
+
+class AsyncRunner:
+    """One run of a consumer: a task that receives, one that extends, and one for each message in hand."""
+
+    def __init__(self, consumer: "AsyncConsumer", topic: str, handler: AsyncHandler, limits: Limits) -> None:
+        self._consumer = consumer
+        self._topic = topic
+        self._handler = handler
+        self._limits = limits
+        self._ordered = False
+        self._hand: dict[asyncio.Task[None], Delivery] = {}
+        self._free = asyncio.Semaphore(limits.concurrency)
+        self._begun: set[asyncio.Task[None]] = set()
+        self._room = asyncio.Event()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until the event is set, or its own task is cancelled. Raises what ended the run: a refusal of the broker."""
+        self._ordered = await self._is_ordered()
+        receiving = asyncio.create_task(self._receive())
+        extending = asyncio.create_task(self._extend())
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait([receiving, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            receiving.cancel()
+            await self._stop()
+            extending.cancel()
+        with suppress(asyncio.CancelledError):
+            await receiving
+
+    async def _is_ordered(self) -> bool:
+        if self._limits.ordered is not None:
+            return self._limits.ordered
+        try:
+            return await self._consumer.is_ordered()
+        except errors.Forbidden as error:
+            raise ValueError(MAY_NOT_READ) from error
+
+    async def _stop(self) -> None:
+        unbegun = {task: delivery for task, delivery in self._hand.items() if task not in self._begun}
+        for task in unbegun:
+            task.cancel()
+        try:
+            await self._consumer.nack(unbegun.values(), delay_seconds=0)
+        except errors.BrokerError as error:
+            log.warning("%d messages of %s come again later: %s", len(unbegun), self._topic, error)
+        if self._begun:
+            _, late = await asyncio.wait(self._begun, timeout=self._limits.stop_seconds)
+            for task in late:
+                task.cancel()
+            if late:
+                log.warning("%d messages of %s were cancelled: they are handed out again", len(late), self._topic)
+                await asyncio.wait(late)
+
+    async def _receive(self) -> None:
+        failures = 0
+        while True:
+            while (wanted := self._limits.wanted(len(self._hand), self._ordered)) <= 0:
+                self._room.clear()
+                await self._room.wait()
+            try:
+                received = await self._consumer.broker.do(
+                    self._call(wanted), retry=Retry(1, self._consumer.broker.retry.seconds)
+                )
+                failures = 0
+            except errors.BrokerError as error:
+                if is_final(error):
+                    raise
+                failures += 1
+                log.warning("%s was not received by %s: %s", self._topic, self._consumer.group, error)
+                await asyncio.sleep(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
+                continue
+            for delivery in received:
+                self._hand[asyncio.create_task(self._handle(delivery))] = delivery
+
+    def _call(self, wanted: int) -> Call[list[Delivery]]:
+        limits = self._limits
+        return calls.receive(
+            self._consumer.group,
+            self._topic,
+            max_messages=wanted,
+            wait_seconds=limits.wait_seconds,
+            invisible_seconds=limits.invisible_seconds,
+            filter=limits.filter,
+        )
+
+    async def _extend(self) -> None:
+        while True:
+            await asyncio.sleep(self._limits.invisible_seconds / 3)
+            deliveries = list(self._hand.values())
+            try:
+                await self._consumer.extend(deliveries, invisible_seconds=self._limits.invisible_seconds)
+            except errors.BrokerError as error:
+                log.warning("%d messages of %s were not extended: %s", len(deliveries), self._topic, error)
+
+    async def _handle(self, delivery: Delivery) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        try:
+            async with self._free:
+                self._begun.add(task)
+                await self._settle(delivery, await self._outcome(delivery))
+        finally:
+            self._begun.discard(task)
+            self._hand.pop(task, None)
+            self._room.set()
+
+    async def _outcome(self, delivery: Delivery) -> Exception | None:
+        try:
+            if inspect.iscoroutinefunction(self._handler):
+                await self._handler(delivery)
+            else:
+                found = await asyncio.to_thread(self._handler, delivery)
+                if inspect.isawaitable(found):
+                    await found
+        except Exception as error:
+            log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
+            return error
+        return None
+
+    async def _settle(self, delivery: Delivery, error: Exception | None) -> None:
+        try:
+            if error is None:
+                await self._consumer.ack([delivery])
+            else:
+                await self._nack(delivery, delay_seconds(error), reason_of(error))
+        except errors.BrokerError as problem:
+            log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
+
+    async def _nack(self, delivery: Delivery, delay_seconds: float | None, reason: str) -> None:
+        try:
+            await self._consumer.nack([delivery], delay_seconds=delay_seconds, reason=reason)
+        except NO_REASON:
+            await self._consumer.nack([delivery], delay_seconds=delay_seconds)
+
+
+@asynccontextmanager
+async def stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
+    """SIGTERM and SIGINT set the event, where the event loop can hear them: in the main thread, and not on Windows."""
+    loop = asyncio.get_running_loop()
+    heard = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop.set)
+            heard.append(number)
+    try:
+        yield
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
