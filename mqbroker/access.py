@@ -84,15 +84,15 @@ class KeyRing:
     def __init__(self) -> None:
         self._callers: TtlCache[bytes, Caller] = TtlCache(KEY_BELIEVED_SECONDS)
 
-    async def caller(self, authorization: bytes | None) -> Caller:
-        """The caller that an Authorization header stands for.
+    def known(self, authorization: bytes) -> Caller | None:
+        """The caller that an Authorization header stands for; None unless it was looked up just before."""
+        return self._callers.known(authorization)
+
+    async def caller(self, authorization: bytes) -> Caller:
+        """The caller that an Authorization header stands for; an empty one stands for none.
 
         Raises Unauthenticated when there is none, or its key is unknown, revoked or expired.
         """
-        caller = self._callers.known(authorization or b"")
-        return caller or await self._look_up(authorization or b"")
-
-    async def _look_up(self, authorization: bytes) -> Caller:
         key = key_of(authorization.decode("latin-1"))
         if key is None:
             raise Unauthenticated(NO_KEY)

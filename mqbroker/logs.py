@@ -1,7 +1,6 @@
 """One log format for all processes and libraries: one event with its fields per line, as text or as JSON."""
 
 import logging
-import os
 import re
 import sys
 import threading
@@ -23,23 +22,11 @@ APPS = (
     "analytics",
     "scheduling",
     "webhooks",
+    "access",
     "store",
 )
 # PostgreSQL's error shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)
-
-# For granian's first process, which reads no settings of Django's.
-OF_SERVER: dict[str, Any] = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"events": {"()": "mqbroker.logs.formatter_of_server"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "events"}},
-    "root": {"handlers": ["console"], "level": "WARNING"},
-    "loggers": {
-        "_granian": {"handlers": ["console"], "level": "WARNING", "propagate": False},
-        "granian.access": {"handlers": ["console"], "level": "INFO", "propagate": False},
-    },
-}
 
 fields_as_text = structlog.processors.LogfmtRenderer(bool_as_flag=False)
 
@@ -83,12 +70,6 @@ def formatter(form: str) -> logging.Formatter:
             *ending,
         ]
     )
-
-
-def formatter_of_server() -> logging.Formatter:
-    """The formatter of granian's first process."""
-    take_over()
-    return formatter(os.environ.get("MQBROKER_LOG", FORMS[0]))
 
 
 def take_over() -> None:

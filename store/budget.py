@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
 from typing import Self
 
 from django.conf import settings
@@ -21,7 +20,7 @@ ROOM_SECONDS = 3.0
 class Budget:
     """Bytes that are held, and a limit for them. A request always gets its bytes when it is the only one."""
 
-    def __init__(self, limit: Callable[[], int]) -> None:
+    def __init__(self, limit: int) -> None:
         self._limit = limit
         self.held = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -29,11 +28,11 @@ class Budget:
     @property
     def free(self) -> int:
         """Bytes below the limit."""
-        return max(0, self._limit() - self.held)
+        return max(0, self._limit - self.held)
 
     def take(self, size: int, already: int = 0) -> bool:
         """Takes `size` bytes for a request that holds `already` some; False when the budget is used up."""
-        limit = self._limit()
+        limit = self._limit
         if size + already > SMALL_BYTES:
             limit -= limit // RESERVED_PART
         if self.held > already and self.held + size > limit:
@@ -62,6 +61,8 @@ class Budget:
                     self._waiting.remove(turn)
 
     def _wake(self) -> None:
+        if not self._waiting:
+            return
         for turn in self._waiting:
             if not turn.done():
                 turn.set_result(None)
@@ -72,7 +73,7 @@ class Answers(Budget):
     """The bodies that a process has read for answers and not sent yet."""
 
     def __init__(self) -> None:
-        super().__init__(lambda: settings.ANSWERS_IN_FLIGHT_BYTES)
+        super().__init__(settings.ANSWERS_IN_FLIGHT_BYTES)
 
 
 def answers() -> Answers:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from mqbroker import errors
+from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.budget import Hold
 from store.errors import Refusal
 
@@ -92,6 +93,13 @@ def refused(refusal: Refusal) -> Answer:
     """The problem document of a refusal, with the headers that belong to it."""
     headers = [(name.lower().encode(), value.encode()) for name, value in errors.headers_of(refusal).items()]
     return Answer(encode(errors.document(refusal)), errors.status_of(refusal), (*PROBLEM, *headers))
+
+
+def malformed(status: int) -> Answer:
+    """The answer to what is no HTTP request."""
+    limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most"
+    problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}.")
+    return Answer(encode(problem), problem.status, PROBLEM)
 
 
 def failed() -> Answer:

@@ -28,7 +28,7 @@ async def require(headers: dict[bytes, bytes], keys: KeyRing) -> None:
         if not await asyncio.to_thread(_is_of_console_user, session_key):
             raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
     else:
-        await keys.caller(authorization)
+        await keys.caller(authorization or b"")
 
 
 def _is_of_console_user(session_key: str) -> bool:

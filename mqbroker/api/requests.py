@@ -11,7 +11,7 @@ import msgspec
 
 from access.audit import Signature
 from mqbroker.access import Caller
-from mqbroker.api.bodies import Receive, Scope
+from mqbroker.http.exchange import Exchange
 from store import strict_json
 from store.budget import Hold
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
@@ -30,25 +30,13 @@ BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 class DataRequest:
     """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
 
-    __slots__ = ("_gone", "_hold", "_receive", "body", "caller", "headers", "request_id", "scope")
+    __slots__ = ("_exchange", "_hold", "body", "caller")
 
-    def __init__(
-        self,
-        scope: Scope,
-        headers: dict[bytes, bytes],
-        caller: Caller,
-        body: bytes,
-        receive: Receive,
-        request_id: bytes,
-    ) -> None:
-        self.scope = scope
-        self.headers = headers
+    def __init__(self, exchange: Exchange, caller: Caller, body: bytes) -> None:
+        self._exchange = exchange
         self.caller = caller
         self.body = body
-        self.request_id = request_id
-        self._receive = receive
         self._hold: Hold | None = None
-        self._gone: asyncio.Future[object] | None = None
 
     @property
     def hold(self) -> Hold:
@@ -59,29 +47,21 @@ class DataRequest:
 
     @property
     def gone(self) -> asyncio.Future[object]:
-        """A future that is done as soon as the caller has hung up; watched from the first use until `close`."""
-        if self._gone is None:
-            self._gone = asyncio.ensure_future(self._hang_up())
-        return self._gone
-
-    async def _hang_up(self) -> object:
-        # The body was read: all that the server still has to say is that the connection is closed.
-        return await self._receive()
+        """A future that is done as soon as the caller has hung up."""
+        return self._exchange.gone
 
     def close(self) -> None:
-        """Ends the watch for a hang-up and returns the answer's bytes to the budget."""
-        if self._gone is not None:
-            self._gone.cancel()
+        """Returns the answer's bytes to the budget."""
         if self._hold is not None:
             self._hold.__exit__()
 
     def signed(self, reason: str | None = None) -> Signature:
         """Who changes something by this request, for the audit."""
-        return Signature("key", self.caller.name, self.request_id.decode("latin-1"), reason)
+        return Signature("key", self.caller.name, self._exchange.request_id.decode("latin-1"), reason)
 
     def header(self, name: bytes) -> str | None:
         """A header's value, by its lower-case name."""
-        value = self.headers.get(name)
+        value = self._exchange.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
     @property
@@ -95,8 +75,7 @@ class DataRequest:
         return self._query(keep_blank=True)
 
     def _query(self, *, keep_blank: bool) -> Query:
-        text: bytes = self.scope["query_string"]
-        return parse_qs(text.decode("latin-1"), keep_blank_values=keep_blank)
+        return parse_qs(self._exchange.query_string.decode("latin-1"), keep_blank_values=keep_blank)
 
 
 def decode(shape: type[Shape], body: bytes) -> Shape:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 
 from mqbroker.api.answers import Answer
@@ -20,13 +21,18 @@ PARAMETER = re.compile(r"<(str|int):(\w+)>")
 MAX_DIGITS = 4300
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Route:
     """A path: its pattern without the first slash, the view of each method, and the most bytes of a body."""
 
     pattern: str
     views: Mapping[str, View]
     limit: Limit
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """The most bytes of a body, as this process is set."""
+        return self.limit()
 
     @property
     def methods(self) -> list[str]:

@@ -57,7 +57,7 @@ def _operation(route: Route, view: View, ref_of: dict[Any, Document]) -> Documen
         "responses": {str(status): _answer(ref_of.get(shape)) for status, shape in call.answers.items()},
     }
     if call.given is not None:
-        limit = f"At most {route.limit():,} bytes of JSON."
+        limit = f"At most {route.most_bytes:,} bytes of JSON."
         body = {"description": limit, "required": not call.may_be_empty}
         operation["requestBody"] = _json(_given(call, ref_of)) | body
     for status in call.problems:

@@ -1,78 +1,35 @@
-"""The web process: granian with the broker's options, on a port of its own.
+"""The web process: it listens on a port of its own, and serves until a signal.
 
 `python -m mqbroker.web --port 8000 --processes 2`. With `--socket` it serves on a listening socket that it inherits:
 a supervisor keeps that socket open while one web process ends and the next one starts.
 """
 
 import argparse
+import logging.config
+import os
 import socket
 import sys
-from typing import Any
-
-from granian.constants import HTTPModes, Interfaces, Loops
-from granian.errors import FatalError
-from granian.http import HTTP1Settings
-from granian.log import LogLevels
-from granian.net import SocketHolder  # type: ignore[attr-defined]  # as granian itself imports it
-from granian.server import MPServer
 
 from mqbroker import logs
-from mqbroker.web import listener
+from mqbroker.web import listener, processes
 
-# Each long poll holds a connection. At granian's own limit, 1024 divided by the workers, a worker accepts no further
-# connection: sends would wait for long polls.
+# Each long poll holds a connection.
 MAX_CONNECTIONS_PER_WEB_PROCESS = 65536
-# A connection whose headers are incomplete for so long is closed, and so is an idle one.
-HEADER_READ_MS = 30_000
-# Per connection, for the headers and for the part of a body that arrives before it is read; granian's own is 408 KiB.
-# 1,000 unfinished bodies of 200 kB made the process 154 MB larger with 64 KiB and 100 MB with 16.
-READ_BUFFER_BYTES = 16 * 1024
-KILL_TIMEOUT_SECONDS = 2
-RESPAWN_SECONDS = 0.2
 
 
-class ExclusiveServer(MPServer):
-    """granian on one socket that its workers share by inheritance.
+def serve(listening: socket.socket) -> None:
+    """Serves on the socket in this process."""
+    # Only a process that serves needs them: its parent stays small, and a new child has the code of now.
+    import django
+    import uvloop
 
-    granian's own workers bind the port with SO_REUSEPORT each, so that any other process of the same user could take a
-    part of the connections unnoticed.
-    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+    django.setup()
 
-    def __init__(self, listening: socket.socket, **options: Any) -> None:
-        super().__init__("mqbroker.asgi:application", **options)
-        self._listening = listening
+    from mqbroker.http import server
+    from mqbroker.web import lifespan
 
-    def _init_shared_socket(self) -> None:
-        self._listening.set_inheritable(True)
-        self._ssp = None
-        self._sso = self._listening
-        holder: Any = SocketHolder
-        backlog = (self.backlog,) if sys.platform == "linux" else ()
-        self._shd = holder(self._listening.fileno(), False, *backlog)
-
-
-def options_of(given: argparse.Namespace) -> dict[str, Any]:
-    """granian's options."""
-    return {
-        "address": given.host,
-        "port": given.port,
-        "interface": Interfaces.ASGI,
-        "workers": given.processes,
-        "loop": Loops.uvloop,
-        # HTTP/2 without TLS would buffer megabytes of headers and bodies per connection before the caller is known.
-        "http": HTTPModes.http1,
-        "http1_settings": HTTP1Settings(header_read_timeout=HEADER_READ_MS, max_buffer_size=READ_BUFFER_BYTES),
-        "websockets": False,
-        "backlog": listener.BACKLOG,
-        "backpressure": MAX_CONNECTIONS_PER_WEB_PROCESS,
-        "log_level": LogLevels.warning,
-        "log_dictconfig": logs.OF_SERVER,
-        "workers_kill_timeout": KILL_TIMEOUT_SECONDS,
-        # The death of a single worker ends granian, and its supervisor starts it again; one of several is replaced.
-        "respawn_failed_workers": given.processes > 1 and not given.reload,
-        "respawn_interval": RESPAWN_SECONDS,
-        "reload": given.reload,
-    }
+    uvloop.run(server.run(listening, lifespan.running, MAX_CONNECTIONS_PER_WEB_PROCESS))
 
 
 def main(words: list[str]) -> int:
@@ -82,18 +39,20 @@ def main(words: list[str]) -> int:
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--socket", type=int, metavar="FD", help="a listening socket that is inherited")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--reload", action="store_true")
+    parser.add_argument("--reload", action="store_true", help="start again when code changes")
     given = parser.parse_args(words)
+    logging.config.dictConfig(logs.configure(os.environ.get("MQBROKER_LOG", logs.FORMS[0])))
+    logs.take_over()
     try:
         inherited = given.socket is not None
         listening = socket.socket(fileno=given.socket) if inherited else listener.listen(given.host, given.port)
-        ExclusiveServer(listening, **options_of(given)).serve()
     except listener.PortInUse as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr)
         return 1
-    except FatalError:
-        return 1
-    return 0
+    if given.processes == 1 and not given.reload:
+        serve(listening)
+        return 0
+    return processes.Processes(lambda: serve(listening), given.processes).run(reload=given.reload)
 
 
 if __name__ == "__main__":

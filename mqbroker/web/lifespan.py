@@ -3,30 +3,29 @@
 import contextlib
 import ctypes
 import resource
+from collections.abc import AsyncIterator
 
 from mqbroker import background
-from mqbroker.api.bodies import Receive, Send
+from mqbroker.http.connection import Serve
+from mqbroker.web import application
 from store import notifier
 
 
-async def run(receive: Receive, send: Send) -> None:
-    """Answers the server's lifespan events."""
+@contextlib.asynccontextmanager
+async def running() -> AsyncIterator[Serve]:
+    """The process is ready to serve within the block; gives what serves a request."""
     fallback = background.Fallback()
-    while True:
-        event = await receive()
-        if event["type"] == "lifespan.startup":
-            background.start()
-            background.spare_collector()
-            give_large_memory_back()
-            allow_many_connections()
-            notifier.start()
-            fallback.start()
-            await send({"type": "lifespan.startup.complete"})
-        elif event["type"] == "lifespan.shutdown":
-            await fallback.close()
-            await background.close()
-            await send({"type": "lifespan.shutdown.complete"})
-            return
+    background.start()
+    background.spare_collector()
+    give_large_memory_back()
+    allow_many_connections()
+    notifier.start()
+    fallback.start()
+    try:
+        yield application.handler()
+    finally:
+        await fallback.close()
+        await background.close()
 
 
 def allow_many_connections() -> None:

@@ -33,7 +33,8 @@ QUICK = {
 class RunningBroker:
     """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
 
-    `webs` are separate web processes: they share nothing but the database.
+    `webs` are separate web processes: they share nothing but the database. Each may have several `processes` on its
+    port.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class RunningBroker:
         settings: Mapping[str, str] = QUICK,
         *,
         webs: int = 1,
+        processes: int = 1,
         tasks: bool = True,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -55,7 +57,7 @@ class RunningBroker:
         self.environment = theirs | path | dict(settings) | places
         ports = [free_port() for _ in range(webs)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
-        self.webs = [self._child(f"web-{port}", commands.web(port, 1, False)) for port in ports]
+        self.webs = [self._child(f"web-{port}", commands.web(port, processes, False)) for port in ports]
         self.worker = self._child("worker", commands.worker())
         self.beat = self._child("beat", commands.beat(folder / "beat-schedule"))
         self.children = [*self.webs, *([self.worker, self.beat] if tasks else [])]

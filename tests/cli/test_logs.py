@@ -42,22 +42,22 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
 
 
 def lines_of_a_bad_day(folder: Path, redis: Valkey, form: str) -> dict[str, list[str]]:
-    """The log of each process of a broker that lost its Redis, the connection that listens, and its web worker."""
+    """The log of each process of a broker that lost its Redis, the connection that listens, and a web process."""
     redis.start()
     with databases.fresh() as url:
-        broker = RunningBroker(folder, url, redis.url, {**QUICK, "MQBROKER_LOG": form})
+        broker = RunningBroker(folder, url, redis.url, {**QUICK, "MQBROKER_LOG": form}, processes=2)
         broker.prepare()
+        redis.kill()
         with broker:
-            redis.kill()
             with psycopg.connect(url, user="postgres", autocommit=True) as connection:
                 ours = "datname = current_database() AND application_name = 'mqbroker-listener'"
                 connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
             for child in broker.children:
                 eventually(partial(has_logged, child), within_seconds=60)
             [web] = broker.webs
-            for pid in set(identity.session_members(web.pid)) - {web.pid}:
-                os.kill(pid, signal.SIGKILL)
-            eventually(lambda: not web.is_running(), within_seconds=30)
+            one, _ = set(identity.session_members(web.pid)) - {web.pid}
+            os.kill(one, signal.SIGKILL)
+            eventually(lambda: "died" in web.log.read_text(), within_seconds=30)
         return {child.name.partition("-")[0]: child.log.read_text().splitlines() for child in broker.children}
 
 
@@ -71,7 +71,7 @@ def test_in_json_every_line_of_every_process_is_an_event(tmp_path: Path, redis: 
     events = {name: [json.loads(line) for line in lines] for name, lines in logged.items()}
     assert all(list(event)[:4] == ["at", "level", "logger", "event"] for each in events.values() for event in each)
     loggers = {name: {event["logger"].partition(".")[0] for event in each} for name, each in events.items()}
-    assert {"store", "_granian"} <= loggers["web"]
+    assert {"store", "mqbroker"} <= loggers["web"]
     assert "celery" in loggers["worker"]
     assert "celery" in loggers["beat"]
 

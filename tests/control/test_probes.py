@@ -31,7 +31,7 @@ def test_a_prober_that_names_no_host_is_answered(broker: RunningBroker) -> None:
         line.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         answer = line.makefile("rb").read()
 
-    assert answer.startswith(b"HTTP/1.0 200 ")
+    assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b'{"status":"alive"}')
 
 
@@ -77,7 +77,7 @@ def test_a_broker_whose_database_hangs_says_so_in_time(tmp_path: Path) -> None:
         finally:
             running.close()
 
-    assert answer.startswith(b"HTTP/1.0 503 ")
+    assert answer.startswith(b"HTTP/1.1 503 ")
     assert b"the database does not answer as it should (ConnectionTimeout)" in answer
 
 

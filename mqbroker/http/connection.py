@@ -1,0 +1,263 @@
+"""A connection: one caller's requests, served one after the other in the event loop of the process."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol, cast
+
+import structlog
+
+from mqbroker.http.exchange import Exchange
+from mqbroker.http.reader import Malformed, Reader
+
+logger = structlog.stdlib.get_logger(__name__)
+
+Serve = Callable[[Exchange], Awaitable[None]]
+
+# A connection that waits for a request, or for the rest of its head, is closed after this.
+IDLE_SECONDS = 30.0
+# A caller that reads nothing of its answer for so long is given up.
+UNREAD_SECONDS = 20.0
+# A refused caller that still sends would see a reset connection instead of its answer: so much is read and dropped.
+DROPPED_BYTES = 8 * 1024 * 1024
+DROPPING_SECONDS = 1.0
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+class Surroundings(Protocol):
+    """What a connection shares with the others of its process."""
+
+    serve: Serve
+    is_closing: bool
+    date: bytes
+
+    def add(self, connection: "Connection") -> bool:
+        """Whether there is room for one more."""
+
+    def discard(self, connection: "Connection") -> None:
+        """The connection has ended."""
+
+    def begin_dropping(self) -> bool:
+        """Whether one more refused body may be read and dropped."""
+
+    def end_dropping(self) -> None:
+        """A refused body has been dropped."""
+
+
+class Connection(asyncio.Protocol):
+    """One caller's connection.
+
+    1. `data_received` feeds the reader, which makes an Exchange of each head.
+    2. A task serves the exchange; its body may still be arriving. Bytes that it does not read stay in the socket.
+    3. `answered`: the next exchange is served, or the connection ends. It ends when the caller asks for it, when a body
+       was left unread, and when the process stops.
+    4. What is no request is served as the last exchange, behind those before it: it has its status already.
+    """
+
+    def __init__(self, connections: Surroundings) -> None:
+        self._connections = connections
+        self._serve = connections.serve
+        self._loop = asyncio.get_running_loop()
+        self._reader = Reader(self)
+        self._serving: Exchange | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._is_reading = True
+        self._is_malformed = False
+        # Bytes of a refused body that may still be dropped; None while the connection is of use.
+        self._to_drop: int | None = None
+        self.since = self._loop.time()
+
+    @property
+    def date(self) -> bytes:
+        """The time now, as a header."""
+        return self._connections.date
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The address of the other end."""
+        return address_of(self._transport.get_extra_info("peername"))
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """The address of this end."""
+        return address_of(self._transport.get_extra_info("sockname"))
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transport is no asyncio.Transport by its type.
+        self._transport = cast("asyncio.Transport", transport)
+        if not self._connections.add(self):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connections.discard(self)
+        self._hang_up()
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+        self._reader.close()
+
+    def eof_received(self) -> None:
+        """A caller that ends its side is taken to have hung up: the connection is closed."""
+        self._hang_up()
+
+    def data_received(self, data: bytes) -> None:
+        if self._to_drop is not None:
+            self._drop(data)
+        elif not self._is_malformed:
+            if self._serving is None and not self._reader.is_within_head:
+                self.since = self._loop.time()
+            try:
+                self._reader.feed(data)
+            except Malformed as problem:
+                self._refuse(problem.status)
+            self._serve_next()
+            self._read_or_not()
+
+    def pause_writing(self) -> None:
+        self._drained = self._loop.create_future()
+        self.since = self._loop.time()
+
+    def resume_writing(self) -> None:
+        drained, self._drained = self._drained, None
+        if drained is not None and not drained.done():
+            drained.set_result(None)
+        self._serve_next()
+
+    def _hang_up(self) -> None:
+        for exchange in (self._reader.arriving, self._serving, *self._reader.waiting):
+            if exchange is not None:
+                exchange.hang_up()
+
+    # What an exchange calls.
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes, or keeps them until the socket takes them."""
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    async def drained(self) -> None:
+        """Returns when the bytes have left, but for a few."""
+        if self._drained is not None:
+            await self._drained
+
+    def read_on(self) -> None:
+        """Reads further bytes of a body, which the caller may send only now."""
+        exchange = self._serving
+        if exchange is not None and exchange.headers.get(b"expect", b"").lower() == b"100-continue":
+            del exchange.headers[b"expect"]
+            self.write(CONTINUE)
+        self._read_or_not()
+
+    def answered(self, exchange: Exchange) -> None:
+        """The answer is complete: the next request, or the end of the connection."""
+        if exchange is not self._serving:
+            return
+        self._serving = None
+        exchange.drop()
+        self.since = self._loop.time()
+        if exchange.keep_alive and not self._connections.is_closing:
+            self._serve_next()
+            self._read_or_not()
+        elif exchange.is_whole:
+            self._transport.close()
+        else:
+            self._drop_rest()
+
+    # Serving.
+
+    def _serve_next(self) -> None:
+        if self._serving is None and self._reader.waiting and self._drained is None:
+            exchange = self._serving = self._reader.waiting.popleft()
+            self._task = self._loop.create_task(self._run(exchange))
+
+    async def _run(self, exchange: Exchange) -> None:
+        try:
+            await self._serve(exchange)
+        except Exception:
+            logger.exception("a request failed", method=exchange.method, path=exchange.path)
+        if exchange is not self._serving:
+            return
+        self._serving = None
+        if self._is_malformed and not exchange.is_started:
+            self._serve_next()
+        else:
+            # Without a whole answer the caller must not take what it has for one.
+            self._transport.abort()
+
+    def _refuse(self, status: int) -> None:
+        self._is_malformed = True
+        broken = self._reader.arriving
+        if broken is not None:
+            broken.hang_up()
+        self._reader.waiting.append(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
+
+    def _read_or_not(self) -> None:
+        """Reads unless enough has arrived: the rest stays in the socket."""
+        is_full = self._reader.is_full
+        if is_full == self._is_reading and not self._transport.is_closing():
+            self._is_reading = not is_full
+            if is_full:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    # The end.
+
+    def _drop_rest(self) -> None:
+        """Closes the connection once the caller has ended its request, or has sent on for long enough."""
+        if self._transport.is_closing():
+            return
+        if not self._connections.begin_dropping():
+            self._transport.close()
+            return
+        self._to_drop = DROPPED_BYTES
+        self._loop.call_later(DROPPING_SECONDS, self._end_dropping)
+        if not self._is_reading:
+            self._is_reading = True
+            self._transport.resume_reading()
+
+    def _drop(self, data: bytes) -> None:
+        assert self._to_drop is not None
+        self._to_drop -= len(data)
+        whole = self._reader.count
+        try:
+            if not self._is_malformed:
+                self._reader.feed(data)
+        except Malformed:
+            self._is_malformed = True
+        if self._to_drop < 0 or self._reader.count > whole:
+            self._transport.close()
+
+    def _end_dropping(self) -> None:
+        self._connections.end_dropping()
+        self._transport.close()
+
+    def sweep(self, now: float) -> None:
+        """Closes a connection that has waited for its caller too long."""
+        waits_for_head = self._serving is None and now - self.since > IDLE_SECONDS
+        if waits_for_head or (self._drained is not None and now - self.since > UNREAD_SECONDS):
+            self._transport.abort()
+
+    def finish(self) -> None:
+        """Ends it as soon as the answer that is under way has left; a request that is blocked is answered now."""
+        if self._serving is None:
+            self._transport.close()
+        else:
+            self._serving.finish()
+
+    async def ended(self) -> None:
+        """Returns when no request is served any more."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    def abort(self) -> None:
+        """Ends it now."""
+        if self._task is not None:
+            self._task.cancel()
+        self._transport.abort()
+
+
+def address_of(given: object) -> tuple[str, int] | None:
+    """Host and port of a socket's address; None where it has none any more."""
+    return (str(given[0]), int(given[1])) if isinstance(given, tuple) and len(given) >= 2 else None

@@ -1,0 +1,66 @@
+"""All connections of one process: how many there may be, and the end of those that wait too long."""
+
+import asyncio
+from email.utils import formatdate
+
+from mqbroker.http.connection import Connection, Serve
+
+MAX_DROPPING = 32
+
+
+class Connections:
+    """The connections of one process."""
+
+    def __init__(self, serve: Serve, most: int) -> None:
+        self.serve = serve
+        self._most = most
+        self._open: set[Connection] = set()
+        self._dropping = 0
+        # No connection is kept for a further request.
+        self.is_closing = False
+        self.date = b""
+        self.tick(asyncio.get_running_loop().time())
+
+    def __call__(self) -> Connection:
+        return Connection(self)
+
+    def add(self, connection: Connection) -> bool:
+        """Whether there is room for one more."""
+        if len(self._open) >= self._most:
+            return False
+        self._open.add(connection)
+        return True
+
+    @property
+    def count(self) -> int:
+        """The connections that are open."""
+        return len(self._open)
+
+    def discard(self, connection: Connection) -> None:
+        self._open.discard(connection)
+
+    def begin_dropping(self) -> bool:
+        """Whether one more refused body may be read and dropped."""
+        is_allowed = self._dropping < MAX_DROPPING
+        self._dropping += is_allowed
+        return is_allowed
+
+    def end_dropping(self) -> None:
+        self._dropping -= 1
+
+    def tick(self, now: float) -> None:
+        """Once a second: the date of the answers, and the end of connections that wait too long."""
+        self.date = formatdate(usegmt=True).encode()
+        for connection in list(self._open):
+            connection.sweep(now)
+
+    async def close(self, seconds: float) -> None:
+        """Ends all connections: the requests under way are answered within so many seconds, or given up."""
+        self.is_closing = True
+        for connection in list(self._open):
+            connection.finish()
+        under_way = [connection.ended() for connection in self._open]
+        if under_way:
+            await asyncio.wait([asyncio.ensure_future(one) for one in under_way], timeout=seconds)
+        for connection in list(self._open):
+            connection.abort()

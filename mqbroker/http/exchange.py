@@ -1,0 +1,266 @@
+"""One HTTP request, and the way its answer goes."""
+
+import asyncio
+from collections import deque
+from functools import cache
+from http import HTTPStatus
+from typing import Protocol
+from urllib.parse import unquote_to_bytes
+
+Headers = tuple[tuple[bytes, bytes], ...]
+
+# A body that is not read is taken from the socket up to so many bytes.
+UNREAD_BYTES = 64 * 1024
+WITHOUT_CONTENT = frozenset((204, 304))
+
+
+class Gone(Exception):
+    """The caller hung up before its body was complete, or before its answer was."""
+
+
+class Line(Protocol):
+    """What an exchange needs of its connection."""
+
+    @property
+    def date(self) -> bytes:
+        """The time now, as a header."""
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The address of the other end."""
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """The address of this end."""
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes, or keeps them until the socket takes them."""
+
+    async def drained(self) -> None:
+        """Returns when the bytes have left, but for a few."""
+
+    def read_on(self) -> None:
+        """Reads further bytes of a body."""
+
+    def answered(self, exchange: "Exchange") -> None:
+        """The answer is complete: the next request, or the end of the connection."""
+
+
+class Exchange:
+    """One request. Its body arrives meanwhile; its answer is sent whole, or in parts."""
+
+    __slots__ = (
+        "_arrived",
+        "_chunked",
+        "_chunks",
+        "_gone",
+        "_is_ending",
+        "_line",
+        "_started",
+        "_unread",
+        "header_list",
+        "headers",
+        "is_hung_up",
+        "is_whole",
+        "keep_alive",
+        "method",
+        "query_string",
+        "refused_as",
+        "request_id",
+        "target",
+        "version",
+    )
+
+    def __init__(
+        self,
+        line: Line,
+        method: str,
+        target: bytes,
+        headers: list[tuple[bytes, bytes]],
+        version: str,
+        keep_alive: bool,
+        refused_as: int | None = None,
+    ) -> None:
+        self._line = line
+        self.method = method
+        self.target, _, self.query_string = target.partition(b"?")
+        self.header_list = headers
+        # Of a header that comes twice, the last one.
+        self.headers = dict(headers)
+        self.version = version
+        self.keep_alive = keep_alive
+        # The status of the answer to what is no request.
+        self.refused_as = refused_as
+        self.request_id = b""
+        # Whether the body has arrived whole.
+        self.is_whole = False
+        self.is_hung_up = False
+        self._is_ending = False
+        self._chunks: deque[bytes] = deque()
+        self._unread = 0
+        self._arrived: asyncio.Future[None] | None = None
+        self._gone: asyncio.Future[object] | None = None
+        self._started = False
+        self._chunked = False
+
+    @property
+    def path(self) -> str:
+        """The path, its escapes decoded."""
+        if b"%" in self.target or not self.target.isascii():
+            return unquote_to_bytes(self.target).decode("utf-8", "replace")
+        return self.target.decode("ascii")
+
+    @property
+    def client(self) -> tuple[str, int] | None:
+        """The address of the caller, or of a proxy before it."""
+        return self._line.client
+
+    @property
+    def server(self) -> tuple[str, int] | None:
+        """The address that the caller has reached."""
+        return self._line.server
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether bytes of the body are still to come, or to be read."""
+        return not self.is_whole or bool(self._chunks)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether more of the body has arrived than should wait to be read."""
+        return self._unread > UNREAD_BYTES
+
+    def arrive(self, chunk: bytes) -> None:
+        """A part of the body has arrived."""
+        if self.is_started:
+            return
+        self._chunks.append(chunk)
+        self._unread += len(chunk)
+        self._wake()
+
+    def complete(self) -> None:
+        """The body has arrived whole."""
+        self.is_whole = True
+        self._wake()
+
+    def drop(self) -> None:
+        """What has arrived of the body will not be read."""
+        self._chunks.clear()
+
+    def hang_up(self) -> None:
+        """The caller has gone."""
+        self.is_hung_up = True
+        self._end_waits()
+
+    def finish(self) -> None:
+        """The process ends: what is blocked is answered now, and the connection is not kept."""
+        self.keep_alive = False
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        self._is_ending = True
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._arrived is not None and not self._arrived.done():
+            self._arrived.set_result(None)
+
+    @property
+    def gone(self) -> asyncio.Future[object]:
+        """A future that is done as soon as the caller has hung up, or is to be answered because the process ends."""
+        if self._gone is None:
+            self._gone = asyncio.get_running_loop().create_future()
+            if self._is_ending:
+                self._gone.set_result(None)
+        return self._gone
+
+    def whole(self, most: int) -> bytes | None:
+        """The body, if it has arrived whole, in one part and with at most so many bytes, as almost all do.
+
+        Else None, and nothing is read.
+        """
+        if not self.is_whole or len(self._chunks) > 1 or self._unread > most:
+            return None
+        self._unread = 0
+        return self._chunks.pop() if self._chunks else b""
+
+    async def chunk(self) -> bytes:
+        """The next part of the body; empty at its end.
+
+        Raises Gone when the caller has hung up before.
+        """
+        while not self._chunks:
+            if self.is_whole:
+                return b""
+            if self._is_ending:
+                raise Gone
+            self._line.read_on()
+            self._arrived = asyncio.get_running_loop().create_future()
+            await self._arrived
+        chunk = self._chunks.popleft()
+        self._unread -= len(chunk)
+        return chunk
+
+    def answer(self, status: int, headers: Headers, content: bytes) -> None:
+        """Sends a whole answer; its length is added to the headers."""
+        length = (b"content-length", b"%d" % len(content))
+        head = self._head(status, (*headers, length))
+        self._line.write(head if self.method == "HEAD" or not content else head + content)
+        self._line.answered(self)
+
+    def start(self, status: int, headers: Headers) -> None:
+        """Begins an answer that is sent in parts; without a length in the headers each part has its own."""
+        self._started = True
+        measured = status in WITHOUT_CONTENT or any(name.lower() == b"content-length" for name, _ in headers)
+        if not measured and self.version == "1.1":
+            self._chunked = True
+            headers = (*headers, (b"transfer-encoding", b"chunked"))
+        elif not measured:
+            # HTTP/1.0 has no parts: the end of the connection is the end of the answer.
+            self.keep_alive = False
+        self._line.write(self._head(status, headers))
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the head of the answer has been sent."""
+        return self._started
+
+    async def send(self, part: bytes) -> None:
+        """Sends a part of the answer, and returns when it has left.
+
+        Raises Gone when the caller has hung up.
+        """
+        if self.is_hung_up:
+            raise Gone
+        if part and self.method != "HEAD":
+            self._line.write(b"%x\r\n%s\r\n" % (len(part), part) if self._chunked else part)
+            await self._line.drained()
+
+    def end(self) -> None:
+        """Ends an answer in parts."""
+        if self._chunked and self.method != "HEAD":
+            self._line.write(b"0\r\n\r\n")
+        self._line.answered(self)
+
+    def _head(self, status: int, headers: Headers) -> bytes:
+        self._started = True
+        if self.is_unread:
+            # The next request would begin somewhere in what is left of this one.
+            self.keep_alive = False
+        lines = [status_line(status), b"date: ", self._line.date]
+        for name, value in headers:
+            lines += (b"\r\n", name, b": ", value)
+        lines.append(b"\r\n\r\n" if self.keep_alive else b"\r\nconnection: close\r\n\r\n")
+        return b"".join(lines)
+
+
+@cache
+def status_line(status: int) -> bytes:
+    """The first line of an answer."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()

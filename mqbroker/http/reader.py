@@ -1,0 +1,128 @@
+"""What comes from a caller, made into exchanges by a parser in C."""
+
+from collections import deque
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
+
+from mqbroker.http.exchange import Exchange, Line
+
+# Of the first line and the headers of a request.
+HEAD_BYTES = 16 * 1024
+MAX_HEADERS = 100
+# Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
+MAX_WAITING = 16
+FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+
+
+class Malformed(Exception):
+    """What came is no request: the status of the answer."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Reader:
+    """The requests of one connection, in their order. The parser calls the methods named `on_…`."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._parser = HttpRequestParser(self)
+        self._target = b""
+        self._headers: list[tuple[bytes, bytes]] = []
+        # Bytes of a head that is not complete; None within a body.
+        self._head_bytes: int | None = 0
+        # Asked for another protocol: its body is read by a new parser.
+        self._resumed: Exchange | None = None
+        self.arriving: Exchange | None = None
+        self.waiting: deque[Exchange] = deque()
+        # Of the requests that have arrived whole.
+        self.count = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether enough has arrived that is still to be served."""
+        return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
+
+    @property
+    def is_within_head(self) -> bool:
+        """Whether a part of a head has arrived."""
+        return bool(self._head_bytes)
+
+    def feed(self, data: bytes) -> None:
+        """Reads what has arrived.
+
+        Raises Malformed when it is no request, or its head is too large.
+        """
+        if self._head_bytes is not None:
+            self._head_bytes += len(data)
+        try:
+            while data:
+                try:
+                    self._parser.feed_data(data)
+                    data = b""
+                except HttpParserUpgrade as wish:
+                    data = data[wish.args[0] :]
+                    self._refuse_upgrade()
+        except HttpParserError as problem:
+            raise Malformed(400) from problem
+        if self._head_bytes is not None and self._head_bytes > HEAD_BYTES:
+            raise Malformed(431)
+
+    def _refuse_upgrade(self) -> None:
+        """Reads on as HTTP/1.1, as RFC 9110 allows: Java's client asks for HTTP/2 with its first request.
+
+        The parser takes what comes behind such a head for the other protocol. A new one reads the body by the headers
+        that hold its length.
+        """
+        self._resumed, self.arriving = self.arriving, None
+        assert self._resumed is not None
+        framing = [pair for pair in self._resumed.header_list if pair[0] in FRAMING]
+        self._parser = HttpRequestParser(self)
+        lines = b"".join(b"%s: %s\r\n" % pair for pair in framing)
+        self._parser.feed_data(b"POST / HTTP/1.1\r\n" + lines + b"\r\n")
+
+    def close(self) -> None:
+        """Drops all that it holds: the parser refers to it, and garbage is collected too rarely for the two."""
+        del self._parser
+        self.arriving = None
+        self.waiting.clear()
+
+    def on_message_begin(self) -> None:
+        self._target = b""
+        self._headers = []
+
+    def on_url(self, url: bytes) -> None:
+        self._target += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        parser, headers = self._parser, self._headers
+        self._head_bytes = None
+        # Behind a body in chunks there may be more of them, which nothing here reads.
+        self._headers = []
+        if self._resumed is not None:
+            self.arriving, self._resumed = self._resumed, None
+            return
+        method = parser.get_method().decode("ascii")
+        if len(headers) > MAX_HEADERS or method == "CONNECT":
+            # The parser turns it into an error of its own.
+            raise Malformed(400)
+        version = parser.get_http_version()
+        self.arriving = Exchange(self._line, method, self._target, headers, version, parser.should_keep_alive())
+        self.waiting.append(self.arriving)
+
+    def on_body(self, body: bytes) -> None:
+        if self.arriving is not None:
+            self.arriving.arrive(body)
+
+    def on_message_complete(self) -> None:
+        if self._parser.should_upgrade():
+            return
+        self._head_bytes = 0
+        self.count += 1
+        if self.arriving is not None:
+            self.arriving.complete()
+            self.arriving = None

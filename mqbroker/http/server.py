@@ -1,0 +1,48 @@
+"""The server of one process: accepts connections until a signal, then ends them and what was started for them."""
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable
+
+from mqbroker.http.connection import Serve
+from mqbroker.http.connections import Connections
+
+BACKLOG = 1024
+TICK_SECONDS = 1.0
+# Requests that are under way at a signal have so long.
+FINISH_SECONDS = 1.0
+
+Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]
+
+
+async def run(listening: socket.socket, lifespan: Lifespan, most_connections: int) -> None:
+    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which gives what serves a request."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with lifespan() as serve:
+        connections = Connections(serve, most_connections)
+        server = await loop.create_server(connections, sock=listening, backlog=BACKLOG)
+        async with ticking(connections):
+            await stop.wait()
+        server.close()
+        await connections.close(FINISH_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def ticking(connections: Connections) -> AsyncIterator[None]:
+    """Has the connections tick meanwhile."""
+
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            connections.tick(asyncio.get_running_loop().time())
+
+    ticks = asyncio.create_task(tick(), name="tick")
+    try:
+        yield
+    finally:
+        ticks.cancel()

@@ -1,0 +1,11 @@
+"""What a web process serves: the data plane's handler in front of Django's."""
+
+from django.core.handlers.asgi import ASGIHandler
+
+from mqbroker.api.handler import Handler
+from mqbroker.api.routes import routes
+
+
+def handler() -> Handler:
+    """The handler of this process, whose runtime is made."""
+    return Handler(routes, otherwise=ASGIHandler())

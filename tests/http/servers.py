@@ -1,0 +1,117 @@
+"""A server of one small page on a port of its own, in the event loop of the test, and callers that see each byte."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from mqbroker.http.connections import Connections
+from mqbroker.http.exchange import Exchange, Gone
+
+MOST_CONNECTIONS = 10
+# Larger than what the sockets on the way hold.
+LARGE_BYTES = 64 * 1024 * 1024
+
+
+class Page:
+    """What is served: each request is answered with its own method, path and body, and kept in `taken`.
+
+    `/wait` is answered when the caller hangs up or the process ends, `/refused` before its body is read, `/large` with
+    more than any socket holds, and `/fails` never.
+    """
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+
+    async def __call__(self, exchange: Exchange) -> None:
+        if exchange.refused_as is not None:
+            exchange.answer(exchange.refused_as, (), b"no request")
+            return
+        self.taken.append(exchange.path)
+        if exchange.path == "/refused":
+            exchange.answer(401, (), b"refused")
+        elif exchange.path == "/wait":
+            await exchange.gone
+            exchange.answer(200, (), b"waited")
+        elif exchange.path == "/large":
+            exchange.start(200, ())
+            await exchange.send(bytes(LARGE_BYTES))
+            exchange.end()
+        elif exchange.path == "/fails":
+            raise RuntimeError("it fails")
+        else:
+            with contextlib.suppress(Gone):
+                await self._echo(exchange)
+
+    async def _echo(self, exchange: Exchange) -> None:
+        whole = b""
+        while chunk := await exchange.chunk():
+            whole += chunk
+        exchange.answer(200, ((b"x-path", exchange.path.encode()),), exchange.method.encode() + b" " + whole)
+
+
+class Served:
+    """A running server: its page, its connections and its callers."""
+
+    def __init__(self, page: Page, connections: Connections, port: int) -> None:
+        self.page = page
+        self.connections = connections
+        self._port = port
+        self._callers: list[asyncio.StreamWriter] = []
+
+    async def caller(self) -> "Caller":
+        """A new connection to it."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._callers.append(writer)
+        return Caller(reader, writer)
+
+    def hang_up(self) -> None:
+        """Ends all callers."""
+        for writer in self._callers:
+            writer.transport.abort()
+
+
+class Caller:
+    """One connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, text: str) -> None:
+        """Sends it as it is, with the ends of lines that HTTP has."""
+        self.writer.write(text.replace("\n", "\r\n").encode("latin-1"))
+
+    async def answer(self) -> tuple[int, dict[str, str], bytes]:
+        """The next answer: its status, its headers and its content."""
+        async with asyncio.timeout(10):
+            head = (await self.reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
+            headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
+            content = await self.reader.readexactly(int(headers.get("content-length", "0")))
+        return int(head[0].split(" ")[1]), headers, content
+
+    async def ask(self, text: str) -> tuple[int, dict[str, str], bytes]:
+        """The answer to what is sent."""
+        self.send(text)
+        return await self.answer()
+
+    async def rest(self) -> bytes:
+        """What comes until the server closes the connection."""
+        async with asyncio.timeout(10):
+            with contextlib.suppress(ConnectionError):
+                return await self.reader.read()
+        return b""
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[Served]:
+    """A server of a page meanwhile."""
+    page = Page()
+    connections = Connections(page, MOST_CONNECTIONS)
+    server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
+    served = Served(page, connections, server.sockets[0].getsockname()[1])
+    try:
+        yield served
+    finally:
+        server.close()
+        served.hang_up()
+        await connections.close(0.1)

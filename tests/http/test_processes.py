@@ -1,0 +1,92 @@
+"""A web process starts and ends: one of several that dies is replaced, and none leaves a caller unanswered."""
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from mqbroker_client import Consumer, Producer
+
+from embedded.processes import identity
+from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.running import QUICK, RunningBroker
+
+PROCESSES = 2
+
+
+@pytest.fixture
+def alone(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
+    """One more web process."""
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, tasks=False) as alone:
+        yield alone
+
+
+@pytest.fixture
+def twofold(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
+    """Two web processes on one port."""
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, QUICK, processes=PROCESSES, tasks=False) as twofold:
+        yield twofold
+
+
+def members(broker: RunningBroker) -> set[int]:
+    """The processes behind the port, without the one that started them."""
+    return set(identity.session_members(broker.webs[0].pid)) - {broker.webs[0].pid}
+
+
+def test_a_process_that_ends_answers_its_blocked_receives(alone: RunningBroker, orders: str) -> None:
+    consumer = characters.name("coupons")
+    producer = Producer(alone.client(), characters.name("order-service"))
+    producer.send(orders, b"order 1")
+    Consumer(alone.client(), consumer).receive(orders)
+    path = f"/v1/consumer-groups/{consumer}/receive"
+    body = f'{{"topic": "{orders}", "wait_seconds": 20}}'.encode()
+    blocked = [alone.wire().ask("POST", path, body) for _ in range(3)]
+    eventually(lambda: alone.wire().get("/healthz").status == 200)
+
+    ends = threading.Thread(target=alone.webs[0].stop)
+    ends.start()
+    answers = [request.answer() for request in blocked]
+    ends.join()
+
+    assert [(answer.status, answer.document) for answer in answers] == [(200, {"messages": []})] * 3
+
+
+def test_a_process_that_dies_is_replaced_and_the_port_stays_open(twofold: RunningBroker, orders: str) -> None:
+    before = members(twofold)
+    assert len(before) == PROCESSES
+
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+
+    eventually(lambda: len(members(twofold)) == PROCESSES and not members(twofold) & before)
+    eventually(partial(sends, twofold, orders))
+
+
+def sends(broker: RunningBroker, topic: str) -> bool:
+    try:
+        return broker.wire().post("/v1/messages", {"topic": topic, "body": "order"}).status == 201
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["asked to", "killed"])
+def test_all_processes_of_a_port_end_together(twofold: RunningBroker, number: signal.Signals) -> None:
+    ours = members(twofold)
+
+    os.kill(twofold.webs[0].pid, number)
+
+    eventually(lambda: not any(is_alive(pid) for pid in ours), within_seconds=10)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended and was not waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
