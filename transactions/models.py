@@ -155,7 +155,14 @@ class Operation(models.Model):
                 name="operation_decides_once",
             ),
         )
-        indexes = (models.Index(fields=("transaction_id",), name="operation_transaction"),)
+        indexes = (
+            # The history of a transaction, besides its decision: most transactions have none.
+            models.Index(
+                fields=("transaction_id",),
+                condition=~models.Q(decision__in=("COMMIT", "ROLLBACK")),
+                name="operation_undecided",
+            ),
+        )
 
 
 class CheckAttempt(models.Model):

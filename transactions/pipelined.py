@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from store import accept, notifier
+from store import accept, notifier, runtime
 from store.accept import Accepted
 from store.commit.pipelined import Request
 from store.db import arrays
@@ -48,6 +48,27 @@ REFUSE_BEGUN = Statement(__file__, "refuse_begun", RefusedPlaces)
 LOG_OFFSET = struct.Struct("!q")
 # A message that END_FREE_HALVES ended; the queue offset of one that was rolled back is -1.
 ENDED = struct.Struct("!i16siiq")
+
+
+# 16 MiB at most. An older half message is looked up by NAME_QUEUES, as one that another process has begun.
+MAX_REMEMBERED = 65_536
+
+
+class BegunQueues:
+    """The queues of the half messages begun here last: their ends need no statement before the locks."""
+
+    def __init__(self) -> None:
+        self._queues: dict[bytes, tuple[int, int]] = {}
+
+    def keep(self, transaction_id: bytes, queue: tuple[int, int]) -> None:
+        """Remembers the queue, as topic and number, of a half message that is stored."""
+        if len(self._queues) >= MAX_REMEMBERED:
+            del self._queues[next(iter(self._queues))]
+        self._queues[transaction_id] = queue
+
+    def take(self, transaction_id: bytes) -> tuple[int, int] | None:
+        """The queue of a half message that is to be ended, forgotten with this; None when it is not known here."""
+        return self._queues.pop(transaction_id, None)
 
 
 class Kept(NamedTuple):
@@ -99,9 +120,11 @@ class Beginning(Request[Kept]):
     def settle(cls, requests: Sequence[Self], results: Results) -> None:
         stored_at = arrays.moment(results[APPEND_NEW].get_value(0, 0) or b"")
         offsets = LOG_OFFSET.iter_unpack(results[APPEND_NEW].get_value(0, 1) or b"")
+        begun = runtime.part(BegunQueues)
         for request, (log_offset,) in zip(requests, offsets, strict=True):
             if log_offset >= 0:
                 request.answer = Kept(stored_at, log_offset)
+                begun.keep(request.key, (request.accepted.topic.id, request.accepted.queue_id))
 
 
 class EndedMessage(NamedTuple):
@@ -115,7 +138,7 @@ class EndedMessage(NamedTuple):
 class Ending(Request[list[EndedMessage]]):
     """The end of a pending transaction. Without a group it is the broker's own."""
 
-    __slots__ = ("decided_by", "decision", "group_id", "log_offset", "remark")
+    __slots__ = ("decided_by", "decision", "group_id", "log_offset", "queue", "remark")
     ORDER = 3
     URGENT = True
 
@@ -129,6 +152,7 @@ class Ending(Request[list[EndedMessage]]):
         remark: str | None,
     ) -> None:
         super().__init__(transaction_id.bytes)
+        self.queue = runtime.part(BegunQueues).take(self.key)
         self.decision = decision
         self.decided_by = decided_by
         self.group_id = group_id
@@ -137,8 +161,12 @@ class Ending(Request[list[EndedMessage]]):
 
     @classmethod
     def before_locks(cls, requests: Sequence[Self]) -> Iterable[Call]:
-        committed = [request.key for request in requests if request.decision == "COMMIT"]
-        return [Call(NAME_QUEUES, {"committed": arrays.uuids(committed)})] if committed else ()
+        unknown = [request.key for request in requests if request.decision == "COMMIT" and request.queue is None]
+        return [Call(NAME_QUEUES, {"committed": arrays.uuids(unknown)})] if unknown else ()
+
+    @classmethod
+    def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        return [request.queue for request in requests if request.queue is not None and request.decision == "COMMIT"]
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:

@@ -33,7 +33,6 @@ class LockedQueues(NamedTuple):
 
     segment_id: int | None
     locked_queues: str
-    joined: int
 
 
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)

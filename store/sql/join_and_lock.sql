@@ -1,37 +1,32 @@
 -- Join the writers of the log and lock every queue that this transaction extends: those of the parameters, and those that
 -- the register `mq.ending` names as `topic:queue,…`. Locked in sorted order, so that no two transactions deadlock; the
 -- offsets are read by later statements, whose snapshots see everything that earlier holders of the locks committed.
+-- The log comes before the queues, as everywhere; without a queue it is locked by the outer call alone.
 -- With `only_free` a queue that another session has locked is passed over instead of waited for. The register `mq.queues`
 -- hands on which queues were locked: no other one is extended. The segment is the open one of before the lock of the log:
 -- later statements compare it once more.
-WITH joined AS MATERIALIZED (SELECT pg_advisory_xact_lock_shared(%(log_lock)s::bigint) AS held),
-
-wanted AS MATERIALIZED (
-    SELECT w.topic_id, w.queue_id
+SELECT
+    (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
+    set_config(
+        'mq.queues',
+        coalesce(string_agg(l.topic_id || ':' || l.queue_id, ',') FILTER (WHERE l.held), ''),
+        pg_advisory_xact_lock_shared(%(log_lock)s::bigint) IS NOT NULL
+    ) AS locked_queues
+FROM (
+    SELECT
+        w.topic_id, w.queue_id,
+        CASE
+            WHEN (SELECT pg_advisory_xact_lock_shared(%(log_lock)s::bigint)) IS NULL THEN false
+            WHEN %(only_free)s::boolean THEN pg_try_advisory_xact_lock(w.topic_id, w.queue_id)
+            ELSE pg_advisory_xact_lock(w.topic_id, w.queue_id) IS NOT NULL
+        END AS held
     FROM (
         SELECT g.topic_id, g.queue_id
         FROM unnest(%(locked_topic_id)b::integer [], %(locked_queue_id)b::integer []) AS g (topic_id, queue_id)
         UNION
         SELECT split_part(e.named, ':', 1)::integer, split_part(e.named, ':', 2)::integer
         FROM string_to_table(nullif(current_setting('mq.ending', true), ''), ',') AS e (named)
+        ORDER BY topic_id, queue_id
     ) AS w
-    ORDER BY w.topic_id, w.queue_id
-),
-
-locked AS MATERIALIZED (
-    SELECT
-        w.topic_id, w.queue_id,
-        CASE
-            WHEN %(only_free)s::boolean THEN pg_try_advisory_xact_lock(w.topic_id, w.queue_id)
-            ELSE pg_advisory_xact_lock(w.topic_id, w.queue_id) IS NOT NULL
-        END AS held
-    FROM joined CROSS JOIN wanted AS w
-)
-
-SELECT
-    (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
-    set_config(
-        'mq.queues', coalesce(string_agg(l.topic_id || ':' || l.queue_id, ',') FILTER (WHERE l.held), ''), true
-    ) AS locked_queues,
-    (SELECT count(*) FROM joined) AS joined
-FROM locked AS l
+    OFFSET 0
+) AS l

@@ -1,8 +1,13 @@
--- Find the operations of a transaction, the first first. They are found by index, and sorted afterwards.
+-- Find the operations of a transaction, the first first: its decision by the index of decisions, the others by theirs, sorted
+-- afterwards. Each condition is that of its index: no plan can go through all operations.
 WITH found AS MATERIALIZED (
     SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
     FROM operation AS o
-    WHERE o.transaction_id = %(transaction_id)s
+    WHERE o.transaction_id = %(transaction_id)s AND o.decision IN ('COMMIT', 'ROLLBACK')
+    UNION ALL
+    SELECT o.operation_id, o.decision, o.decided_by, o.decided_at, o.check_times, o.remark
+    FROM operation AS o
+    WHERE o.transaction_id = %(transaction_id)s AND NOT o.decision IN ('COMMIT', 'ROLLBACK')
 )
 
 SELECT f.decision, f.decided_by, f.decided_at, f.check_times, f.remark
