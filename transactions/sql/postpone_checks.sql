@@ -1,6 +1,7 @@
 -- Note checks that decided nothing. A check that was asked is counted, and the next comes an interval after it; one that
 -- reached no endpoint is not counted. A half that was ended meanwhile is gone and stays gone. The ids are probed as an
--- array: no plan can then go through all halves.
+-- array, and `discarded_at` stands in a CASE: no plan can then go through all halves, nor through the partial index of due
+-- checks.
 WITH outcome AS (
     SELECT *
     FROM unnest(
@@ -12,7 +13,7 @@ locked AS (
     SELECT h.transaction_id
     FROM half_message AS h
     INNER JOIN outcome AS o ON h.transaction_id = o.transaction_id
-    WHERE h.transaction_id = any(%(transaction_id)b::uuid []) AND h.discarded_at IS NULL
+    WHERE h.transaction_id = any(%(transaction_id)b::uuid []) AND CASE WHEN h.discarded_at IS NULL THEN true END
     ORDER BY h.transaction_id
     FOR UPDATE OF h
 )
