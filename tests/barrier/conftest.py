@@ -68,19 +68,19 @@ def process(shop: Shop) -> Iterator[processes.Process]:
 def _place(name: str, request: pytest.FixtureRequest, folder: Path, binding: str) -> Iterator[Place]:
     if name == "sqlite":
         made = places.sqlite(folder)
-        _make_barrier(made, binding)
+        make_barrier(made, binding)
         yield made
         return
     server = request.getfixturevalue("mariadb_server") if name == "mariadb" else None
     with places.of_mariadb(server) if server else places.postgresql(name) as made:
-        _make_barrier(made, binding)
+        make_barrier(made, binding)
         yield made
 
 
-def _make_barrier(place: Place, binding: str) -> None:
+def make_barrier(place: Place, binding: str) -> None:
     if binding != "django":
         place.barrier.create_table()
         return
-    words = [sys.executable, "-m", "tests.barrier.site", place.words(), "migrate", "-v", "0"]
+    words = [sys.executable, "-m", "tests.barrier.site", place.words(), "http://127.0.0.1:1", "migrate", "-v", "0"]
     done = subprocess.run(words, env=processes.environment(), cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -20,9 +20,8 @@ from uuid import UUID
 from mqbroker_client import Broker, HalfMessage, LocalTransactionState, Message, Producer, TransactionProducer
 from mqbroker_client.barrier import Barrier
 
-from tests.barrier.places import GROUP, connect
+from tests.barrier.places import connect
 
-TOPIC = os.environ.get("TOPIC", "orders")
 Run = Callable[[str, str | None], None]
 
 
@@ -84,11 +83,11 @@ def insert(connection: Any) -> str:
 
 
 def with_driver(place: dict[str, Any], broker: Broker, kind: type[DriverOrders] = DriverOrders) -> Run:
-    barrier = Barrier(lambda: connect(place["url"]), GROUP)
-    orders = TransactionProducer(Ending(broker, GROUP), kind(barrier, place["isolation"]), barrier=barrier)
+    barrier = Barrier(lambda: connect(place["url"]), place["group"])
+    orders = TransactionProducer(Ending(broker, place["group"]), kind(barrier, place["isolation"]), barrier=barrier)
 
     def run(order_id: str, customer_id: str | None) -> None:
-        sent = orders.send_message_in_transaction(Message(TOPIC, order_id.encode()), (order_id, customer_id))
+        sent = orders.send_message_in_transaction(Message(place["topic"], order_id.encode()), (order_id, customer_id))
         if sent.remark:
             raise RuntimeError(sent.remark)
 
@@ -117,18 +116,18 @@ class Ending(PausingProducer):
 def with_django(place: dict[str, Any], broker: Broker) -> Run:
     from tests.barrier import site
 
-    site.set_up(json.dumps(place), broker.url, "unused")
+    site.set_up(json.dumps(place), broker.url)
     from django.db import connection, transaction
     from mqbroker_client.django import send
     from mqbroker_client.django.apps import config
 
-    config().__dict__["producer"] = PausingProducer(broker, GROUP)
+    config().__dict__["producer"] = PausingProducer(broker, place["group"])
 
     def run(order_id: str, customer_id: str | None) -> None:
         with transaction.atomic():
             with connection.cursor() as cursor:
                 cursor.execute("INSERT INTO orders VALUES (%s, %s)", [order_id, customer_id])
-            send(TOPIC, order_id)
+            send(place["topic"], order_id)
 
     return run
 
@@ -140,13 +139,13 @@ def with_sqlalchemy(place: dict[str, Any], broker: Broker) -> Run:
 
     engine = sa.create_engine(engine_url(place["url"]), **isolation_of(place))
     validate_constraints(engine)
-    outbox, maker = Outbox(PausingProducer(broker, GROUP), engine), sessionmaker(engine)
+    outbox, maker = Outbox(PausingProducer(broker, place["group"]), engine), sessionmaker(engine)
     outbox.listen(maker)
 
     def run(order_id: str, customer_id: str | None) -> None:
         with maker.begin() as session:
             session.execute(sa.text("INSERT INTO orders VALUES (:o, :c)"), {"o": order_id, "c": customer_id})
-            outbox.send(session, TOPIC, order_id)
+            outbox.send(session, place["topic"], order_id)
 
     return run
 
@@ -158,13 +157,13 @@ def with_asyncio(place: dict[str, Any], broker: Broker) -> Run:
 
     engine = create_async_engine(engine_url(place["url"], "aiosqlite"), **isolation_of(place))
     validate_constraints(engine.sync_engine)
-    outbox, maker = Outbox(PausingProducer(broker, GROUP), engine), async_sessionmaker(engine)
+    outbox, maker = Outbox(PausingProducer(broker, place["group"]), engine), async_sessionmaker(engine)
     outbox.listen(maker)
 
     async def order(order_id: str, customer_id: str | None) -> None:
         async with maker.begin() as session:
             await session.execute(sa.text("INSERT INTO orders VALUES (:o, :c)"), {"o": order_id, "c": customer_id})
-            outbox.send(session, TOPIC, order_id)
+            outbox.send(session, place["topic"], order_id)
         await engine.dispose()
 
     return lambda order_id, customer_id: asyncio.run(order(order_id, customer_id))

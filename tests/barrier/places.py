@@ -17,8 +17,8 @@ from mqbroker_client.ids import uuid7
 
 from tests.barrier import mariadb
 from tests.broker import databases
+from tests.broker.characters import name
 
-GROUP = "order-service"
 ORDERS = (
     "CREATE TABLE customers (customer_id varchar(36) PRIMARY KEY)",
     # Deferred where that is known: an order without a customer is refused by the COMMIT itself.
@@ -41,6 +41,9 @@ class Place:
     url: str
     isolation: str | None = None
     connect: Callable[[], Any] = field(kw_only=True)
+    #: Of its own, so that no process answers for the database of another.
+    group: str = field(default_factory=lambda: name("order-service"))
+    topic: str = field(default_factory=lambda: name("orders"))
     #: Of the process that answers checks; a mutant in some tests.
     barrier_class: type[Barrier] = Barrier
 
@@ -50,7 +53,7 @@ class Place:
 
     @property
     def barrier(self) -> Barrier:
-        return self.barrier_class(self.connect, GROUP)
+        return self.barrier_class(self.connect, self.group)
 
     @property
     def defers(self) -> bool:
@@ -59,7 +62,7 @@ class Place:
 
     def words(self) -> str:
         """For the command line of a program."""
-        return json.dumps({"url": self.url, "isolation": self.isolation})
+        return json.dumps({"url": self.url, "isolation": self.isolation, "group": self.group, "topic": self.topic})
 
     def make(self) -> None:
         """Creates the tables of the orders."""
@@ -99,9 +102,9 @@ def postgresql(isolation: str) -> Iterator[Place]:
 
 @contextmanager
 def of_mariadb(server: mariadb.Server) -> Iterator[Place]:
-    with server.database() as name:
-        url = f"mysql://root@127.0.0.1:{server.port}/{name}"
-        place = Place(url, connect=lambda: server.connect(name))
+    with server.database() as database:
+        url = f"mysql://root@127.0.0.1:{server.port}/{database}"
+        place = Place(url, connect=lambda: server.connect(database))
         place.make()
         yield place
 
@@ -110,9 +113,15 @@ def sqlite(folder: Path) -> Place:
     path = folder / "orders.sqlite3"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-    place = Place(f"sqlite://{path}", connect=lambda: sqlite3.connect(path))
+    place = of_file(folder)
     place.make()
     return place
+
+
+def of_file(folder: Path) -> Place:
+    """A SQLite database that was made already."""
+    path = folder / "orders.sqlite3"
+    return Place(f"sqlite://{path}", connect=lambda: sqlite3.connect(path))
 
 
 def mysql_parts(url: str) -> dict[str, Any]:
@@ -135,4 +144,4 @@ def connect(url: str) -> Any:
 
 def half(transaction_id: Any = None) -> HalfMessage:
     """A half as a check asks about it."""
-    return HalfMessage("orders", b"order", transaction_id=transaction_id or uuid7(), producer_group=GROUP)
+    return HalfMessage("orders", b"order", transaction_id=transaction_id or uuid7(), producer_group="order-service")

@@ -1,6 +1,7 @@
 """A Django project on one of the places, without files of its own. As a program it is the project's `manage.py`."""
 
 import json
+import os
 import sys
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,7 +10,7 @@ import django
 from django.conf import settings
 from django.core.management import execute_from_command_line
 
-from tests.barrier.places import GROUP, mysql_parts
+from tests.barrier.places import mysql_parts
 
 ISOLATIONS = {"read committed": 2, "repeatable read": 3, "serializable": 4}
 
@@ -39,17 +40,22 @@ def database(url: str, isolation: str | None) -> dict[str, Any]:
     }
 
 
-def set_up(words: str, broker_url: str, api_key: str, **more: Any) -> None:
+def set_up(words: str, broker_url: str, **more: Any) -> None:
+    """`more` are keys of MQBROKER, and ATOMIC_REQUESTS."""
     place = json.loads(words)
+    default = database(place["url"], place["isolation"]) | {"ATOMIC_REQUESTS": more.pop("ATOMIC_REQUESTS", False)}
+    key = os.environ["API_KEY"]
     settings.configure(
-        DATABASES={"default": database(place["url"], place["isolation"])},
+        DATABASES={"default": default},
         INSTALLED_APPS=["mqbroker_client.django"],
-        MQBROKER={"URL": broker_url, "API_KEY": api_key, "PRODUCER_GROUP": GROUP, **more},
+        MQBROKER={"URL": broker_url, "API_KEY": key, "PRODUCER_GROUP": place["group"], **more},
         USE_TZ=True,
+        ROOT_URLCONF="tests.barrier.site_urls",
+        ALLOWED_HOSTS=["*"],
     )
     django.setup()
 
 
 if __name__ == "__main__":
-    set_up(sys.argv[1], "http://127.0.0.1:1", "key")
-    execute_from_command_line(["manage.py", *sys.argv[2:]])
+    set_up(sys.argv[1], sys.argv[2])
+    execute_from_command_line(["manage.py", *sys.argv[3:]])

@@ -22,10 +22,11 @@ from mqbroker_client.states import LocalTransactionState
 
 from embedded.servers import postgres
 from tests.barrier import mariadb
-from tests.barrier.places import GROUP, Place, half
+from tests.barrier.places import Place, half
 
 COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState.COMMIT, LocalTransactionState.ROLLBACK, LocalTransactionState.UNKNOWN
 
+GROUP = "order-service"
 DRIVER_ERRORS = (psycopg.Error, pymysql.err.Error, sqlite3.Error)
 
 

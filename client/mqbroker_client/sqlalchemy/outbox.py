@@ -41,6 +41,8 @@ class _Work:
     staged: list[_Staged] = field(default_factory=list)
     #: Savepoints that were released, and the transaction itself once it has committed.
     committed: list[SessionTransaction] = field(default_factory=list)
+    #: Whether its COMMIT was tried. What failed then cannot be tried again in the same transaction.
+    is_begun: bool = False
     prepared: Prepared | None = None
 
 
@@ -103,19 +105,16 @@ class Outbox:
 
     def _before_commit(self, session: Session) -> None:
         work: _Work | None = session.info.get(self)
-        if work is None or not work.staged or session.in_nested_transaction():
+        if work is None or session.in_nested_transaction():
+            return
+        if work.is_begun:
+            raise BarrierError("the transaction must be rolled back: its messages were not stored when it committed")
+        if not work.staged:
             return
         # A statement that fails should do so before the half is stored.
         session.flush()
-        connection = self._connection(session)
-        staged, work.staged = work.staged, []
-        try:
-            work.prepared = self.steps.before_commit(connection, [one.message for one in staged])
-        except BaseException:
-            # A caller that catches this and commits again would commit without its messages.
-            if (transaction := connection.get_transaction()) is not None:
-                transaction.rollback()
-            raise
+        work.is_begun = True
+        work.prepared = self.steps.before_commit(self._connection(session), [one.message for one in work.staged])
 
     def _after_commit(self, session: Session) -> None:
         if (work := session.info.get(self)) is not None:
