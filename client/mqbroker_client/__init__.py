@@ -1,6 +1,7 @@
 """The client of mqbroker: transactional messages over HTTP."""
 
 from mqbroker_client.administration import Admin, Endpoint
+from mqbroker_client.batches import BatchesUnfinished, SentList
 from mqbroker_client.checks import Check, CheckListener
 from mqbroker_client.connection import Broker, Retry
 from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
@@ -13,6 +14,7 @@ from mqbroker_client.transactional import TransactionListener, TransactionProduc
 
 __all__ = [
     "Admin",
+    "BatchesUnfinished",
     "Broker",
     "BrokerError",
     "Check",
@@ -32,6 +34,7 @@ __all__ = [
     "Redeliver",
     "Retry",
     "Sent",
+    "SentList",
     "Settled",
     "StoredMessage",
     "Transaction",

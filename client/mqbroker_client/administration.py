@@ -8,6 +8,7 @@ from typing import Any
 from mqbroker_client.calls import Document
 from mqbroker_client.calls import administration as calls
 from mqbroker_client.connection import Broker
+from mqbroker_client.errors import GroupNotExist
 
 # Standard Webhooks asks for 24 to 64 bytes.
 SECRET_BYTES = 32
@@ -41,9 +42,15 @@ class Admin:
 
         The secret is made here when none is given, because the broker shows one only once: a registration that is
         repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
+        A group that is not there yet is made.
         """
         secret = secret or new_secret()
-        endpoint_id = self.broker.do(calls.register_endpoint(group, url, secret, settings))
+        register = calls.register_endpoint(group, url, secret, settings)
+        try:
+            endpoint_id = self.broker.do(register)
+        except GroupNotExist:
+            self.create_producer_group(group)
+            endpoint_id = self.broker.do(register)
         return Endpoint(endpoint_id, url, secret)
 
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:

@@ -1,13 +1,14 @@
 """Messages as a program sees them: bytes in, bytes out; how they look in JSON is known only here."""
 
 import base64
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Self, TypedDict
+from typing import Any, Self, TypedDict, Unpack
 from uuid import UUID
 
-from mqbroker_client.calls import Document
+from mqbroker_client.calls import Document, encoded
 from mqbroker_client.ids import OwnId
 
 
@@ -24,6 +25,7 @@ class MessageFields(TypedDict, total=False):
     deliver_at: datetime | None
     born_at: datetime | None
     message_id: UUID
+    traceparent: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,19 @@ class Message:
     deliver_at: datetime | None = None
     born_at: datetime | None = None
     message_id: UUID = field(default_factory=OwnId.make)
+    #: The W3C trace context that is stored with it; of the span that the caller is in where OpenTelemetry is installed.
+    traceparent: str | None = None
+
+    @classmethod
+    def of(
+        cls, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
+    ) -> "Message":
+        """A message of bytes, of a text, or of what `json` is as JSON. Raises TypeError without one of them."""
+        return Message(topic, encoded_body(body, json), **fields)
 
     def __post_init__(self) -> None:
+        if isinstance(self.body, str):
+            object.__setattr__(self, "body", self.body.encode())
         # A text is a sequence too: of its characters.
         if isinstance(self.keys, str):
             object.__setattr__(self, "keys", (self.keys,))
@@ -144,6 +157,10 @@ class Entry:
     def body(self) -> bytes:
         return self.message.body
 
+    def json(self) -> Any:
+        """What the body is as JSON. Raises ValueError where it is none."""
+        return json.loads(self.body)
+
     @classmethod
     def read(cls, document: Document) -> Self:
         return cls(StoredMessage.read(document["message"]), document["queue_id"], document["queue_offset"])
@@ -165,6 +182,15 @@ class Delivery(Entry):
             document["receipt_handle"],
             document["delivery_attempt"],
         )
+
+
+def encoded_body(body: bytes | str | None, json: object = None) -> bytes:
+    """The bytes of a body. Raises TypeError unless exactly one of the two is there; `json=None` is none."""
+    if (body is None) == (json is None):
+        raise TypeError("a message has a body or json: give one of them")
+    if body is None:
+        return encoded(json).encode()
+    return body.encode() if isinstance(body, str) else body
 
 
 def body_fields(body: bytes) -> dict[str, str]:
@@ -206,6 +232,7 @@ def message_fields(document: Document) -> dict[str, Any]:
         "deliver_at": _moment(document.get("deliver_at")),
         "born_at": _moment(document.get("born_at")),
         "message_id": UUID(document["message_id"]),
+        "traceparent": document.get("traceparent"),
     }
 
 

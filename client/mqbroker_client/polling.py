@@ -15,6 +15,8 @@ from mqbroker_client.states import Outcome
 log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_SECONDS = 10.0
+# Between two looks for a group that is not there yet.
+GROUP_PAUSE_SECONDS = 1.0
 # Between two looks of `stop` at a thread that may just have begun its request.
 STOP_PAUSE_SECONDS = 0.05
 
@@ -96,6 +98,10 @@ class CheckPoller:
             try:
                 self._answer_due(once)
                 failures = 0
+            except errors.GroupNotExist:
+                # It is made with its first half, or its first endpoint.
+                log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
+                self._stopping.wait(GROUP_PAUSE_SECONDS)
             except Exception:
                 if self._stopping.is_set():
                     return

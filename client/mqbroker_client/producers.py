@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, Unpack, overload
 from uuid import UUID
 
+from mqbroker_client import batches
+from mqbroker_client.batches import SentList
 from mqbroker_client.calls import Document
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.connection import Broker
+from mqbroker_client.errors import BrokerError
 from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import Message, MessageFields
 from mqbroker_client.results import Begun, Ended, Placed, Sent
@@ -53,21 +56,37 @@ class Producer:
     broker: Broker
     group: str
 
-    def send(self, topic: str, body: bytes, **fields: Unpack[MessageFields]) -> Sent:
-        return self.send_message(Message(topic, body, **fields))
+    def send(
+        self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
+    ) -> Sent:
+        """Store a message that is visible at once, or after its delay. A text is sent as UTF-8."""
+        return self.send_message(Message.of(topic, body, json=json, **fields))
 
     def send_message(self, message: Message) -> Sent:
         return self.broker.do(calls.send(message))
 
-    def send_batch(self, topic: str, messages: Sequence[Message]) -> list[Sent]:
-        """All or nothing, in one queue, at consecutive offsets."""
-        return self.broker.do(calls.send_batch(topic, messages))
+    def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
+        """All or nothing, in one queue, at consecutive offsets.
+
+        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is that: `batches` of
+        the result says what went together. Raises `BatchesUnfinished` when one fails behind others.
+        """
+        sent = SentList()
+        for batch in batches.split(messages):
+            try:
+                sent.add(self.broker.do(calls.send_batch(topic, batch)))
+            except BrokerError as error:
+                if not sent:
+                    raise
+                raise batches.BatchesUnfinished.after(sent, error, len(messages)) from error
+        return sent
 
     def begin(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | str | None = None,
         *,
+        json: object = None,
         transaction_id: UUID | None = None,
         check_immunity_seconds: float | None = None,
         check_url: str | None = None,
@@ -75,7 +94,7 @@ class Producer:
     ) -> Transaction:
         """Store a half. A delay counts from the commit."""
         return self.begin_messages(
-            [Message(topic, body, **fields)],
+            [Message.of(topic, body, json=json, **fields)],
             transaction_id=transaction_id,
             check_immunity_seconds=check_immunity_seconds,
             check_url=check_url,

@@ -20,7 +20,7 @@ VERSION = "0.1.0"
 class Request:
     method: str
     target: str
-    headers: Mapping[str, str]
+    headers: dict[str, str]
     content: bytes | None
 
     @property
@@ -49,7 +49,10 @@ class Requests:
 
     def of(self, call: Call[Any], request_id: str) -> Request:
         """A call by itself; the same in each of its tries."""
-        return self._request(call.method, call.target, call.content, request_id)
+        request = self._request(call.method, call.target, call.content, request_id)
+        if call.traceparent is not None:
+            request.headers["traceparent"] = call.traceparent
+        return request
 
     def bulk(self, calls: Sequence[Call[Any]]) -> Request:
         """Calls that go together."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from mqbroker_client import errors
+from mqbroker_client import errors, tracing
 from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.messages import Delivery
@@ -30,8 +30,6 @@ LONGEST_PAUSE_SECONDS = 10.0
 STOP_PAUSE_SECONDS = 0.05
 
 MAY_NOT_READ = "the API key may not read the consumer group: give ordered=True or ordered=False"
-#: What a broker answers that does not know the reason of a nack yet.
-NO_REASON = (errors.BadRequest, errors.Refused)
 
 #: Does the work of one delivery. Its return acks, its exception nacks.
 Handler = Callable[[Delivery], object]
@@ -234,7 +232,8 @@ class Runner:
     def _handle(self) -> None:
         while (delivery := self._received.get()) is not None:
             try:
-                self._handler(delivery)
+                with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
+                    self._handler(delivery)
             except BaseException as error:
                 # The function is the program's own. What is raised to end a thread ends the run.
                 log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
@@ -249,17 +248,11 @@ class Runner:
             if error is None:
                 self._consumer.ack([delivery])
             else:
-                self._nack(delivery, delay_seconds(error), reason_of(error))
+                self._consumer.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
         except errors.BrokerError as problem:
             log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
         finally:
             self._hand.release(delivery)
-
-    def _nack(self, delivery: Delivery, delay_seconds: float | None, reason: str) -> None:
-        try:
-            self._consumer.nack([delivery], delay_seconds=delay_seconds, reason=reason)
-        except NO_REASON:
-            self._consumer.nack([delivery], delay_seconds=delay_seconds)
 
     def _end(self, error: BaseException) -> None:
         self._failed = self._failed or error

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import uuid
 from collections.abc import Awaitable
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import msgspec
 import structlog
@@ -27,6 +27,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
 
+# An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters.
+Traceparent = Annotated[str, msgspec.Meta(max_length=128)]
+
 
 class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """The operations of a bulk request, each still to be read."""
@@ -38,21 +41,24 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
     """POST /v1/messages within a bulk."""
 
     transaction_id: ClassVar[None] = None
+    traceparent: Traceparent | None = None
 
     async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         caller.require("produce", self.topic)
-        result = await sends.send(self, traceparent)
+        result = await sends.send(self, self.traceparent or traceparent)
         return with_status(producers.status_of(result), result)
 
 
 class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", forbid_unknown_fields=True):
     """POST /v1/transactions within a bulk."""
 
+    traceparent: Traceparent | None = None
+
     async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         await producers.require_group(caller, self.producer_group, creates=True)
-        result = await halves.begin(self, traceparent)
+        result = await halves.begin(self, self.traceparent or traceparent)
         return with_status(producers.status_of(result), result)
 
 

@@ -8,7 +8,7 @@ from mqbroker_client import errors
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.messages import HalfMessage
-from mqbroker_client.polling import LONGEST_PAUSE_SECONDS
+from mqbroker_client.polling import GROUP_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState, outcome_awaited
 
@@ -62,6 +62,9 @@ class AsyncCheckPoller:
             try:
                 await self._answer_due(once)
                 failures = 0
+            except errors.GroupNotExist:
+                log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
+                await asyncio.sleep(GROUP_PAUSE_SECONDS)
             except Exception:
                 # Whatever it was, a task that ends here would leave every later check unanswered.
                 log.exception("checks of %s were not fetched", self.producer.group)

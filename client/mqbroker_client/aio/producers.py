@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Literal, Self, Unpack, overload
 from uuid import UUID
 
+from mqbroker_client import batches
 from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.batches import SentList
 from mqbroker_client.calls import Call, Document
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.errors import BrokerError
@@ -55,21 +57,37 @@ class AsyncProducer:
     broker: AsyncBroker
     group: str
 
-    async def send(self, topic: str, body: bytes, **fields: Unpack[MessageFields]) -> Sent:
-        return await self.send_message(Message(topic, body, **fields))
+    async def send(
+        self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
+    ) -> Sent:
+        """Store a message that is visible at once, or after its delay. A text is sent as UTF-8."""
+        return await self.send_message(Message.of(topic, body, json=json, **fields))
 
     async def send_message(self, message: Message) -> Sent:
         return await self.broker.do(calls.send(message))
 
-    async def send_batch(self, topic: str, messages: Sequence[Message]) -> list[Sent]:
-        """All or nothing, in one queue, at consecutive offsets."""
-        return await self.broker.do(calls.send_batch(topic, messages))
+    async def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
+        """All or nothing, in one queue, at consecutive offsets.
+
+        A list of more than 1,000 messages or 4 MiB is split into several batches, each of which is that: `batches` of
+        the result says what went together. Raises `BatchesUnfinished` when one fails behind others.
+        """
+        sent = SentList()
+        for batch in batches.split(messages):
+            try:
+                sent.add(await self.broker.do(calls.send_batch(topic, batch)))
+            except BrokerError as error:
+                if not sent:
+                    raise
+                raise batches.BatchesUnfinished.after(sent, error, len(messages)) from error
+        return sent
 
     async def begin(
         self,
         topic: str,
-        body: bytes,
+        body: bytes | str | None = None,
         *,
+        json: object = None,
         transaction_id: UUID | None = None,
         check_immunity_seconds: float | None = None,
         check_url: str | None = None,
@@ -77,7 +95,7 @@ class AsyncProducer:
     ) -> AsyncTransaction:
         """Store a half. A delay counts from the commit."""
         return await self.begin_messages(
-            [Message(topic, body, **fields)],
+            [Message.of(topic, body, json=json, **fields)],
             transaction_id=transaction_id,
             check_immunity_seconds=check_immunity_seconds,
             check_url=check_url,

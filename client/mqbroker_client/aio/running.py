@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
-from mqbroker_client import errors
+from mqbroker_client import errors, tracing
 from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.messages import Delivery
@@ -16,7 +16,6 @@ from mqbroker_client.retries import Retry
 from mqbroker_client.running import (
     LONGEST_PAUSE_SECONDS,
     MAY_NOT_READ,
-    NO_REASON,
     Limits,
     delay_seconds,
     is_final,
@@ -141,12 +140,14 @@ class AsyncRunner:
 
     async def _outcome(self, delivery: Delivery) -> Exception | None:
         try:
-            if inspect.iscoroutinefunction(self._handler):
-                await self._handler(delivery)
-            else:
-                found = await asyncio.to_thread(self._handler, delivery)
-                if inspect.isawaitable(found):
-                    await found
+            # The context goes with `to_thread`, too.
+            with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
+                if inspect.iscoroutinefunction(self._handler):
+                    await self._handler(delivery)
+                else:
+                    found = await asyncio.to_thread(self._handler, delivery)
+                    if inspect.isawaitable(found):
+                        await found
         except Exception as error:
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
             return error
@@ -157,15 +158,9 @@ class AsyncRunner:
             if error is None:
                 await self._consumer.ack([delivery])
             else:
-                await self._nack(delivery, delay_seconds(error), reason_of(error))
+                await self._consumer.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
         except errors.BrokerError as problem:
             log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
-
-    async def _nack(self, delivery: Delivery, delay_seconds: float | None, reason: str) -> None:
-        try:
-            await self._consumer.nack([delivery], delay_seconds=delay_seconds, reason=reason)
-        except NO_REASON:
-            await self._consumer.nack([delivery], delay_seconds=delay_seconds)
 
 
 @asynccontextmanager

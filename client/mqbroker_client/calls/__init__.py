@@ -37,6 +37,7 @@ class Call(Generic[Result]):
     wait_seconds: float = 0
     #: None: it never goes together with others.
     operation: Operation | None = None
+    traceparent: str | None = None
 
     @property
     def what(self) -> str:
@@ -48,7 +49,8 @@ class Call(Generic[Result]):
         """The call within a bulk."""
         assert self.operation is not None
         assert self.content is not None
-        return self.operation.head + self.content[1:]
+        traced = b"" if self.traceparent is None else b'"traceparent":%s,' % json.dumps(self.traceparent).encode()
+        return self.operation.head + traced + self.content[1:]
 
 
 def path(*segments: object) -> str:
@@ -65,12 +67,13 @@ def call(
     query: Mapping[str, Any] | None = None,
     wait_seconds: float = 0,
     operation: Operation | None = None,
+    traceparent: str | None = None,
 ) -> Call[Result]:
     """A call with its body as JSON."""
     if query:
         target += f"?{urlencode(query)}"
     content = None if body is None else encoded(body).encode()
-    return Call(method, target, content, read, wait_seconds, operation)
+    return Call(method, target, content, read, wait_seconds, operation, traceparent)
 
 
 def given(**fields: object) -> Document:

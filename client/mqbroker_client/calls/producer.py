@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Document, Operation, call, given, path, same
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.results import Begun, Ended, Sent
@@ -14,13 +15,14 @@ SEND = Operation(b'{"op":"send",')
 
 def send(message: Message) -> Call[Sent]:
     """POST /v1/messages."""
-    return call("POST", "/v1/messages", message.document(), Sent.read, operation=SEND)
+    traceparent = message.traceparent or tracing.current()
+    return call("POST", "/v1/messages", message.document(), Sent.read, operation=SEND, traceparent=traceparent)
 
 
 def send_batch(topic: str, messages: Sequence[Message]) -> Call[list[Sent]]:
     """POST /v1/messages/batch."""
     body = {"topic": topic, "messages": [message.document() for message in messages]}
-    return call("POST", "/v1/messages/batch", body, lambda answer: [Sent.read(result) for result in answer["results"]])
+    return call("POST", "/v1/messages/batch", body, _all_sent, traceparent=_traceparent(messages))
 
 
 def begin(
@@ -40,7 +42,14 @@ def begin(
         **given(check_immunity_seconds=check_immunity_seconds, check_url=check_url),
     }
     half = Operation(b'{"op":"half",', transaction_id)
-    return call("POST", "/v1/transactions", body, _begun(transaction_id, messages), operation=half)
+    return call(
+        "POST",
+        "/v1/transactions",
+        body,
+        _begun(transaction_id, messages),
+        operation=half,
+        traceparent=_traceparent(messages),
+    )
 
 
 def end(
@@ -82,6 +91,15 @@ def receive_checks(group: str, max_transactions: int, wait_seconds: float) -> Ca
         lambda answer: [HalfMessage.read(entry, group) for entry in answer["transactions"]],
         wait_seconds=wait_seconds,
     )
+
+
+def _all_sent(answer: Document) -> list[Sent]:
+    return [Sent.read(result) for result in answer["results"]]
+
+
+def _traceparent(messages: Sequence[Message]) -> str | None:
+    """Messages of one call have one trace context: the first that one of them names, else the caller's."""
+    return next((message.traceparent for message in messages if message.traceparent), None) or tracing.current()
 
 
 def _begun(transaction_id: UUID, messages: Sequence[Message]) -> Callable[[Document], Begun]:

@@ -1,0 +1,98 @@
+"""A broker at several addresses, or in the environment; groups that are made or awaited; retries that are logged."""
+
+import logging
+import re
+
+import pytest
+from mqbroker_client import Admin, Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer, errors
+from mqbroker_client.aio import AsyncBroker, AsyncProducer
+
+from tests.broker.endpoints import ProducerEndpoint
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.broker.tellings import ended
+from tests.client.answers import SENT
+from tests.client.servers import busy, scripted
+
+CLOSED = "http://127.0.0.1:1"
+
+
+def test_an_address_that_cannot_be_reached_gives_way_to_the_next() -> None:
+    with scripted(SENT) as server:
+        broker = Broker([CLOSED, server.url], "mq_key")
+        producer = Producer(broker, "shop")
+        producer.send("orders", b"1")
+        producer.send("orders", b"2")
+
+    assert broker.url == server.url
+    assert len(server.asked) == 2
+
+
+async def test_an_address_gives_way_in_an_event_loop_too() -> None:
+    with scripted(SENT) as server:
+        async with AsyncBroker(f"{CLOSED}, {server.url}/", "mq_key") as broker:
+            await AsyncProducer(broker, "shop").send("orders", b"1")
+
+    assert broker.url == server.url
+
+
+def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    with scripted(SENT) as server:
+        monkeypatch.setenv("MQBROKER_URL", server.url)
+        monkeypatch.setenv("MQBROKER_API_KEY", "mq_key\n")
+        Producer(Broker.from_env(timeout_seconds=5), "shop").send("orders", b"1")
+
+    assert server.asked[0].headers["authorization"] == "Bearer mq_key"
+
+
+@pytest.mark.parametrize("kind", [Broker, AsyncBroker])
+def test_an_environment_without_the_key_says_what_to_set(
+    kind: type[Broker] | type[AsyncBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQBROKER_URL", CLOSED)
+    monkeypatch.delenv("MQBROKER_API_KEY", raising=False)
+
+    with pytest.raises(ValueError, match="the environment has no MQBROKER_API_KEY: set MQBROKER_URL and"):
+        kind.from_env()
+
+
+def test_a_retry_is_logged_with_its_call_and_reason(caplog: pytest.LogCaptureFixture) -> None:
+    with scripted(busy(), SENT) as server, caplog.at_level(logging.WARNING):
+        Producer(Broker(server.url, "mq_secret"), "shop").send("orders", b"1")
+
+    [record] = caplog.records
+    assert re.fullmatch(
+        r"POST /v1/messages: try 1 of 5 failed, the next in 0\.0\d s: system_busy \(503\): .*", record.getMessage()
+    )
+    assert "mq_secret" not in caplog.text
+
+
+def test_the_group_of_an_endpoint_is_made(broker: RunningBroker, endpoint: ProducerEndpoint, orders: str) -> None:
+    admin = Admin(broker.client())
+    with pytest.raises(errors.GroupNotExist):
+        admin.broker.call("GET", f"/v1/producer-groups/{orders}")
+
+    registered = admin.register_endpoint(orders, endpoint.url)
+
+    found = admin.broker.call("GET", f"/v1/producer-groups/{orders}/endpoints")
+    assert [str(each["id"]) for each in found["results"]] == [registered.id]
+
+
+def test_a_poller_may_start_before_its_group_is_there(
+    broker: RunningBroker, orders: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def check(half: HalfMessage) -> LocalTransactionState:
+        return LocalTransactionState.COMMIT
+
+    producer = Producer(broker.client(), orders)
+    poller = CheckPoller(producer, check)
+    with caplog.at_level(logging.INFO, "mqbroker_client.polling"):
+        poller.start()
+        eventually(lambda: caplog.messages)
+        transaction = producer.begin(orders, b"1")
+        found = eventually(lambda: ended(broker.wire(), str(transaction.transaction_id)))
+        poller.stop()
+
+    assert found["state"] == "COMMITTED"
+    assert {record.levelname for record in caplog.records} == {"INFO"}
+    assert caplog.messages[0] == f"{orders} is not there yet: its checks are fetched when it is"
