@@ -98,7 +98,7 @@ async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
 
 
 async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
-    rows = await connections.read(progress.FIND_LAGS, {"reader_id": group.id, "max_queues": progress.MAX_QUEUES})
+    rows = await connections.read(progress.FIND_LAGS, {"reader_ids": [group.id], "max_queues": progress.MAX_QUEUES})
     return [
         QueuePosition(row.topic, row.queue_id, row.next_offset, row.min_offset, row.max_offset, row.lag) for row in rows
     ]

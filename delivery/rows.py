@@ -113,6 +113,7 @@ class DeletedReceipt(NamedTuple):
 class OldestReceipt(NamedTuple):
     """The lowest entry of a queue for which a group has a receipt, by when the entry became visible."""
 
+    group_id: int
     topic_id: int
     queue_id: int
     entered_at: datetime

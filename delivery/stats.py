@@ -1,9 +1,9 @@
 """Numbers of delivery: lag, oldest unacked message and deliveries in flight of each consumer group."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db.models import Count
 from django.db.models.functions import Now
@@ -19,8 +19,9 @@ from store.rows import Lag
 
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)
 
-# A group takes two statements of some milliseconds.
-MAX_GROUPS = 200
+# 200 groups of 4 queues each take some 30 ms.
+MAX_GROUPS = 1000
+LAST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,31 +43,38 @@ class QueueLag:
 
 def queues_of(group: ConsumerGroup) -> list[QueueLag]:
     """Each queue of the topics that the group has begun to read, its retries among them; by topic."""
-    rows = progress.lags(group.id)
-    oldest = _oldest_receipts(group, rows)
-    return [
-        QueueLag(
-            topic=row.topic,
-            queue_id=row.queue_id,
-            next_offset=row.next_offset,
-            max_offset=row.max_offset,
-            lag=row.lag,
-            moved_at=row.moved_at,
-            # Messages with a receipt became visible before those that are still to be handed out.
-            oldest_unacked_at=oldest.get((row.topic_id, row.queue_id), row.next_entered_at),
-        )
-        for row in rows
-    ]
+    return _queues_of([group])[group.id]
 
 
-def _oldest_receipts(group: ConsumerGroup, rows: Sequence[Lag]) -> dict[Queue, datetime]:
+def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
+    """The queues of each of these groups, by two statements."""
+    lags = progress.lags([group.id for group in groups])
+    oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
+    return {group_id: [_queue(row, oldest) for row in rows] for group_id, rows in lags.items()}
+
+
+def _queue(row: Lag, oldest: Mapping[tuple[int, Queue], datetime]) -> QueueLag:
+    return QueueLag(
+        topic=row.topic,
+        queue_id=row.queue_id,
+        next_offset=row.next_offset,
+        max_offset=row.max_offset,
+        lag=row.lag,
+        moved_at=row.moved_at,
+        # Messages with a receipt became visible before those that are still to be handed out.
+        oldest_unacked_at=oldest.get((row.reader_id, (row.topic_id, row.queue_id)), row.next_entered_at),
+    )
+
+
+def _oldest_receipts(rows: Sequence[Lag]) -> dict[tuple[int, Queue], datetime]:
+    """By group and queue."""
     parameters = {
-        "group_id": group.id,
+        "group_id": [row.reader_id for row in rows],
         "topic_id": [row.topic_id for row in rows],
         "queue_id": [row.queue_id for row in rows],
     }
-    found = sync.read(FIND_OLDEST_RECEIPTS, parameters)
-    return {(row.topic_id, row.queue_id): row.entered_at for row in found}
+    found = sync.read(FIND_OLDEST_RECEIPTS, parameters) if rows else ()
+    return {(row.group_id, (row.topic_id, row.queue_id)): row.entered_at for row in found}
 
 
 def in_flight() -> dict[str, int]:
@@ -97,9 +105,11 @@ class TopicLag:
 
 def lags() -> Iterator[TopicLag]:
     """The lag of each group in each topic it reads, for the first MAX_GROUPS groups by name."""
-    for group in ConsumerGroup.objects.order_by("name")[:MAX_GROUPS]:
+    groups = list(ConsumerGroup.objects.order_by("name")[:MAX_GROUPS])
+    queues_of_groups = _queues_of(groups)
+    for group in groups:
         by_topic: dict[str, list[QueueLag]] = defaultdict(list)
-        for queue in queues_of(group):
+        for queue in queues_of_groups[group.id]:
             by_topic[queue.topic].append(queue)
         for topic, queues in by_topic.items():
             yield TopicLag(group.name, topic, sum(queue.lag for queue in queues), _oldest_seconds(queues))
@@ -137,11 +147,29 @@ class GroupStats:
         return max((queue.moved_at for queue in self.queues if queue.moved_at is not None), default=None)
 
     @property
+    def oldest_unacked_at(self) -> datetime | None:
+        """When the first message became visible that the group has not acked."""
+        times = (queue.oldest_unacked_at for queue in self.queues)
+        return min((time for time in times if time is not None), default=None)
+
+    def urgency(self) -> tuple[datetime, int, str]:
+        """Sorts groups: the longest waiting first, then the furthest behind, then by name."""
+        return (self.oldest_unacked_at or LAST, -self.lag, self.group.name)
+
+    @property
     def partial(self) -> bool:
         return len(self.queues) >= progress.MAX_QUEUES
 
 
 def of_groups(groups: Sequence[ConsumerGroup]) -> list[GroupStats]:
     """The numbers of these groups."""
-    in_flight = _in_flight()
-    return [GroupStats(group, in_flight.get(group.id, 0), queues_of(group)) for group in groups]
+    in_flight, queues = _in_flight(), _queues_of(groups)
+    return [GroupStats(group, in_flight.get(group.id, 0), queues[group.id]) for group in groups]
+
+
+def by_urgency() -> list[GroupStats]:
+    """The first MAX_GROUPS consumer groups by name, those with the oldest unacked messages first.
+
+    Of groups that have acked all that is visible, those with the most lag come first.
+    """
+    return sorted(of_groups(list(ConsumerGroup.objects.order_by("name")[:MAX_GROUPS])), key=GroupStats.urgency)

@@ -177,6 +177,12 @@ DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5
 REDIS_URL = task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
 DATABASES = {"default": database(DATABASE_URL)}
 
+CONSOLE_READING_SECONDS = env.whole(
+    "CONSOLE_READING_SECONDS",
+    4,
+    "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
+    "Longer costs the database less.",
+)
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
     task_queue(DATABASES["default"]),

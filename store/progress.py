@@ -23,6 +23,8 @@ SCHEDULER = 0
 WHOLE_TOPIC = 0x3FFFF
 # Lags of one reader; 1,000 queues take some 60 ms.
 MAX_QUEUES = 2000
+# Lags of several readers together.
+MAX_LAGS = 10_000
 # Rows of deleted readers that one statement deletes.
 MAX_DELETED = 5000
 
@@ -87,13 +89,18 @@ def move(batch: Batch, reader_id: int, queue: Queue, move_no: int, next_offset: 
     batch.insert(INSERT_PROGRESS, {"reader_id": reader_id, **row})
 
 
-def lags(reader_id: int) -> Sequence[Lag]:
-    """The reader's lag per queue of the topics that it has begun to read, by topic, of MAX_QUEUES queues at most.
+def lags(reader_ids: Sequence[int]) -> dict[int, list[Lag]]:
+    """The lag of each of these readers per queue of the topics that it has begun to read, by topic.
 
-    `next_entered_at` is the time of its next entry, None without one. A queue without a move is newer than the reader's
-    first read, and is read from its first entry.
+    Of MAX_QUEUES queues at most for one reader, of MAX_LAGS for several. `next_entered_at` is the time of its next
+    entry, None without one. A queue without a move is newer than the reader's first read, and is read from its first
+    entry.
     """
-    return sync.read(FIND_LAGS, {"reader_id": reader_id, "max_queues": MAX_QUEUES})
+    limit = MAX_QUEUES if len(reader_ids) == 1 else MAX_LAGS
+    found: dict[int, list[Lag]] = {reader_id: [] for reader_id in reader_ids}
+    for row in sync.read(FIND_LAGS, {"reader_ids": list(reader_ids), "max_queues": limit}) if reader_ids else ():
+        found[row.reader_id].append(row)
+    return found
 
 
 async def readers() -> set[int]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q
 
 from store import stats, topics
 from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
@@ -18,6 +19,21 @@ MAX_QUEUES = 1024
 def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
     """Topics by name: the first `count` behind `after` whose names contain `matching`, in any case."""
     return list(Topic.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+
+
+def page_of_users(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+    """As `page`, without the broker's own topics."""
+    rows = Topic.objects.filter(name__gt=after, name__icontains=matching).exclude(name__in=topics.SYSTEM)
+    for prefix in (topics.RETRY_PREFIX, topics.DEAD_LETTER_PREFIX):
+        rows = rows.exclude(name__startswith=prefix)
+    return list(rows.order_by("name")[:count])
+
+
+def page_of_broker(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+    """As `page`, of the broker's own topics: those of retries, of dead letters, and its fixed ones."""
+    own = Q(name__in=topics.SYSTEM) | Q(name__startswith=topics.RETRY_PREFIX)
+    own |= Q(name__startswith=topics.DEAD_LETTER_PREFIX)
+    return list(Topic.objects.filter(own, name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
 def find(name: str) -> Topic:

@@ -141,6 +141,7 @@ class KeysOfMessage(NamedTuple):
 class Lag(NamedTuple):
     """A reader's next offset in a queue, the queue's bounds, and the entries between."""
 
+    reader_id: int
     topic_id: int
     topic: str
     queue_id: int

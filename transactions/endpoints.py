@@ -26,6 +26,8 @@ FIND_ENDPOINT = Statement(__file__, "find_endpoint", EndpointId)
 UPDATE_CIRCUIT = Statement(__file__, "update_circuit", CircuitState)
 
 MAX_ENDPOINTS = 1000
+# Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
+VOID_ANSWERS = 3
 
 health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
@@ -57,6 +59,8 @@ class Checking:
 
     paused: bool
     obstacle: str | None
+    # No endpoint is registered, or an operator disabled them all: time alone changes nothing.
+    unasked: bool = False
 
 
 def checking(group_names: Iterable[str]) -> dict[str, Checking]:
@@ -64,7 +68,10 @@ def checking(group_names: Iterable[str]) -> dict[str, Checking]:
     states = ArrayAgg("endpoints__state", filter=Q(endpoints__isnull=False), distinct=True, default=[])
     groups = ProducerGroup.objects.filter(name__in=set(group_names)).annotate(states=states)
     rows = groups.values_list("name", "checks_paused", "states")
-    return {name: Checking(paused, _obstacle(set(of_group))) for name, paused, of_group in rows}
+    return {
+        name: Checking(paused, _obstacle(set(of_group)), unasked=set(of_group) <= {"disabled"})
+        for name, paused, of_group in rows
+    }
 
 
 def _obstacle(states: set[str]) -> str | None:
@@ -78,6 +85,12 @@ def _obstacle(states: set[str]) -> str | None:
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
     """The group's endpoints in the order of their registration, the first `count` behind the id `after`."""
     return list(group.endpoints.filter(id__gt=after).order_by("id")[:count])
+
+
+def ailing(count: int) -> Sequence[Endpoint]:
+    """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first."""
+    ill = Endpoint.objects.filter(~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS))
+    return list(ill.select_related("group").order_by("-void_answers", "-last_failure_at", "id")[:count])
 
 
 def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
@@ -135,6 +148,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
         changes.update(previous_secret=F("secret"), rotated_at=Now())
     healthy = Circuit()
     changes.update(state=healthy.state, failures=healthy.failures, open_until=healthy.open_until)
+    changes.update(void_answers=0, void_since=None)
     try:
         with transaction.atomic():
             Endpoint.objects.filter(id=endpoint.id).update(**changes)

@@ -140,13 +140,16 @@ class DuePlace(NamedTuple):
     transaction_id: uuid.UUID = uuid.UUID(int=0)
 
 
-def due(wanted: Wanted, after: DuePlace | None, count: int) -> tuple[list[TransactionSummary], DuePlace | None]:
-    """`count` pending transactions at most, the longest due for a check first."""
+def due(
+    wanted: Wanted, after: DuePlace | None, count: int, left_out: Sequence[int] = ()
+) -> tuple[list[TransactionSummary], DuePlace | None]:
+    """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
     place = after or DuePlace()
     parameters = {
         **_filters(wanted),
         "after": place.next_check_at,
         "after_id": place.transaction_id,
+        "left_out": list(left_out),
         "max_rows": count + 1,
     }
     rows = sync.read(LIST_DUE_HALVES, parameters)

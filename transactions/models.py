@@ -51,6 +51,11 @@ class Endpoint(models.Model):
     last_failure = models.TextField(null=True)
     last_failure_at = models.DateTimeField(null=True)
     last_success_at = models.DateTimeField(null=True)
+    # Of calls that were answered 2xx. A void answer named none of the transactions that it was asked about.
+    last_answer = models.TextField(null=True)
+    last_answer_at = models.DateTimeField(null=True)
+    void_answers = models.IntegerField(default=0, db_default=0)
+    void_since = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
     class Meta:

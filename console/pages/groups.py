@@ -1,6 +1,8 @@
 """Pages of producer groups with their endpoints, and of consumer groups with their lag."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
@@ -9,6 +11,7 @@ from console.pages import counts, frame
 from console.pages.counts import GROUP_LIMIT, Count
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
+from delivery.stats import GroupStats
 from store import progress
 from store.stats import now
 from transactions import endpoints, registry
@@ -18,6 +21,12 @@ from transactions.rows import PendingOfGroup
 
 PAGE = 25
 ENDPOINTS = 100
+# Groups of a sorted list, which has one page.
+SORTED = 100
+SORTS: dict[str, Callable[[GroupStats], Any]] = {
+    "lag": lambda group: (-group.lag, group.group.name),
+    "oldest": GroupStats.urgency,
+}
 
 
 @dataclass(frozen=True)
@@ -45,9 +54,10 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
 @require_GET
 def all_producers(request: HttpRequest) -> HttpResponse:
     """Producer groups by name."""
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1), PAGE)
-    shown = {"now": now(), "groups": producers(page.rows), "after": page.after}
-    return frame.show(request, "console/producer_groups.html", "Producer groups", **shown)
+    matching = request.GET.get("q", "").strip()
+    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+    shown = {"now": now(), "groups": producers(page.rows), "after": page.after, "matching": matching}
+    return frame.show(request, "console/producer_groups.html", "Producer groups", query=frame.kept(request), **shown)
 
 
 @require_GET
@@ -68,11 +78,18 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
 
 @require_GET
 def all_consumers(request: HttpRequest) -> HttpResponse:
-    """Consumer groups by name."""
-    page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1), PAGE)
-    groups = delivery_stats.of_groups(page.rows)
-    shown = {"now": now(), "groups": groups, "after": page.after}
-    return frame.show(request, "console/consumer_groups.html", "Consumer groups", **shown)
+    """Consumer groups by name, or those whose messages wait longest first."""
+    matching, by = request.GET.get("q", "").strip(), request.GET.get("by", "")
+    shown: dict[str, object]
+    if by in SORTS:
+        groups = [group for group in delivery_stats.by_urgency() if matching.lower() in group.group.name.lower()]
+        shown = {"groups": sorted(groups, key=SORTS[by])[:SORTED], "after": "", "of": len(groups)}
+    else:
+        page = counts.part(consumer_registry.page(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
+        shown = {"groups": delivery_stats.of_groups(page.rows), "after": page.after}
+    around = {"now": now(), "matching": matching, "by": by, "carried": {"by": by} if by in SORTS else {}}
+    kept = {"query": frame.kept(request), "unsorted": frame.kept(request, "by")}
+    return frame.show(request, "console/consumer_groups.html", "Consumer groups", **around, **kept, **shown)
 
 
 @require_GET

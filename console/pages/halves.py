@@ -10,11 +10,11 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
-from console.pages.counts import COUNT_LIMIT
+from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
 from store import previews
 from store import registry as topic_registry
 from store.stats import now
-from transactions import endpoints, listing, registry
+from transactions import listing, registry, summary
 from transactions.answers import TransactionSummary
 from transactions.listing import DiscardedPlace, DuePlace, Wanted
 
@@ -49,14 +49,21 @@ def pending(request: HttpRequest) -> HttpResponse:
     asked = asked_for(request)
     wanted = asked.wanted("PREPARED")
     cursor = read_cursor(asked.after)
-    halves, after = listing.due(wanted, DuePlace(*cursor) if cursor else None, PAGE)
-    checking = endpoints.checking(half.producer_group for half in halves)
+    groups = summary.pending(GROUP_LIMIT + 1)
+    # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
+    unasked = [group for group in groups if group.checking.unasked]
+    left_out = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
+    ids = [group.group_id for group in left_out]
+    halves, after = listing.due(wanted, DuePlace(*cursor) if cursor else None, PAGE, ids)
+    checking = {group.producer_group: group.checking for group in groups}
     return frame.show(
         request,
         "console/pending.html",
         "Pending half messages",
         now=now(),
         halves=[(half, checking.get(half.producer_group)) for half in halves],
+        groups=groups,
+        left_out=left_out,
         keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )
@@ -75,6 +82,8 @@ def discarded(request: HttpRequest) -> HttpResponse:
         "Discarded half messages",
         now=now(),
         halves=halves,
+        reasons=summary.discarded(),
+        reasons_limit=summary.MAX_DISCARDED,
         keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )

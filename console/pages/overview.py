@@ -1,50 +1,80 @@
-"""The overview: the broker's state at a glance."""
+"""The overview: what needs attention, then the broker's state at a glance."""
 
 import json
+import threading
+import time
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.pages import counts, frame
-from console.pages.counts import COUNT_LIMIT, Count
-from delivery import registry
+from console.pages import attention, counts, frame
+from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT, Count
 from delivery import stats as delivery_stats
+from scheduling import lateness
 from scheduling import stats as scheduling_stats
+from store import runtime
 from store import stats as store_stats
 from transactions import stats as transaction_stats
+from transactions import summary
 from transactions.stats import LastHour
 
 CONSUMER_GROUPS = 10
 MINUTES = 60
 
+Figures = dict[str, object]
 
-def figures(request: HttpRequest) -> dict[str, object]:
+
+class Latest:
+    """The latest reading of one process, shared by all tabs that show the overview."""
+
+    def __init__(self) -> None:
+        self._reading = threading.Lock()
+        self._read: tuple[float, Figures] | None = None
+
+    def figures(self) -> Figures:
+        """The reading, at most CONSOLE_READING_SECONDS old."""
+        with self._reading:
+            if self._read is None or self._read[0] < time.monotonic():
+                self._read = (time.monotonic() + settings.CONSOLE_READING_SECONDS, read())
+            return self._read[1]
+
+
+def figures(request: HttpRequest) -> Figures:
     """What the overview shows."""
+    return {**runtime.part(Latest).figures(), "broker": frame.address(request)}
+
+
+def read() -> Figures:
+    """The numbers of the overview, from the apps' stats."""
+    undecided = transaction_stats.undecided(COUNT_LIMIT + 1)
+    pending = summary.pending(GROUP_LIMIT + 1)
+    now = store_stats.now()
+    waits = [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
+    needs = [
+        *attention.discarded(undecided),
+        *attention.dead_letters(),
+        *attention.checks(pending, now),
+        *attention.ailing_endpoints(),
+        *attention.ailing_subscriptions(),
+        *attention.late_releases(waits),
+    ]
     return {
-        "now": store_stats.now(),
-        **halves(),
+        "now": now,
+        "attention": sorted(needs, key=lambda one: not one.urgent),
+        "pending": counts.up_to(COUNT_LIMIT, undecided.pending),
+        "oldest_pending_at": undecided.oldest_pending_at,
+        "discarded": counts.up_to(COUNT_LIMIT, undecided.discarded),
         **ends(),
-        "delayed": delayed(),
-        "stored": store_stats.messages((MINUTES,)).kept,
-        "ever_stored": store_stats.ever_stored(),
+        **rates(),
+        **delays(),
+        "checks": [(outcome, number) for outcome, number in transaction_stats.checks().items() if number],
         **consumers(),
         "auto_create": settings.AUTO_CREATE_TOPICS,
-        "broker": frame.address(request),
     }
 
 
-def halves() -> dict[str, object]:
-    """The tiles of transactions without an end."""
-    found = transaction_stats.undecided(COUNT_LIMIT + 1)
-    return {
-        "pending": counts.up_to(COUNT_LIMIT, found.pending),
-        "oldest_pending_at": found.oldest_pending_at,
-        "discarded": counts.up_to(COUNT_LIMIT, found.discarded),
-    }
-
-
-def ends() -> dict[str, object]:
+def ends() -> Figures:
     """The tiles and the chart of the last hour's ends."""
     hour = transaction_stats.last_hour()
     return {
@@ -57,20 +87,33 @@ def ends() -> dict[str, object]:
     }
 
 
-def delayed() -> Count:
-    """Messages that wait for a delay level or as timers."""
+def rates() -> Figures:
+    """Messages that are kept, and how many came in the last minute, per second."""
+    messages = store_stats.messages((MINUTES,))
+    return {
+        "stored": messages.kept,
+        "stored_per_second": messages.within[MINUTES] / MINUTES,
+        "ever_stored": store_stats.ever_stored(),
+    }
+
+
+def delays() -> Figures:
+    """Messages that wait for a delay level or as timers, and how late the releases of the last hour were."""
     timers = scheduling_stats.timers()
     backlog = sum(level.backlog for level in scheduling_stats.backlogs())
-    return Count(backlog + timers, timers >= scheduling_stats.MAX_TIMERS)
-
-
-def consumers() -> dict[str, object]:
-    """The table of the first consumer groups by name, the furthest behind first."""
-    page = counts.part(registry.page("", CONSUMER_GROUPS + 1), CONSUMER_GROUPS)
-    groups = delivery_stats.of_groups(page.rows)
+    late = [found.p99_ms for found in lateness.of_last_hour().values() if found.p99_ms is not None]
     return {
-        "consumer_groups": sorted(groups, key=lambda group: group.lag, reverse=True),
-        "more_consumer_groups": bool(page.after),
+        "delayed": Count(backlog + timers, timers >= scheduling_stats.MAX_TIMERS),
+        "late_ms": max(late, default=None),
+    }
+
+
+def consumers() -> Figures:
+    """The table of the consumer groups that need attention first, and how many are behind."""
+    groups = delivery_stats.by_urgency()
+    return {
+        "consumer_groups": groups[:CONSUMER_GROUPS],
+        "more_consumer_groups": len(groups) > CONSUMER_GROUPS,
         "behind": sum(group.lag > 0 for group in groups),
     }
 

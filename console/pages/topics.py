@@ -18,16 +18,21 @@ ENTRIES = 50
 
 @require_GET
 def all_topics(request: HttpRequest) -> HttpResponse:
-    """Topics by name."""
-    page = counts.part(registry.page(request.GET.get("after", ""), PAGE + 1), PAGE)
-    rows = [(held, is_system(held.topic.name)) for held in stats.held_by(page.rows, QUEUES)]
+    """Topics by name: those of users first, the broker's own folded away or on a page of their own."""
+    of_broker = request.GET.get("own") == "1"
+    matching = request.GET.get("q", "").strip()
+    page_of = registry.page_of_broker if of_broker else registry.page_of_users
+    page = counts.part(page_of(request.GET.get("after", ""), PAGE + 1, matching), PAGE)
     return frame.show(
         request,
         "console/topics.html",
-        "Topics",
+        "The broker's own topics" if of_broker else "Topics",
         now=stats.now(),
-        rows=rows,
-        only_system=all(system for _, system in rows),
+        rows=stats.held_by(page.rows, QUEUES),
+        of_broker=of_broker,
+        matching=matching,
+        carried={"own": "1"} if of_broker else {},
+        query=frame.kept(request),
         after=page.after,
     )
 

@@ -39,6 +39,18 @@ def number(value: int) -> str:
 
 
 @register.filter
+def milliseconds(value: float) -> str:
+    """A short time; from a second on in seconds."""
+    return f"{value / 1000:.1f} s" if value >= 1000 else f"{value:.0f} ms"
+
+
+@register.filter
+def rate(value: float) -> str:
+    """A number per second: small ones with a decimal."""
+    return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.1f}"
+
+
+@register.filter
 def up_to_limit(counted: int) -> Count:
     """A count of a group's rows, which were counted to one more than GROUP_LIMIT."""
     return counts.up_to(counts.GROUP_LIMIT, counted)
@@ -69,7 +81,8 @@ def hour(text: str) -> SafeString | str:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return text
-    return pointed(moment, moment.strftime("%Y-%m-%d %H:%M"))
+    words = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return format_html('<time datetime="{}" title="{}" data-hour>{}</time>', moment.isoformat(), words, words)
 
 
 @register.simple_tag
@@ -106,9 +119,20 @@ def due(moment: datetime | None, now: datetime) -> SafeString | str:
 
 
 @register.simple_tag
+def again(moment: datetime | None, now: datetime) -> SafeString | str:
+    """When a server that failed is called again: at its time, or with the next call once that is over."""
+    if moment is None:
+        return ""
+    return f"tried again in {duration(moment - now)}" if moment > now else "tried again with the next call"
+
+
+@register.simple_tag
 def clock(moment: datetime | None) -> SafeString | str:
-    """The exact time, to the millisecond, in UTC."""
-    return pointed(moment, exact(moment)) if moment else "–"
+    """The exact time, to the millisecond: in UTC, and once console.js has run in the browser's zone."""
+    if moment is None:
+        return "–"
+    utc = exact(moment)
+    return format_html('<time datetime="{}" title="{}" data-clock>{}</time>', moment.isoformat(), utc, utc)
 
 
 def pointed(moment: datetime, words: str) -> SafeString:

@@ -29,6 +29,12 @@ def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
     return list(Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
 
 
+def ailing(count: int) -> Sequence[Subscription]:
+    """The first `count` subscriptions whose servers are not called because they fail."""
+    ill = Subscription.objects.exclude(state="healthy").filter(paused=False)
+    return list(ill.order_by("failing_since", "name")[:count])
+
+
 def find(name: str) -> Subscription:
     """The subscription of this name.
 

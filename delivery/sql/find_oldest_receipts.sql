@@ -1,11 +1,13 @@
--- Find in each queue when the first entry became visible for which a group has a receipt: in flight, held or parked. Two
+-- Find in each queue when the first entry became visible for which its group has a receipt: in flight, held or parked. Two
 -- probes by index per queue.
-SELECT q.topic_id, q.queue_id, first.entered_at
-FROM unnest(%(topic_id)s::integer [], %(queue_id)s::integer []) AS q (topic_id, queue_id)
+SELECT q.group_id, q.topic_id, q.queue_id, first.entered_at
+FROM unnest(
+    %(group_id)s::integer [], %(topic_id)s::integer [], %(queue_id)s::integer []
+) AS q (group_id, topic_id, queue_id)
 CROSS JOIN LATERAL (
     SELECT r.queue_offset
     FROM receipt AS r
-    WHERE r.group_id = %(group_id)s AND r.topic_id = q.topic_id AND r.queue_id = q.queue_id
+    WHERE r.group_id = q.group_id AND r.topic_id = q.topic_id AND r.queue_id = q.queue_id
     ORDER BY r.queue_offset
     LIMIT 1
 ) AS held

@@ -1,15 +1,19 @@
--- Find the lag of a reader in each queue of each topic that it has begun to read, and since when its next entry is
+-- Find the lag of readers in each queue of each topic that they have begun to read, and since when the next entry is
 -- visible. A loose index scan goes from topic to topic along the key of progress; per queue it takes one probe for the
 -- newest move, one for each bound and one for the next entry. A queue without a move appeared later, and is read from
 -- its start.
 WITH RECURSIVE topics_read AS (
-    (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = %(reader_id)s ORDER BY p.topic_id LIMIT 1)
+    SELECT
+        g.reader_id,
+        (SELECT p.topic_id FROM progress AS p WHERE p.reader_id = g.reader_id ORDER BY p.topic_id LIMIT 1) AS topic_id
+    FROM unnest(%(reader_ids)s::integer []) AS g (reader_id)
     UNION ALL
     SELECT
+        r.reader_id,
         (
             SELECT p.topic_id
             FROM progress AS p
-            WHERE p.reader_id = %(reader_id)s AND p.topic_id > r.topic_id
+            WHERE p.reader_id = r.reader_id AND p.topic_id > r.topic_id
             ORDER BY p.topic_id
             LIMIT 1
         )
@@ -18,12 +22,12 @@ WITH RECURSIVE topics_read AS (
 )
 
 SELECT
-    q.topic_id, q.topic, q.queue_id, q.min_offset, q.max_offset, q.moved_at, next.entered_at AS next_entered_at,
+    q.reader_id, q.topic_id, q.topic, q.queue_id, q.min_offset, q.max_offset, q.moved_at, next.entered_at AS next_entered_at,
     greatest(q.next_offset, q.min_offset) AS next_offset,
     q.max_offset - greatest(q.next_offset, q.min_offset) AS lag
 FROM (
     SELECT
-        t.id AS topic_id, t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
+        r.reader_id, t.id AS topic_id, t.name AS topic, s.queue_id, newest.moved_at, coalesce(f.min_offset, 0) AS min_offset,
         coalesce(last.queue_offset + 1, f.min_offset, 0) AS max_offset,
         coalesce(newest.next_offset, f.min_offset, 0) AS next_offset
     FROM topics_read AS r
@@ -40,11 +44,11 @@ FROM (
     LEFT JOIN LATERAL (
         SELECT p.next_offset, p.moved_at
         FROM progress AS p
-        WHERE p.reader_id = %(reader_id)s AND p.topic_id = t.id AND p.queue_id = s.queue_id
+        WHERE p.reader_id = r.reader_id AND p.topic_id = t.id AND p.queue_id = s.queue_id
         ORDER BY p.move DESC
         LIMIT 1
     ) AS newest ON true
-    ORDER BY t.name, s.queue_id
+    ORDER BY r.reader_id, t.name, s.queue_id
     LIMIT %(max_queues)s
 ) AS q
 LEFT JOIN LATERAL (
@@ -56,4 +60,4 @@ LEFT JOIN LATERAL (
     ORDER BY c.queue_offset
     LIMIT 1
 ) AS next ON true
-ORDER BY q.topic, q.queue_id
+ORDER BY q.reader_id, q.topic, q.queue_id

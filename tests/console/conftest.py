@@ -76,7 +76,8 @@ def manage(database: str, *arguments: str) -> None:
 
 def environment(database: str) -> dict[str, str]:
     """The environment of a process of the broker."""
-    return {**os.environ, "DATABASE_URL": database, "MQBROKER_SECRET_KEY": "a secret of these tests"}
+    known = {"MQBROKER_SECRET_KEY": "a secret of these tests", "MQBROKER_CONSOLE_READING_SECONDS": "0"}
+    return {**os.environ, "DATABASE_URL": database, **known}
 
 
 @pytest.fixture(scope="session")

@@ -43,7 +43,11 @@ def complaints() -> list[str]:
 def page(chromium: Browser, console: str, asked: list[str], complaints: list[str]) -> Iterator[Page]:
     """A narrow, dark screen at the sign-in page; its clock runs, and can be moved."""
     context = chromium.new_context(
-        base_url=console, viewport={"width": 420, "height": 800}, color_scheme="dark", locale="en-US"
+        base_url=console,
+        viewport={"width": 420, "height": 800},
+        color_scheme="dark",
+        locale="en-US",
+        timezone_id="Asia/Kathmandu",
     )
     page = context.new_page()
     page.set_default_timeout(10_000)

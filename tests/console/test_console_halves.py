@@ -141,7 +141,7 @@ def test_a_half_message_whose_group_cannot_be_asked_says_why(broker: Broker, ada
             broker.endpoint(group, f"https://{name}.example/{state}", state=state)
         broker.half(group, orders, b"x", timedelta(minutes=1))
 
-    why = {row[3]: row[7] for row in ada.sees(PENDING).table("pending")}
+    why = {row[3]: row[7] for row in ada.sees(PENDING + "?all=1").table("pending")}
 
     assert why == {
         "deaf": "no endpoint is registered",

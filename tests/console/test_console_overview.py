@@ -5,7 +5,8 @@ import json
 import re
 from datetime import timedelta
 
-from tests.console.operators import Operator
+from tests.console import given_up
+from tests.console.operators import Operator, Page
 from tests.console.rows import Broker
 
 
@@ -56,3 +57,64 @@ def test_consumer_groups_are_shown_the_furthest_behind_first(broker: Broker, ada
 
     assert [row[0] for row in page.table("consumer-groups")] == ["stock", "mail", "coupons"]
     assert "Consumer groups 2 behind" in page.text
+
+
+def attention(page: Page) -> list[str]:
+    """The lines of what needs attention, without their icons."""
+    words = page.text.partition("Needs attention")[2].partition("Pending half messages")[0]
+    return [line.strip() for line in re.split(r"\b(?:error|autorenew)\b", words)[1:]]
+
+
+def test_a_broker_in_order_needs_no_attention(broker: Broker, ada: Operator) -> None:
+    shop, orders = broker.producer_group("shop"), broker.topic("orders")
+    broker.endpoint(shop, "https://shop.example/checks", void_answers=2)
+    broker.half(shop, orders, b"x", timedelta(hours=1))
+    broker.half(broker.producer_group("polls"), orders, b"x", timedelta(minutes=1))
+
+    assert "Nothing: no dead letter, no discarded transaction" in ada.sees("").text
+
+
+def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, ada: Operator) -> None:
+    orders, mail = broker.topic("orders"), broker.consumer_group("mail")
+    shop, bank = broker.producer_group("shop"), broker.producer_group("bank")
+    broker.endpoint(shop, "https://shop.example/checks", void_answers=40, last_answer="The endpoint answered 200.")
+    broker.endpoint(shop, "https://two.example/checks", state="open", last_failure="The endpoint answered 503.")
+    broker.half(shop, orders, b"x", timedelta(hours=4), discarded_at=broker.now)
+    broker.half(bank, orders, b"x", timedelta(hours=1))
+    letter = broker.stored(orders, 0, b"x", timedelta(minutes=1))
+    given_up.dead_letter(broker, mail, broker.topic("%DLQ%mail", queues=1), letter, 16, timedelta(minutes=3))
+    url = "https://mail.example/in"
+    given_up.subscription(broker, "mail", "mail", "orders", url, state="disabled", last_failure="410 Gone")
+    broker.delayed(level=5, due_in=timedelta(minutes=-2))
+
+    page = ada.sees("")
+
+    lines = attention(page)
+    for start in (
+        "1 discarded transaction the checks brought no decision",
+        "1 dead letter of mail given up after all retries",
+        "1 pending of bank cannot be asked about no endpoint is registered",
+        "An endpoint of shop answers, and decides nothing 40 void answers in a row; the last: The endpoint",
+        "The subscription mail is disabled https://mail.example/in: 410 Gone",
+        "Delayed messages are due and not released",
+    ):
+        assert any(line.startswith(start) for line in lines), (start, lines)
+    assert lines[-1].startswith("An endpoint of shop is open https://two.example/checks: The endpoint answered 503.")
+    assert page.links["1 dead letter of mail"] == "/console/dead-letters/mail/"
+
+
+def test_the_group_that_waits_longest_comes_before_one_with_more_lag(broker: Broker, ada: Operator) -> None:
+    orders, stock = broker.topic("orders", queues=1), broker.topic("stock", queues=1)
+    broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=50)))
+    for _ in range(5):
+        broker.visible(broker.stored(stock, 0, b"x", timedelta(minutes=1)))
+    broker.progress(broker.consumer_group("few"), orders, 0, 0)
+    broker.progress(broker.consumer_group("many"), stock, 0, 0)
+
+    rows = ada.sees("").table("consumer-groups")
+
+    assert [(row[0], row[2]) for row in rows] == [("few", "1"), ("many", "5")]
+    assert rows[0][4].startswith("50 min")
+    by_lag = ada.sees("consumer-groups/?by=lag").table("consumer-groups")
+    assert [row[0] for row in by_lag] == ["many", "few"]
+    assert [row[0] for row in ada.sees("consumer-groups/?by=oldest&q=MAN").table("consumer-groups")] == ["many"]

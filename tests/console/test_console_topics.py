@@ -58,7 +58,19 @@ def test_topics_are_listed_with_what_their_queues_hold(broker: Broker, ada: Oper
 
     assert rows["orders"] == ["2", "3"]
     assert rows["stock"] == ["2", "0"]
-    assert rows["SCHEDULE_TOPIC_XXXX the broker's own"] == ["18", "0"]
+    assert "SCHEDULE_TOPIC_XXXX" not in rows
+    own = {row[0]: row[1:3] for row in ada.sees("topics/?own=1").table("topics")}
+    assert own["SCHEDULE_TOPIC_XXXX"] == ["18", "0"]
+    assert own.keys().isdisjoint(rows)
+
+
+def test_topics_are_narrowed_by_a_part_of_their_names(broker: Broker, ada: Operator) -> None:
+    for name in ("orders", "re-orders", "stock", "%RETRY%orders"):
+        broker.topic(name, queues=1)
+
+    assert [row[0] for row in ada.sees("topics/?q=ORDER").table("topics")] == ["orders", "re-orders"]
+    assert [row[0] for row in ada.sees("topics/?own=1&q=order").table("topics")] == ["%RETRY%orders"]
+    assert "No topic's name contains “coupons”" in ada.sees("topics/?q=coupons").text
 
 
 def test_topics_go_on_page_by_page(broker: Broker, ada: Operator) -> None:
@@ -74,7 +86,7 @@ def test_topics_go_on_page_by_page(broker: Broker, ada: Operator) -> None:
 def test_a_name_with_signs_of_addresses_leads_to_its_own_page(broker: Broker, ada: Operator) -> None:
     broker.topic("%RETRY%cou|pons", queues=1)
 
-    page = ada.follows(ada.sees("topics/"), "%RETRY%cou|pons")
+    page = ada.follows(ada.sees("topics/?own=1"), "%RETRY%cou|pons")
 
     assert page.status == 200
     assert "Topic %RETRY%cou|pons" in page.text

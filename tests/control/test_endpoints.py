@@ -43,6 +43,10 @@ def test_registering_shows_the_secret_once(operator: Operator, endpoints: str, s
         "last_failure": None,
         "last_failure_at": None,
         "last_success_at": None,
+        "last_answer": None,
+        "last_answer_at": None,
+        "void_answers": 0,
+        "void_since": None,
         "rotated_at": None,
         "created_at": ...,
     }

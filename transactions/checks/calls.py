@@ -10,6 +10,7 @@ from django.conf import settings
 from store.db.uuid7 import new_id
 from transactions import endpoints
 from transactions.checks import outcomes, questions
+from transactions.checks.noted_answers import NotedAnswers
 from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Question
 from transactions.checks.rows import ClaimedHalf
@@ -79,6 +80,7 @@ class Calls:
         self._caller: Caller | None = None
         self._slots = Slots()
         self._turns = count()
+        self._answers = NotedAnswers()
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -126,6 +128,7 @@ class Calls:
                 await self._ask_chunk(group_name, part)
             return
         await asyncio.gather(*(outcomes.apply(_attempt(half, endpoint, answer)) for half in chunk.halves))
+        await self._answers.note(endpoint.id, answer, chunk.halves)
 
     async def _ask_in_turn(self, group_name: str, chunk: Chunk) -> tuple[Callee, Answer]:
         """The answer of the first endpoint that was asked, or of the last one that was tried."""

@@ -1,6 +1,6 @@
 -- List pending transactions, the longest due for a check first, from behind a cursor (the time and the id of the last one
 -- seen). Each group's first come by the index of due checks, and the first of these are listed. No index leads from a topic
--- to its transactions: with a topic each group is read until enough match.
+-- to its transactions: with a topic each group is read until enough match. Groups may be left out.
 SELECT due.*
 FROM producer_group AS g
 CROSS JOIN LATERAL (
@@ -19,6 +19,6 @@ CROSS JOIN LATERAL (
     ORDER BY h.next_check_at, h.transaction_id
     LIMIT %(max_rows)s
 ) AS due
-WHERE %(group_id)s::integer IS NULL OR g.id = %(group_id)s
+WHERE (%(group_id)s::integer IS NULL OR g.id = %(group_id)s) AND g.id <> all(%(left_out)s::integer [])
 ORDER BY due.next_check_at, due.transaction_id
 LIMIT %(max_rows)s

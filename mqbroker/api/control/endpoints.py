@@ -78,6 +78,10 @@ class Endpoint(Shape):
     last_failure = serializers.CharField(allow_null=True)
     last_failure_at = Time(allow_null=True)
     last_success_at = Time(allow_null=True)
+    last_answer = serializers.CharField(allow_null=True, help_text="Of the last call answered 2xx, to within 10 s.")
+    last_answer_at = Time(allow_null=True)
+    void_answers = Whole(help_text="Calls in a row that were answered 2xx and decided nothing, to within 10 s.")
+    void_since = Time(allow_null=True)
     rotated_at = Time(allow_null=True, help_text="When its secret was last changed.")
     created_at = Time()
 

@@ -1,0 +1,22 @@
+-- Count the pending transactions of each producer group that has any, up to a limit, with the time of the oldest: by the index
+-- of a group's halves. Groups that have none cost one probe.
+SELECT g.id AS group_id, g.name AS producer_group, g.checks_paused, counted.pending, oldest.stored_at AS oldest_pending_at
+FROM producer_group AS g
+CROSS JOIN LATERAL (
+    SELECT h.stored_at
+    FROM half_message AS h
+    WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
+    ORDER BY h.stored_at
+    LIMIT 1
+) AS oldest
+CROSS JOIN LATERAL (
+    SELECT count(*) AS pending
+    FROM (
+        SELECT 1
+        FROM half_message AS h
+        WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
+        LIMIT %(max_count)s
+    ) AS limited
+) AS counted
+ORDER BY counted.pending DESC, g.name
+LIMIT %(max_groups)s

@@ -1,0 +1,10 @@
+-- Note how an endpoint answers: its last answer, the calls in a row that were answered and decided nothing, and the last
+-- success. Written once in some seconds and whenever that changes: an update per call would leave a dead row each.
+UPDATE endpoint
+SET
+    last_answer = %(answer)s, last_answer_at = now(),
+    void_answers = CASE WHEN %(understood)s::boolean THEN 0 ELSE void_answers + %(voids)s END,
+    void_since = CASE WHEN %(understood)s::boolean THEN NULL ELSE coalesce(void_since, now()) END,
+    last_success_at = CASE WHEN %(understood)s::boolean THEN now() ELSE last_success_at END
+WHERE id = %(id)s
+RETURNING id

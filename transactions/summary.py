@@ -1,0 +1,86 @@
+"""Sums of the undecided transactions: what each producer group has pending, and why checks brought no decision."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+from store.db import sync
+from store.db.statements import Statement
+from transactions import endpoints
+from transactions.endpoints import Checking
+
+
+class PendingGroup(NamedTuple):
+    """A producer group that has pending transactions: their number, up to a limit, and when the oldest was stored."""
+
+    group_id: int
+    producer_group: str
+    checks_paused: bool
+    pending: int
+    oldest_pending_at: datetime
+
+
+class ReasonOfHalves(NamedTuple):
+    """How many undecided transactions of a producer group have the same last failure of their checks."""
+
+    producer_group: str
+    last_failure: str | None
+    halves: int
+
+
+COUNT_PENDING = Statement(__file__, "count_pending", PendingGroup)
+SUM_DISCARDED = Statement(__file__, "sum_discarded", ReasonOfHalves)
+SUM_PENDING = Statement(__file__, "sum_pending", ReasonOfHalves)
+
+MAX_GROUPS = 500
+# Halves of one group whose reasons are summed, those that are due first; 100 groups with as many take some 60 ms.
+MAX_HALVES = 1000
+# Discarded halves whose reasons are summed, the latest.
+MAX_DISCARDED = 10_000
+MAX_ROWS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What a producer group has pending, counted up to a limit, whether it is checked, and the reasons of its halves.
+
+    The reasons are those of the MAX_HALVES halves that are due first, the most frequent first; None is that of a half
+    whose checks have not failed.
+    """
+
+    group_id: int
+    producer_group: str
+    pending: int
+    oldest_pending_at: datetime
+    checking: Checking
+    reasons: list[ReasonOfHalves]
+
+
+def pending(max_count: int) -> list[Pending]:
+    """The producer groups with pending transactions, those with the most first; each is counted up to `max_count`."""
+    rows = sync.read(COUNT_PENDING, {"max_count": max_count, "max_groups": MAX_GROUPS})
+    if not rows:
+        return []
+    reasons: dict[str, list[ReasonOfHalves]] = defaultdict(list)
+    for reason in sync.read(SUM_PENDING, {"max_halves": MAX_HALVES, "max_rows": MAX_ROWS}):
+        reasons[reason.producer_group].append(reason)
+    checking = endpoints.checking(row.producer_group for row in rows)
+    never = Checking(paused=False, obstacle=None)
+    return [
+        Pending(
+            group_id=row.group_id,
+            producer_group=row.producer_group,
+            pending=row.pending,
+            oldest_pending_at=row.oldest_pending_at,
+            checking=checking.get(row.producer_group, never),
+            reasons=reasons[row.producer_group],
+        )
+        for row in rows
+    ]
+
+
+def discarded() -> Sequence[ReasonOfHalves]:
+    """The latest MAX_DISCARDED discarded transactions by producer group and reason, the most first."""
+    return sync.read(SUM_DISCARDED, {"max_halves": MAX_DISCARDED, "max_rows": MAX_ROWS})
