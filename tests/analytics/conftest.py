@@ -31,26 +31,16 @@ HEAVIEST = 4 * 1024 * 1024
 
 
 @pytest.fixture(scope="session")
-def template() -> Iterator[str]:
-    """A database with the broker's empty tables, which others are copied from."""
-    with databases.fresh() as url:
-        environ = {**os.environ, "DATABASE_URL": url}
-        migrate = [sys.executable, "manage.py", "migrate", "--skip-checks", "--verbosity=0"]
-        subprocess.run(migrate, cwd=ROOT, env=environ, check=True)
-        yield url
-
-
-@pytest.fixture(scope="session")
-def database(template: str) -> Iterator[str]:
+def database(prepared: str) -> Iterator[str]:
     """A database with the past of a broker, which does not change any more."""
-    with databases.copied(template) as url:
+    with databases.copied(prepared) as url:
         yield url
 
 
 @pytest.fixture
-def busy_database(template: str) -> Iterator[str]:
+def busy_database(prepared: str) -> Iterator[str]:
     """A database to write to while others read."""
-    with databases.copied(template) as url:
+    with databases.copied(prepared) as url:
         yield url
 
 

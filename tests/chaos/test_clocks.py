@@ -34,11 +34,12 @@ DELAYS: tuple[dict[str, object], ...] = (
     params=[("+2h", "-2h"), ("-2h", "+2h")],
     ids=["web ahead, worker behind", "web behind, worker ahead"],
 )
-def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(
+    prepared: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RunningBroker]:
     """A broker whose web process and worker live two hours before and after the rest of us."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"])
-        broker.prepare()
         for child, offset in zip((broker.webs[0], broker.worker), request.param, strict=True):
             child.environment |= clock(offset)
         with broker:

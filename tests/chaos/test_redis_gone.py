@@ -17,13 +17,12 @@ from tests.broker.wire import Wire
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker with a worker and beat that find no Redis."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         no_redis = f"redis://127.0.0.1:{free_port()}/0"
         settings = QUICK | {"MQBROKER_TRANSACTION_CHECK_MAX": "1"}
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, no_redis, settings)
-        broker.prepare()
         with broker:
             yield broker
 

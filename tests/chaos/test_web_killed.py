@@ -18,12 +18,11 @@ ACKNOWLEDGED_BETWEEN_ENDS = 300
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose web processes may be killed."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         folder = tmp_path_factory.mktemp("broker")
         broker = RunningBroker(folder, database_url, os.environ["REDIS_URL"], webs=2, tasks=False)
-        broker.prepare()
         with broker:
             yield broker
 

@@ -22,11 +22,10 @@ HALVES = 120
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose worker may be killed."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"])
-        broker.prepare()
         with broker:
             yield broker
 

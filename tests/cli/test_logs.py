@@ -41,12 +41,11 @@ def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
     server.stop()
 
 
-def lines_of_a_bad_day(folder: Path, redis: Valkey, form: str) -> dict[str, list[str]]:
+def lines_of_a_bad_day(prepared: str, folder: Path, redis: Valkey, form: str) -> dict[str, list[str]]:
     """The log of each process of a broker that lost its Redis, the connection that listens, and a web process."""
     redis.start()
-    with databases.fresh() as url:
+    with databases.copied(prepared) as url:
         broker = RunningBroker(folder, url, redis.url, {**QUICK, "MQBROKER_LOG": form}, processes=2)
-        broker.prepare()
         redis.kill()
         with broker:
             with psycopg.connect(url, user="postgres", autocommit=True) as connection:
@@ -65,8 +64,8 @@ def has_logged(child: Child) -> bool:
     return "connect" in child.log.read_text() or "listening" in child.log.read_text()
 
 
-def test_in_json_every_line_of_every_process_is_an_event(tmp_path: Path, redis: Valkey) -> None:
-    logged = lines_of_a_bad_day(tmp_path, redis, "json")
+def test_in_json_every_line_of_every_process_is_an_event(prepared: str, tmp_path: Path, redis: Valkey) -> None:
+    logged = lines_of_a_bad_day(prepared, tmp_path, redis, "json")
 
     events = {name: [json.loads(line) for line in lines] for name, lines in logged.items()}
     assert all(list(event)[:4] == ["at", "level", "logger", "event"] for each in events.values() for event in each)
@@ -76,8 +75,8 @@ def test_in_json_every_line_of_every_process_is_an_event(tmp_path: Path, redis: 
     assert "celery" in loggers["beat"]
 
 
-def test_in_text_every_line_says_when_how_grave_and_where_from(tmp_path: Path, redis: Valkey) -> None:
-    logged = lines_of_a_bad_day(tmp_path, redis, "text")
+def test_in_text_every_line_says_when_how_grave_and_where_from(prepared: str, tmp_path: Path, redis: Valkey) -> None:
+    logged = lines_of_a_bad_day(prepared, tmp_path, redis, "text")
 
     assert set(logged) == {"web", "worker", "beat"}
     assert [line for lines in logged.values() for line in lines if not TEXT.fullmatch(line)] == []

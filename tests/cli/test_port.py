@@ -16,11 +16,10 @@ from tests.cli.conftest import Run
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def running(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """One web process on a database of its own."""
-    with databases.fresh() as url:
+    with databases.copied(prepared) as url:
         broker = RunningBroker(tmp_path_factory.mktemp("port"), url, os.environ["REDIS_URL"], QUICK, tasks=False)
-        broker.prepare()
         with broker:
             yield broker
 

@@ -23,12 +23,11 @@ from tests.client import pages
 
 
 @pytest.fixture(scope="module")
-def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def demonstrated(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker as `./mq up` starts it: nothing is in it but the demonstration, which goes on."""
     folder = tmp_path_factory.mktemp("demonstrated")
-    with databases.fresh() as url:
+    with databases.copied(prepared) as url:
         broker = RunningBroker(folder, url, os.environ["REDIS_URL"])
-        broker.prepare()
         with broker, demonstration(broker, folder):
             eventually(partial(traded, broker))
             yield broker

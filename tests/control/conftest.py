@@ -28,13 +28,12 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """Two web processes on one database; neither a worker nor beat."""
     folder = tmp_path_factory.mktemp("administered")
     redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         running = RunningBroker(folder, database_url, redis_url, SETTINGS, webs=2, tasks=False)
-        running.prepare()
         with running:
             yield running
 

@@ -16,11 +16,12 @@ from tests.control.operators import Operator
 @pytest.mark.parametrize(
     ("path", "table"), [("/v1/topics", "topic"), ("/v1/messages/0190f7c2-0000-7000-8000-000000000000", "commit_log")]
 )
-def test_a_failure_is_found_in_the_log_by_the_id_of_its_answer(tmp_path: Path, path: str, table: str) -> None:
+def test_a_failure_is_found_in_the_log_by_the_id_of_its_answer(
+    prepared: str, tmp_path: Path, path: str, table: str
+) -> None:
     redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-    with databases.fresh() as url:
+    with databases.copied(prepared) as url:
         running = RunningBroker(tmp_path, url, redis_url, SETTINGS, tasks=False)
-        running.prepare()
         with running:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f"ALTER TABLE {table} RENAME TO {table}_away")

@@ -31,11 +31,10 @@ groups.put("coupons", {})
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
+def replica(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     """Whoever holds the first key of a broker whose database refuses writes as a replica does."""
-    with databases.fresh() as url:
+    with databases.copied(prepared) as url:
         running = RunningBroker(tmp_path_factory.mktemp("replica"), url, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)
-        running.prepare()
         words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD + MAKE_TOPIC)
         subprocess.run(words, env=running.environment, cwd=commands.ROOT, check=True)
         with psycopg.connect(url, autocommit=True) as connection:

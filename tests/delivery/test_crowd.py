@@ -17,11 +17,10 @@ SECONDS = float(os.environ.get("MQ_CROWD_SECONDS", "6"))
 
 
 @pytest.fixture
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose web process may be killed."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], webs=2)
-        broker.prepare()
         with broker:
             yield broker
 

@@ -14,13 +14,12 @@ from tests.broker.wire import Wire, problem
 
 
 @pytest.fixture
-def strict_broker(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
+def strict_broker(prepared: str, broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
     """A broker that makes no topic by itself."""
     settings = {**QUICK, "MQBROKER_AUTO_CREATE_TOPICS": "false"}
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         redis_url = broker.environment["REDIS_URL"]
         running = RunningBroker(tmp_path, database_url, redis_url, settings, tasks=False)
-        running.prepare()
         with running:
             yield running
 

@@ -16,11 +16,10 @@ from tests.push.servers import acks, pushed, texts
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker of these tests' own, whose worker may end."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         running = RunningBroker(tmp_path_factory.mktemp("mortal"), database_url, os.environ.get("REDIS_URL", REDIS_URL))
-        running.prepare()
         with running:
             yield running
 

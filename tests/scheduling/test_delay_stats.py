@@ -17,11 +17,10 @@ SETTINGS = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 10m 90m"}
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker at which nothing waits yet."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], SETTINGS)
-        broker.prepare()
         with broker:
             yield broker
 

@@ -22,12 +22,11 @@ BEFORE, AFTER = "1s 1h 10s 2h", "1s 2s"
 
 
 @pytest.fixture
-def changing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+def changing(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose list of levels may change."""
-    with databases.fresh() as database_url:
+    with databases.copied(prepared) as database_url:
         settings = QUICK | {LEVELS: BEFORE}
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], settings)
-        broker.prepare()
         with broker:
             yield broker
 

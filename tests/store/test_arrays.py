@@ -28,10 +28,10 @@ FEW = settings(max_examples=40, deadline=None, suppress_health_check=[HealthChec
 
 
 @pytest.fixture(scope="module")
-def reader(migrated: str) -> Iterator[psycopg.Connection[Any]]:
+def reader(prepared: str) -> Iterator[psycopg.Connection[Any]]:
     """A session that gives back what it is given."""
     with (
-        databases.copied(migrated) as database_url,
+        databases.copied(prepared) as database_url,
         psycopg.connect(database_url, autocommit=True, options="-c TimeZone=UTC") as connection,
     ):
         yield connection

@@ -35,10 +35,10 @@ STATEMENTS = [
 
 
 @pytest.fixture(scope="module", params=["looked at", "not looked at"])
-def planner(migrated: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
+def planner(prepared: str, request: pytest.FixtureRequest) -> Iterator[psycopg.Connection[Any]]:
     """A session like those of the message path; its tables were empty when it last looked at them, if it did."""
     with (
-        databases.copied(migrated) as database_url,
+        databases.copied(prepared) as database_url,
         psycopg.connect(database_url, autocommit=True, options=SESSION) as connection,
     ):
         if request.param == "looked at":

@@ -42,9 +42,9 @@ def statements() -> Iterator[Statement[Any]]:
 
 
 @pytest.fixture(scope="module")
-def reader(migrated: str) -> Iterator[psycopg.Connection[Any]]:
+def reader(prepared: str) -> Iterator[psycopg.Connection[Any]]:
     """A session in a database of the broker."""
-    with databases.copied(migrated) as database_url, psycopg.connect(database_url, autocommit=True) as connection:
+    with databases.copied(prepared) as database_url, psycopg.connect(database_url, autocommit=True) as connection:
         yield connection
 
 

@@ -72,9 +72,9 @@ def _pairs(ours: list[dict[str, str]], theirs: list[dict[str, str]]) -> Iterator
 
 
 @pytest.fixture
-def by_hand(migrated: str) -> Iterator[psycopg.Connection[Any]]:
+def by_hand(prepared: str) -> Iterator[psycopg.Connection[Any]]:
     """A session in a database in which no broker has written."""
-    with databases.copied(migrated) as url, psycopg.connect(url, autocommit=True) as connection:
+    with databases.copied(prepared) as url, psycopg.connect(url, autocommit=True) as connection:
         yield connection
 
 

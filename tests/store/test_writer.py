@@ -24,9 +24,9 @@ TOPIC = "orders"
 
 
 @pytest.fixture(scope="module")
-def keeper(migrated: str) -> Iterator[Keeper]:
+def keeper(prepared: str) -> Iterator[Keeper]:
     """This process's broker code, on a database of its own."""
-    with databases.copied(migrated) as database_url, Keeper(database_url) as keeper:
+    with databases.copied(prepared) as database_url, Keeper(database_url) as keeper:
         yield keeper
 
 
