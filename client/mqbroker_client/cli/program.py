@@ -1,0 +1,131 @@
+"""The words of `mqb`, and its exit codes: 0 done, 1 refused, 2 not understood, 3 the broker is away or busy."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from mqbroker_client.cli import messages, operators
+from mqbroker_client.cli.output import Output
+from mqbroker_client.connection import Broker
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.requests import VERSION
+from mqbroker_client.retries import PASSING
+
+DONE, REFUSED, NOT_UNDERSTOOD, AWAY, INTERRUPTED = 0, 1, 2, 3, 130
+DEFAULT_URL = "http://127.0.0.1:8000"
+EPILOG = """\
+The broker is MQBROKER_URL (default: http://127.0.0.1:8000). The key is MQBROKER_API_KEY or in a file, because every
+user of the machine can read arguments. Exit codes: 0 done, 1 refused, 2 not understood, 3 the broker is away or busy.
+"""
+
+Command = Callable[[Broker, argparse.Namespace, Output], None]
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Runs one command; its exit code."""
+    given = parser().parse_args(words)
+    output = Output(given.json, sys.stdout)
+    try:
+        with _broker(given) as broker:
+            command: Command = given.run
+            command(broker, given, output)
+            sys.stdout.flush()
+    except BrokerError as error:
+        output.say(f"mqb: {error}")
+        return AWAY if isinstance(error, PASSING) else REFUSED
+    except (ValueError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # The reader, `head` for example, has seen enough. Python would complain at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return DONE
+        output.say(f"mqb: {error}")
+        return NOT_UNDERSTOOD
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return DONE
+
+
+def parser() -> argparse.ArgumentParser:
+    """All commands."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument("--url", default=argparse.SUPPRESS, help="of the broker; several with commas between them")
+    shared.add_argument("--api-key-file", type=Path, default=argparse.SUPPRESS)
+    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="JSON, a line for each result")
+    whole = argparse.ArgumentParser(
+        "mqb", description="The broker on the command line.", epilog=EPILOG, parents=[shared]
+    )
+    whole.add_argument("--version", action="version", version=VERSION)
+    whole.set_defaults(url=os.environ.get("MQBROKER_URL") or DEFAULT_URL, api_key_file=None, json=False)
+    commands = whole.add_subparsers(dest="command", required=True, metavar="command")
+
+    def add(name: str, run: Command, help: str) -> argparse.ArgumentParser:
+        command = commands.add_parser(name, help=help, description=help, parents=[shared])
+        command.set_defaults(run=run)
+        return command
+
+    _add_messages(add)
+    _add_operators(add)
+    return whole
+
+
+Add = Callable[[str, Command, str], argparse.ArgumentParser]
+
+
+def _add_messages(add: Add) -> None:
+    messages.message_words(add("send", messages.send, "Send a message; prints its id."))
+    begin = add("begin", messages.begin, "Begin a transaction; prints its id.")
+    messages.message_words(begin)
+    begin.add_argument("--group", required=True, help="the producer group")
+    for verb, what in (("commit", "Commit a transaction."), ("rollback", "Roll a transaction back.")):
+        end = add(verb, messages.end, what)
+        end.add_argument("transaction_id", type=UUID)
+        end.add_argument("--group", required=True, help="the producer group")
+    receive = add("receive", messages.receive, "Receive messages in a consumer group.")
+    receive.add_argument("topic")
+    receive.add_argument("--group", required=True)
+    receive.add_argument("--max", type=int, default=32)
+    receive.add_argument("--wait", type=float, default=0, metavar="SECONDS")
+    receive.add_argument("--filter", help="a tag expression: 'paid || shipped'")
+    receive.add_argument("--ack", action="store_true", help="they are done when they are printed")
+    tail = add("tail", messages.tail, "Show the last messages of a topic; no consumer group notices.")
+    tail.add_argument("topic")
+    tail.add_argument("--last", type=int, default=10, help="of each queue (default: %(default)s)")
+    tail.add_argument("--from", dest="from_", choices=("latest", "earliest"), default="latest")
+    tail.add_argument("--follow", "-f", action="store_true", help="go on with new ones until Ctrl-C")
+
+
+def _add_operators(add: Add) -> None:
+    add("topics", operators.topics, "List the topics.").add_argument(
+        "--all", action="store_true", help="the broker's own, too"
+    )
+    add("groups", operators.groups, "List the consumer and producer groups.")
+    add("keys", operators.keys, "List the API keys.")
+    lag = add("lag", operators.lag, "Show how far a consumer group is behind, by queue.")
+    lag.add_argument("group")
+    lag.add_argument("--topic")
+    add("discarded", operators.discarded, "List transactions that checks gave up.").add_argument("--group")
+    add("timers", operators.timers, "Show what waits for its time.")
+    redrive = add("redrive", operators.redrive, "Send dead letters of a consumer group again.")
+    redrive.add_argument("group")
+    redrive.add_argument("message_id", nargs="*")
+    redrive.add_argument("--all", action="store_true")
+    redrive.add_argument("--to-topic", help="another one than each came from")
+    redrive.add_argument("--yes", action="store_true", help="do it, and not only show it")
+    reset = add("reset", operators.reset, "Move a consumer group in a topic; a dry run without --yes.")
+    reset.add_argument("group")
+    reset.add_argument("topic")
+    reset.add_argument("--to", required=True, metavar="earliest|latest|TIME|OFFSET")
+    reset.add_argument("--queue", type=int, metavar="ID")
+    reset.add_argument("--yes", action="store_true", help="do it, and not only show it")
+
+
+def _broker(given: argparse.Namespace) -> Broker:
+    if given.api_key_file is not None:
+        return Broker(given.url, given.api_key_file.read_text())
+    key = os.environ.get("MQBROKER_API_KEY", "")
+    if not key.strip():
+        raise ValueError("no API key: set MQBROKER_API_KEY, or give --api-key-file")
+    return Broker(given.url, key)

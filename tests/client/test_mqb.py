@@ -1,0 +1,168 @@
+"""`mqb` sends, receives, lists and moves, as tables or JSON, and its exit code says what happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mqbroker_client import Admin, Consumer, Producer
+
+from tests.broker.running import API_KEY, RunningBroker
+from tests.client.pages import environment
+from tests.client.servers import busy, scripted
+
+
+class Mqb:
+    """The command, as a user of one broker runs it."""
+
+    def __init__(self, url: str, api_key: str | None = API_KEY) -> None:
+        keys = {} if api_key is None else {"MQBROKER_API_KEY": api_key}
+        self.environment = environment() | {"MQBROKER_URL": url} | keys
+
+    def command(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "mqbroker_client.cli", *words]
+
+    def run(self, *words: str, code: int = 0, given: str | None = None) -> tuple[str, str]:
+        """What it prints, and what it says beside that."""
+        done = subprocess.run(
+            self.command(*words), env=self.environment, capture_output=True, text=True, timeout=60, input=given
+        )
+        assert done.returncode == code, done.stderr
+        return done.stdout, done.stderr
+
+    def json(self, *words: str) -> list[Any]:
+        return [json.loads(line) for line in self.run(*words, "--json")[0].splitlines()]
+
+
+@pytest.fixture
+def mqb(broker: RunningBroker) -> Mqb:
+    return Mqb(broker.url)
+
+
+def test_a_message_is_sent_received_and_acked(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    fields = ["--tags", "paid", "--key", "a", "--key", "b", "--property", "region=eu=1"]
+    sent, _ = mqb.run("send", orders, *fields, given="from a pipe")
+
+    [received] = mqb.json("receive", orders, "--group", orders, "--ack")
+
+    assert received["message_id"] == sent.strip()
+    assert (received["body"], received["tags"], received["keys"]) == ("from a pipe", "paid", ["a", "b"])
+    assert received["properties"] == {"region": "eu=1"}
+    assert mqb.run("receive", orders, "--group", orders) == ("", "There is no message.\n")
+
+
+@pytest.mark.parametrize(("verb", "state", "visible"), [("commit", "COMMITTED", 1), ("rollback", "ROLLED_BACK", 0)])
+def test_a_transaction_is_begun_and_ended(mqb: Mqb, orders: str, verb: str, state: str, visible: int) -> None:
+    transaction_id = mqb.run("begin", orders, "order 1", "--group", orders)[0].strip()
+    assert mqb.json("receive", orders, "--group", orders) == []
+
+    ended, _ = mqb.run(verb, transaction_id, "--group", orders)
+
+    assert ended == f"{state}\n"
+    assert len(mqb.json("receive", orders, "--group", orders)) == visible
+
+
+def test_tail_shows_the_last_messages_and_follows(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    producer = Producer(broker.client(), orders)
+    for number in range(5):
+        producer.send(orders, b"%d" % number, queue_id=0)
+    assert [row["body"] for row in mqb.json("tail", orders, "--last", "2")] == ["3", "4"]
+    assert len(mqb.json("tail", orders, "--from", "earliest")) == 5
+
+    words = mqb.command("tail", orders, "--last", "1", "--follow", "--json")
+    with subprocess.Popen(words, env=mqb.environment, stdout=subprocess.PIPE, text=True) as following:
+        assert following.stdout is not None
+        assert json.loads(following.stdout.readline())["body"] == "4"
+        producer.send(orders, b"5")
+        assert json.loads(following.stdout.readline())["body"] == "5"
+        following.send_signal(signal.SIGINT)
+        following.communicate(timeout=20)
+
+    assert following.returncode == 130
+
+
+def test_lists_are_tables_or_json(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    Producer(broker.client(), orders).begin(orders, b"1").commit()
+    Consumer(broker.client(), orders).receive(orders)
+
+    assert next(row for row in mqb.json("topics") if row["name"] == orders)["queues"] == 4
+    assert {row["kind"] for row in mqb.json("groups") if row["name"] == orders} == {"producer", "consumer"}
+    assert sum(row["next_offset"] for row in mqb.json("lag", orders)) == 1
+    assert mqb.json("timers")[0]["kind"] == "timers"
+    header, *rows = mqb.run("topics")[0].splitlines()
+    assert header.split("  ")[0] == "name"
+    assert any(row.startswith(orders) and " rw " in row for row in rows)
+    assert API_KEY not in mqb.run("keys")[0]
+    assert mqb.run("discarded", "--group", orders)[0] == ""
+
+
+def test_a_reset_is_a_dry_run_until_it_is_meant(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    consumer = Consumer(broker.client(), orders)
+    Producer(broker.client(), orders).send(orders, b"1")
+    consumer.ack(consumer.receive(orders))
+
+    _, said = mqb.run("reset", orders, orders, "--to", "earliest")
+    assert said == (
+        "1 messages would be received again, 0 would be passed over.\n"
+        "Nothing was changed: the same with --yes does it.\n"
+    )
+    assert consumer.receive(orders) == []
+
+    _, said = mqb.run("reset", orders, orders, "--to", "earliest", "--yes")
+    assert said == "1 messages are received again, 0 are passed over.\n"
+    assert len(consumer.receive(orders)) == 1
+
+
+def test_dead_letters_are_shown_and_redriven(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    Admin(broker.client()).create_consumer_group(orders, max_reconsume_times=0)
+    consumer = Consumer(broker.client(), orders)
+    message_id = str(Producer(broker.client(), orders).send(orders, b"1").message_id)
+    consumer.nack(consumer.receive(orders), reason="no money")
+
+    [shown] = mqb.json("redrive", orders)
+    assert (shown["message_id"], shown["reason"]) == (message_id, "no money")
+    _, said = mqb.run("redrive", orders, message_id)
+    assert said == "1 messages would be sent again. Nothing was changed: the same with --yes does it.\n"
+    assert consumer.receive(orders) == []
+
+    mqb.run("redrive", orders, message_id, "--yes")
+    assert [delivery.body for delivery in consumer.receive(orders, wait_seconds=5)] == [b"1"]
+
+
+def test_the_exit_code_says_what_happened(mqb: Mqb, broker: RunningBroker, orders: str, tmp_path: Path) -> None:
+    assert mqb.run("send", "%DLQ%x", "1", code=1)[1].startswith("mqb: topic_")
+    assert "invalid choice: 'sned'" in mqb.run("sned", code=2)[1]
+    assert Mqb(broker.url, None).run("topics", code=2)[1] == (
+        "mqb: no API key: set MQBROKER_API_KEY, or give --api-key-file\n"
+    )
+    (tmp_path / "key").write_text(f"{API_KEY}\n")
+    Mqb(broker.url, None).run("topics", "--api-key-file", str(tmp_path / "key"))
+
+
+def test_a_busy_broker_has_an_exit_code_of_its_own(orders: str) -> None:
+    with scripted(busy("30")) as server:
+        said = Mqb(server.url).run("send", orders, "1", code=3)[1]
+
+    assert said == "mqb: system_busy (503): The queue is full; come again.\n"
+
+
+def test_a_closed_pipe_ends_it_quietly(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    for number in range(3):
+        Producer(broker.client(), orders).send(orders, b"%d" % number)
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        mqb.command("tail", orders, "--from", "earliest"),
+        env=mqb.environment,
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
+    os.close(writing)
+
+    assert (done.returncode, done.stderr) == (0, "")
