@@ -17,6 +17,7 @@ COPY mqbroker mqbroker
 COPY embedded embedded
 COPY console console
 COPY monitoring monitoring
+COPY actions actions
 COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django.db import transaction
-from django.db.models import Model
+from django.db.models import Count, Model
 
 from access.models import AuditEntry
 from store.commit.batch import Batch, Note, Pending
@@ -134,6 +134,18 @@ def page(wanted: Wanted, below_id: int | None, count: int) -> Sequence[AuditEntr
     if below_id is not None:
         given["id__lt"] = below_id
     return list(found.filter(**given)[:count])
+
+
+def recorded(action_id: uuid.UUID, targets: Sequence[str]) -> set[str]:
+    """Those of the targets that have an entry by this console action."""
+    found = AuditEntry.objects.filter(action_id=action_id, target__in=targets)
+    return set(found.values_list("target", flat=True))
+
+
+def results(action_id: uuid.UUID) -> dict[str, int]:
+    """How many entries of a console action have each result."""
+    found = AuditEntry.objects.filter(action_id=action_id).order_by()
+    return dict(found.values_list("result").annotate(entries=Count("*")))
 
 
 def picture(row: Model | None) -> dict[str, object] | None:

@@ -4,13 +4,14 @@ from django.contrib import admin
 from django.contrib.auth.models import Group, User
 from django.db.models import Model
 from django.http import HttpRequest
+from django.utils.safestring import SafeString
 from unfold.decorators import display
 
 from access import roles
 from access.models import ApiKey
 from console import users
 from console.tables import CREATED, ConsoleAdmin, exact
-from console.templatetags import readable
+from console.templatetags import operate, readable
 from delivery.models import ConsumerGroup
 from store.models import Segment, Topic
 from transactions.models import Endpoint, ProducerGroup
@@ -118,6 +119,13 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     search_fields = ("name",)
     ordering = ("name",)
     fields = ("name", "hint", "shown_scopes", "created_at", "shown_expiry")
+
+    def get_list_display(self, request: HttpRequest) -> tuple[object, ...]:
+        return (*self.list_display, "revoked") if roles.may(request.user, "key.revoke") else self.list_display
+
+    @admin.display(description="Actions")
+    def revoked(self, key: ApiKey) -> SafeString:
+        return operate.link("key.revoke", key.name)
 
     @admin.display(description="Scopes")
     def shown_scopes(self, key: ApiKey) -> str:

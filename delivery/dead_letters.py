@@ -8,19 +8,21 @@ import msgspec
 from django.conf import settings
 
 from access.audit import Outcome
-from delivery import groups
+from delivery import groups, registry
 from delivery.receive import deliveries
-from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts
+from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts, LetterCount
 from scheduling.publish import Publication, publish
 from store import messages, progress, queues, topics
+from store import registry as topic_registry
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
-from store.db import connections
+from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
 from store.messages import StoredMessage, Time
 from store.rows import TopicFacts
 
+COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)
 INSERT_REDRIVES = Statement(__file__, "insert_redrives")
 NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
@@ -78,6 +80,36 @@ def _letter(row: DeadLetterEntry, topic_name: str) -> DeadLetter:
     message.reconsume_times = row.reconsume_times
     deliveries.add_retry_properties(message, topic_name, row.reconsume_times)
     return DeadLetter(message, row.queue_offset, row.entered_at, row.reason)
+
+
+def end(group_name: str) -> int:
+    """The offset behind a group's last dead letter.
+
+    Raises GroupNotExist.
+    """
+    registry.find(group_name)
+    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    return topic_registry.bounds(topic)[0].max_offset if topic else 0
+
+
+def heads(group_name: str, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
+    """A group's dead letters between two offsets that were not redriven, the oldest `count`, without their bodies."""
+    group = registry.find(group_name)
+    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    if topic is None:
+        return []
+    page = {"from_offset": from_offset, "until_offset": until_offset, "max_entries": count}
+    return sync.read(NEXT_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
+
+
+def count(group_name: str, until_offset: int, max_count: int) -> int:
+    """How many dead letters below an offset were not redriven, counted up to `max_count`."""
+    group = registry.find(group_name)
+    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    if topic is None:
+        return 0
+    bounds = {"until_offset": until_offset, "max_count": max_count}
+    return sync.read(COUNT_LETTERS_LEFT, {"group_id": group.id, "topic_id": topic.id, **bounds})[0].letters
 
 
 @dataclass(frozen=True, slots=True)

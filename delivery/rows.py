@@ -259,3 +259,9 @@ class CircuitState(NamedTuple):
     """The state of a subscription's circuit after a call."""
 
     state: str
+
+
+class LetterCount(NamedTuple):
+    """How many dead letters there are, up to a limit."""
+
+    letters: int

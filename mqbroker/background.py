@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 import structlog
+from django.db import connection
 
+from actions import jobs
 from delivery import expiry
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
@@ -52,7 +54,12 @@ class Fallback:
             await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: pusher.run(late_seconds=LATE_SECONDS))
+            await self._try(self._act)
             await self._try(lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
+
+    async def _act(self) -> None:
+        """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
+        await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
 
     async def _release(self) -> None:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
@@ -75,6 +82,14 @@ class Fallback:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+
+
+def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        jobs.run(lambda work: asyncio.run_coroutine_threadsafe(work, loop).result(), late_seconds=LATE_SECONDS)
+    finally:
+        # A connection that this thread kept would serve no other.
+        connection.close()
 
 
 # Parts that begin work are closed before the parts that the work needs.

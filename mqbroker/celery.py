@@ -53,10 +53,11 @@ app.conf.update(
             "scheduling.reappend": 20.0,
             "delivery.reappend": 20.0,
             "delivery.clean_up": 60.0,
+            "actions.run": 2.0,
         }.items()
     },
 )
-app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery"])
+app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "actions"])
 
 
 @signals.celeryd_init.connect

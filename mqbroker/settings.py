@@ -211,6 +211,7 @@ INSTALLED_APPS = [
     "transactions",
     "delivery",
     "analytics",
+    "actions",
     "mqbroker",
 ]
 MIDDLEWARE = [

@@ -12,6 +12,7 @@ from store.db.statements import Statement
 from store.models import Topic
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
+from transactions.halves import FIND_TRANSACTIONS
 from transactions.models import ProducerGroup
 from transactions.rows import HalfCount, ListedEnd, TransactionRow
 
@@ -104,6 +105,11 @@ def _ended(wanted: Wanted, place: Place, count: int) -> tuple[list[TransactionRo
     ids, rows = list(by_id), list(by_id.values())
     below = ids[count - 1] if len(rows) > count else listed[0].go_on_below
     return rows[:count], None if below is None else Place(stored_at=None, below_operation=below)
+
+
+def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
+    """These transactions, those that are still kept."""
+    return _summaries(sync.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)}))
 
 
 class DiscardedPlace(NamedTuple):

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from django.http import HttpResponse
 
 from console.pages import (
+    acting,
     audit,
     dead_letters,
     ended,
@@ -38,4 +39,8 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("subscriptions/", subscriptions.all_subscriptions, "subscriptions"),
     ("subscriptions/<str:name>/", subscriptions.one, "subscription"),
     ("audit/", audit.entries, "audit"),
+    ("actions/", acting.latest, "actions"),
+    ("actions/new/", acting.new, "new_action"),
+    ("actions/<uuid:action_id>/", acting.one, "action"),
+    ("actions/<uuid:action_id>/steer/", acting.steer, "steer_action"),
 )

@@ -100,9 +100,14 @@ class Operator:
         """What asks, with the cookies got so far."""
         return build_opener(HTTPCookieProcessor(self.cookies))
 
+    def posts(self, path: str, form: dict[str, object]) -> Page:
+        """What a form answers, with the CSRF token; a field may have several values."""
+        token = next(cookie.value or "" for cookie in self.cookies if cookie.name == "csrftoken")
+        return self.asks(f"{self.console}/console/{path}", {**form, "csrfmiddlewaretoken": token})
+
     def sees(self, path: str, **form: str) -> Page:
         """The page at a path below `/console/`, after redirects; with a form, what it answers."""
-        return self.asks(f"{self.console}/console/{path}", form)
+        return self.asks(f"{self.console}/console/{path}", dict(form))
 
     def follows(self, page: Page, words: str) -> Page:
         """The page that a link of another leads to."""
@@ -110,9 +115,9 @@ class Operator:
         link = page.links[words]
         return self.asks(base + link if link.startswith("?") else self.console + link, {})
 
-    def asks(self, address: str, form: dict[str, str]) -> Page:
+    def asks(self, address: str, form: dict[str, object]) -> Page:
         """The page at an address."""
-        data = urlencode(form).encode() if form else None
+        data = urlencode(form, doseq=True).encode() if form else None
         try:
             answer = self.opener.open(Request(address, data, {"Referer": address}), timeout=20)
         except HTTPError as refusal:

@@ -65,8 +65,14 @@ async def ask_now(transaction_id: uuid.UUID, note: Note | None = None) -> Awaite
 
     Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
     """
-    answer: Awaited = await writer.submit(QUESTIONS_NOW, transaction_id, key=transaction_id, note=note)
+    answer = await make_due(transaction_id, note)
     await run()
+    return answer
+
+
+async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
+    """Makes a pending transaction due for a check now; as `ask_now`, without a start."""
+    answer: Awaited = await writer.submit(QUESTIONS_NOW, transaction_id, key=transaction_id, note=note)
     return answer
 
 

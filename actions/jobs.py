@@ -1,0 +1,169 @@
+"""Actions are done in steps of STEP targets at most, by whatever process takes the next one.
+
+A step is one transaction of Django's connection, which holds the action's lock:
+
+1. The targets behind `place` are read. Those with an entry by this action are left out: a step that a crash interrupted
+   had done them.
+2. The kind changes the others. Each change has its own entry, in its own transaction.
+3. `place` moves on, and the transaction commits.
+
+So a target that was changed is not changed again, and one that was not is found again, wherever the process dies. The
+kinds are idempotent besides: a transaction has one decision, a dead letter one redrive.
+"""
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from django.db import transaction
+from django.db.models.functions import Now
+
+from access import audit
+from access.audit import Outcome, Signature
+from actions import kinds
+from actions.kinds import Call
+from actions.models import Action
+from actions.rows import Taken
+from store.db import sync
+from store.db.statements import Statement
+from store.errors import MessageIllegal, Refusal
+
+logger = structlog.stdlib.get_logger(__name__)
+
+TAKE_ACTION = Statement(__file__, "take_action", Taken)
+
+STEP = 1000
+# Targets that are named one by one, and so stand in the action's row.
+MAX_TARGETS = 1000
+# Of one run, which beat repeats.
+MAX_ACTIONS = 20
+RUN_SECONDS = 15.0
+STEERING = {"pause": "paused", "continue": "running", "cancel": "cancelled"}
+# What an action can be steered to from its state.
+STEERED = {"running": ("pause", "cancel"), "paused": ("continue", "cancel")}
+
+
+class ActionNotExist(Refusal):
+    """No action has this id."""
+
+    code = "not_found"
+
+
+def of_targets(kind: str, targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature) -> Action:
+    """Makes an action on these targets.
+
+    Raises MessageIllegal for none, or for too many.
+    """
+    if not 1 <= len(targets) <= MAX_TARGETS:
+        raise MessageIllegal(f"{len(targets)} targets are chosen: choose 1 to {MAX_TARGETS}.")
+    return _make(kind, signature, targets=list(dict.fromkeys(targets)), parameters=dict(parameters), total=len(targets))
+
+
+def of_matching(kind: str, wanted: Mapping[str, Any], parameters: Mapping[str, Any], signature: Signature) -> Action:
+    """Makes an action on all that match now; what matches only later is left alone."""
+    bounded = kinds.matching(kind).bounded(wanted)
+    total = kinds.matching(kind).count(bounded)
+    return _make(kind, signature, wanted=bounded, parameters=dict(parameters), total=total)
+
+
+def _make(kind: str, signature: Signature, **fields: Any) -> Action:
+    with transaction.atomic():
+        action = Action.objects.create(
+            kind=kind,
+            author=signature.author,
+            reason=audit.clean(signature.reason or "")[: audit.MAX_REASON],
+            request_id=signature.request_id,
+            **fields,
+        )
+        asked = {"kind": kind, **{name: fields[name] for name in ("wanted", "parameters", "total") if fields.get(name)}}
+        audit.write(signature, "action.make", Outcome(action.id, asked))
+        action.refresh_from_db()
+    return action
+
+
+def find(action_id: uuid.UUID) -> Action:
+    """The action of this id.
+
+    Raises ActionNotExist.
+    """
+    action = Action.objects.filter(id=action_id).first()
+    if action is None:
+        raise ActionNotExist(f"There is no action {action_id}.")
+    return action
+
+
+def page(count: int) -> Sequence[Action]:
+    """The latest actions."""
+    return list(Action.objects.order_by("-created_at", "id")[:count])
+
+
+def results(action: Action) -> dict[str, int]:
+    """How many targets of an action had each result so far."""
+    return audit.results(action.id)
+
+
+def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
+    """Pauses, continues or cancels an action; a step under way is finished.
+
+    Raises ActionNotExist, or MessageIllegal where its state does not allow it.
+    """
+    with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
+        action = Action.objects.select_for_update().filter(id=action_id).first()
+        if action is None:
+            raise ActionNotExist(f"There is no action {action_id}.")
+        if way not in STEERED.get(action.state, ()):
+            allowed = " or ".join(STEERED.get(action.state, ())) or "nothing"
+            raise MessageIllegal(f"The action is {action.state}: it takes {allowed}, not {way[:20]}.")
+        change.before, change.after = {"state": action.state}, {"state": STEERING[way]}
+        action.state = STEERING[way]
+        action.save(update_fields=["state"])
+
+
+def run(call: Call, late_seconds: float = 0) -> None:
+    """Goes on with the running actions, for RUN_SECONDS at most; `call` runs a coroutine and gives its result.
+
+    Those that were asked for within `late_seconds` are left to another process.
+    """
+    until = time.monotonic() + RUN_SECONDS
+    since = Now() - timedelta(seconds=late_seconds)
+    running = Action.objects.filter(state="running", created_at__lte=since).order_by("created_at")
+    for action_id in list(running.values_list("id", flat=True)[:MAX_ACTIONS]):
+        try:
+            while time.monotonic() < until and step(action_id, call):
+                pass
+        except Refusal as refusal:
+            logger.warning("an action waits", action=str(action_id), reason=refusal.detail)
+
+
+def step(action_id: uuid.UUID, call: Call) -> bool:
+    """Does the next step of an action; whether there may be another one for this process to do.
+
+    Raises SystemBusy or OutcomeUnknown when the database is away or too slow: the step is repeated then.
+    """
+    with transaction.atomic():
+        if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0].taken:
+            return False
+        action = find(action_id)
+        if action.state != "running":
+            return False
+        targets, place = _next(action)
+        left = set(targets) - audit.recorded(action.id, targets)
+        signature = Signature("user", action.author, action.request_id, action.reason, action.id)
+        if left:
+            wanted = [target for target in targets if target in left]
+            kinds.find(action.kind).run(wanted, action.parameters, signature, call)
+        changes: dict[str, Any] = {"place": place} if place is not None else {"state": "done", "finished_at": Now()}
+        Action.objects.filter(id=action.id).update(**changes)
+        return place is not None
+
+
+def _next(action: Action) -> tuple[list[str], Any]:
+    """The targets of the next step, and the place behind them; None behind the last."""
+    if action.targets is None:
+        return kinds.matching(action.kind).next(action.wanted or {}, action.place, STEP)
+    begin = action.place or 0
+    end = begin + STEP
+    return action.targets[begin:end], end if end < len(action.targets) else None

@@ -1,0 +1,68 @@
+"""What each kind of action does, and what all that match are."""
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from access.audit import Signature
+from actions import configuration, letters, transactions
+from actions.errors import KindNotExist, TargetsOnly
+
+# Runs a coroutine in the event loop of this process, and gives its result.
+Call = Callable[[Coroutine[Any, Any, Any]], Any]
+Run = Callable[[Sequence[str], Mapping[str, Any], Signature, Call], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All that match. `bounded` keeps later ones out of a filter; `next` gives targets and the place behind them."""
+
+    bounded: Callable[[Mapping[str, Any]], dict[str, Any]]
+    count: Callable[[Mapping[str, Any]], int]
+    next: Callable[[Mapping[str, Any], Any, int], tuple[list[str], Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of action. `action` is its name for roles and audit; `describe` says how each target stands."""
+
+    action: str
+    run: Run
+    describe: Callable[[Sequence[str]], dict[str, str]]
+    matching: Matching | None = None
+
+
+UNDECIDED = Matching(transactions.bounded, transactions.count, transactions.following)
+LETTERS = Matching(letters.bounded, letters.count, letters.following)
+
+KINDS: Mapping[str, Kind] = {
+    "transaction.commit": Kind("transaction.commit", transactions.commit, transactions.describe, UNDECIDED),
+    "transaction.rollback": Kind("transaction.rollback", transactions.roll_back, transactions.describe, UNDECIDED),
+    "transaction.check": Kind("transaction.check", transactions.check, transactions.describe, UNDECIDED),
+    "discarded.resume": Kind("discarded.resume", transactions.resume, transactions.describe, UNDECIDED),
+    "dead_letter.redrive": Kind("dead_letter.redrive", letters.redrive, letters.describe, LETTERS),
+    "offsets.reset": Kind("offsets.reset", letters.reset, configuration.consumer_groups),
+    **{name: Kind(action, run, describe) for name, action, run, describe in configuration.KINDS},
+}
+
+
+def find(name: str) -> Kind:
+    """The kind of this name.
+
+    Raises KindNotExist.
+    """
+    kind = KINDS.get(name)
+    if kind is None:
+        raise KindNotExist(f"There is no action {name[:60]!r}.")
+    return kind
+
+
+def matching(name: str) -> Matching:
+    """How all that match are found.
+
+    Raises KindNotExist, or TargetsOnly where each target has to be named.
+    """
+    found = find(name).matching
+    if found is None:
+        raise TargetsOnly(f"The action {name} is for named targets only.")
+    return found

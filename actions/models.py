@@ -1,0 +1,55 @@
+"""The table of actions: what an operator asked for, and how far it has come."""
+
+import uuid
+
+from django.db import models
+from django.db.models.functions import Now
+
+
+class Action(models.Model):
+    """A change that an operator asked for, of the `targets`, or of all that match `wanted`.
+
+    running ──all done──▶ done
+       │ ▲
+       ▼ │ pause, continue          running or paused ──cancel──▶ cancelled
+     paused
+
+    Its results are entries of the audit, each written with its change, so that nothing has to be kept here about a
+    target. `place` is behind the last step that is whole; null: at the beginning.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    kind = models.TextField()
+    targets = models.JSONField(null=True)
+    wanted = models.JSONField(null=True)
+    parameters = models.JSONField(default=dict)
+    place = models.JSONField(null=True)
+    state = models.TextField(default="running")
+    # Counted up to a limit when it was made.
+    total = models.IntegerField()
+    author = models.TextField()
+    reason = models.TextField()
+    request_id = models.TextField(null=True)
+    created_at = models.DateTimeField(db_default=Now())
+    finished_at = models.DateTimeField(null=True)
+
+    class Meta:
+        db_table = "action"
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=("running", "paused", "cancelled", "done")), name="action_state_known"
+            ),
+            models.CheckConstraint(
+                condition=models.Q(targets__isnull=False, wanted__isnull=True)
+                | models.Q(targets__isnull=True, wanted__isnull=False),
+                name="action_has_targets",
+            ),
+        )
+        indexes = (
+            # The few that a worker has to go on with.
+            models.Index(fields=("created_at",), condition=models.Q(state="running"), name="action_running"),
+            models.Index(fields=("-created_at", "id"), name="action_latest"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.id}"

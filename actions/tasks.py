@@ -1,0 +1,14 @@
+"""The task of actions that beat starts."""
+
+from celery import shared_task
+
+from actions import jobs
+from store.db import event_loop
+
+CALL_SECONDS = 60
+
+
+@shared_task(name="actions.run")
+def run() -> None:
+    """Goes on with the actions that are running."""
+    jobs.run(lambda work: event_loop.run(work, limit_seconds=CALL_SECONDS))

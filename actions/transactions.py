@@ -1,0 +1,102 @@
+"""Actions on transactions: decide, check and resume, each by the function that the API calls."""
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from access.audit import Signature
+from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.stats import now
+from transactions import discards, listing
+from transactions.checks import checker
+from transactions.listing import Place, Wanted
+
+COUNT_LIMIT = 100_001
+# Under way at once: they share batches of the group commit, and leave room for those of producers.
+AT_ONCE = 200
+
+
+def commit(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+    """Commits pending or discarded transactions."""
+    call(each(targets, lambda found: _decide(found, "COMMIT", "transaction.commit", signature)))
+
+
+def roll_back(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+    """Rolls pending or discarded transactions back."""
+    call(each(targets, lambda found: _decide(found, "ROLLBACK", "transaction.rollback", signature)))
+
+
+def resume(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+    """Has discarded transactions checked again."""
+    call(
+        each(
+            targets,
+            lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)),
+        )
+    )
+
+
+def check(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+    """Has pending transactions checked now."""
+    call(each(targets, lambda found: checker.make_due(found, signature.note("transaction.check", found))))
+    call(checker.run())
+
+
+def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signature) -> Coroutine[Any, Any, Any]:
+    note = signature.note(action, transaction_id)
+    return discards.resolve_any(transaction_id, state, signature.reason or "", note)
+
+
+async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[Any]]) -> None:
+    """Changes each target. A refusal is its result, and has its entry.
+
+    Raises SystemBusy or OutcomeUnknown when that happened to some: those have no entry.
+    """
+    for begin in range(0, len(targets), AT_ONCE):
+        under_way = (change(uuid.UUID(target)) for target in targets[begin : begin + AT_ONCE])
+        for outcome in await asyncio.gather(*under_way, return_exceptions=True):
+            failed = isinstance(outcome, BaseException) and not isinstance(outcome, Refusal)
+            if failed or isinstance(outcome, (SystemBusy, OutcomeUnknown)):
+                raise outcome
+
+
+def bounded(wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """The filter of a list of undecided transactions, begun until now and before."""
+    return {**wanted, "begun_before": now().isoformat()}
+
+
+def count(wanted: Mapping[str, Any]) -> int:
+    """How many match, counted up to a limit."""
+    return listing.count_undecided(_wanted(wanted), COUNT_LIMIT)
+
+
+def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[str], Any]:
+    """The next transactions that match, those begun last first: no change of one moves it in this order."""
+    begun, transaction_id = place or (wanted["begun_before"], "f" * 32)
+    after = Place(datetime.fromisoformat(begun).astimezone(UTC), uuid.UUID(transaction_id))
+    page = listing.page(_wanted(wanted), after, most)
+    rest = page.after
+    behind = rest and rest.stored_at and (rest.stored_at.isoformat(), rest.transaction_id.hex)
+    return [str(one.transaction_id) for one in page.transactions], behind
+
+
+def _wanted(wanted: Mapping[str, Any]) -> Wanted:
+    return Wanted(
+        wanted["state"],
+        wanted.get("producer_group") or None,
+        wanted.get("topic") or None,
+        wanted.get("older_than_seconds") or 0,
+    )
+
+
+def describe(targets: Sequence[str]) -> dict[str, str]:
+    """Each transaction with its state, group and topics. One that is no longer kept is missing."""
+    found = listing.of_ids([uuid.UUID(target) for target in targets])
+    return {
+        str(one.transaction_id): ", ".join(
+            (one.state, one.producer_group, *dict.fromkeys(part.topic for part in one.messages))
+        )
+        for one in found
+    }

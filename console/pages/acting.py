@@ -1,0 +1,142 @@
+"""Pages of actions: what is to be changed, why, and what became of each target."""
+
+import contextlib
+import uuid
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from access import audit, roles
+from access.audit import Wanted
+from actions import jobs, kinds, letters
+from actions.models import Action
+from console import asking
+from console.asking import Asked
+from console.pages import frame
+from console.signing import signed
+from delivery import offsets
+from store.db import sync
+from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
+from store.stats import now
+
+PREVIEW = 10
+LISTED = 50
+RESULTS = 100
+View = Callable[..., HttpResponse]
+
+
+def refusing(view: View) -> View:
+    """A view whose refusals are a page of the console: the sentence, and the way back."""
+
+    @wraps(view)
+    def answer(request: HttpRequest, *args: Any, **named: Any) -> HttpResponse:
+        try:
+            return view(request, *args, **named)
+        except (SystemBusy, OutcomeUnknown):
+            raise
+        except Refusal as refusal:
+            page = frame.show(request, "console/action_refused.html", "Not done", refusal=refusal)
+            page.status_code = 403 if isinstance(refusal, NoPermission) else 422
+            return page
+
+    return answer
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@refusing
+def new(request: HttpRequest) -> HttpResponse:
+    """The preview of an action and the question why; with a reason, posted, the action itself."""
+    asked = asking.read(request)
+    roles.require(request.user, kinds.find(asked.kind).action)
+    if request.method != "POST" or not asked.is_complete:
+        page = frame.show(request, "console/new_action.html", asked.words.title, asked=asked, **preview(asked))
+        page.status_code = 422 if request.method == "POST" else 200
+        return page
+    action = made(request, asked)
+    if action.targets is not None:
+        # The operator sees the results at once; what a busy database leaves is done by the next tick.
+        with contextlib.suppress(SystemBusy, OutcomeUnknown):
+            jobs.step(action.id, call)
+    return HttpResponseRedirect(reverse("admin:action", args=(action.id,)))
+
+
+def made(request: HttpRequest, asked: Asked) -> Action:
+    """The action that the form asks for."""
+    signature = signed(request, asked.reason)
+    if not asked.all:
+        return jobs.of_targets(asked.kind, asked.targets, asked.parameters, signature)
+    if asked.most is None:
+        return jobs.of_matching(asked.kind, asked.wanted, asked.parameters, signature)
+    matching = kinds.matching(asked.kind)
+    first, _ = matching.next(matching.bounded(asked.wanted), None, asked.most)
+    return jobs.of_targets(asked.kind, first, asked.parameters, signature)
+
+
+def preview(asked: Asked) -> dict[str, object]:
+    """What the action would change: each target in words, or how many match and the first of them."""
+    if not asked.all:
+        words = kinds.find(asked.kind).describe(asked.targets)
+        lines = [(target, words.get(target)) for target in asked.targets]
+        return {"lines": lines, "count": len(lines), **dry_run(asked)}
+    matching = kinds.matching(asked.kind)
+    bounded = matching.bounded(asked.wanted)
+    first, _ = matching.next(bounded, None, PREVIEW)
+    words = kinds.find(asked.kind).describe(first)
+    return {"lines": [(target, words.get(target)) for target in first], "count": matching.count(bounded)}
+
+
+def dry_run(asked: Asked) -> dict[str, object]:
+    """What a reset of offsets would move, before it is done."""
+    if asked.kind != "offsets.reset" or not asked.has_parameters:
+        return {}
+    request = letters.request_of(asked.parameters, dry_run=True)
+    return {"dry_run": sync.call(offsets.reset, asked.targets[0], request)}
+
+
+def call(work: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine in the web process's event loop."""
+
+    async def wait() -> Any:
+        return await work
+
+    return sync.call(wait)
+
+
+@require_GET
+def latest(request: HttpRequest) -> HttpResponse:
+    """The latest actions."""
+    return frame.show(request, "console/actions.html", "Actions", now=now(), actions=jobs.page(LISTED))
+
+
+@require_GET
+@refusing
+def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
+    """How far an action has come, and what became of its targets."""
+    action = jobs.find(action_id)
+    results = jobs.results(action)
+    entries = audit.page(Wanted(action_id=action.id), None, RESULTS)
+    steered = jobs.STEERED.get(action.state, ()) if roles.may(request.user, "action.steer") else ()
+    return frame.show(
+        request,
+        "console/action.html",
+        asking.words(action.kind).title,
+        now=now(),
+        action=action,
+        results=sorted(results.items()),
+        handled=sum(results.values()),
+        entries=entries,
+        steered=steered,
+    )
+
+
+@require_POST
+@refusing
+def steer(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
+    """Pauses, continues or cancels an action."""
+    roles.require(request.user, "action.steer")
+    jobs.steer(action_id, request.POST.get("to", ""), signed(request))
+    return HttpResponseRedirect(reverse("admin:action", args=(action_id,)))

@@ -1,0 +1,82 @@
+"""The characters of the actions' tests: operators of each role at the console of the running broker, and its audit."""
+
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from embedded import commands
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.console.operators import Operator, Page
+
+PASSWORD = "let me act"
+USERS = f"""
+from access import roles
+from django.contrib.auth.models import User
+for name, role in (("ada", "admin"), ("oda", "operator"), ("vic", "viewer")):
+    roles.assign(User.objects.create_user(name, password="{PASSWORD}"), role, bodies=False)
+"""
+
+
+@pytest.fixture(scope="session")
+def users(broker: RunningBroker) -> dict[str, Operator]:
+    """The users of the console who are signed in, by name."""
+    words = commands.manage("shell", "--verbosity", "0", "--command", USERS)
+    subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
+    return {name: Operator.signed_in(broker.url, name, PASSWORD) for name in ("ada", "oda", "vic")}
+
+
+@pytest.fixture
+def ada(users: dict[str, Operator]) -> Operator:
+    """An admin."""
+    return users["ada"]
+
+
+@pytest.fixture
+def oda(users: dict[str, Operator]) -> Operator:
+    """An operator."""
+    return users["oda"]
+
+
+@pytest.fixture
+def vic(users: dict[str, Operator]) -> Operator:
+    """A viewer."""
+    return users["vic"]
+
+
+class Audit:
+    """The audit as PostgreSQL has it."""
+
+    def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
+        self.connection = connection
+
+    def of(self, target: str) -> list[dict[str, Any]]:
+        """The entries of a target, the first one first."""
+        return self.connection.execute("SELECT * FROM audit_entry WHERE target = %s ORDER BY id", (target,)).fetchall()
+
+    def by_action(self, action_id: str) -> list[dict[str, Any]]:
+        """The results of an action."""
+        query = "SELECT * FROM audit_entry WHERE action_id = %s ORDER BY id"
+        return self.connection.execute(query, (action_id,)).fetchall()
+
+
+@pytest.fixture
+def audit(broker: RunningBroker) -> Iterator[Audit]:
+    with psycopg.connect(broker.database_url, autocommit=True, row_factory=dict_row) as connection:
+        yield Audit(connection)
+
+
+def id_of(page: Page) -> str:
+    """The id of the action whose page this is."""
+    return page.address.rstrip("/").rpartition("/")[2]
+
+
+def finished(operator: Operator, page: Page) -> Page:
+    """The page of an action once it is done."""
+    path = f"actions/{id_of(page)}/"
+    eventually(lambda: operator.sees(path).figure("state") == "done", within_seconds=30)
+    return operator.sees(path)
