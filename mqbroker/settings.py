@@ -215,6 +215,7 @@ INSTALLED_APPS = [
     "mqbroker",
 ]
 MIDDLEWARE = [
+    "mqbroker.web.content_policy.ContentPolicy",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

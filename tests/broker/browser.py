@@ -1,0 +1,66 @@
+"""A real browser for tests: Debian's Chromium, and a page that notes what it ran, refused or complained about."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests import packages
+
+CHROMIUM = "/usr/bin/chromium"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The browser; closed with its module, so that no event loop of its own meets the tests that follow."""
+    if not Path(CHROMIUM).exists():
+        packages.skip_for_want_of("chromium", "Chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visitor:
+    """A user of the console with a browser, whose clicks are counted."""
+
+    page: Page
+    clicks: int = 0
+    complaints: list[str] = field(default_factory=list)
+
+    def click(self, name: str, role: str = "link") -> None:
+        """Clicks the link or button of this name."""
+        self.clicks += 1
+        self.page.get_by_role(role, name=name, exact=True).first.click()  # type: ignore[arg-type]  # a literal of ARIA's
+
+    def sign_in(self, name: str, password: str) -> None:
+        """Comes in by the sign-in page."""
+        self.page.goto("/console/")
+        self.page.get_by_label("Username").fill(name)
+        self.page.get_by_label("Password").fill(password)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url("**/console/")
+
+
+@contextmanager
+def visiting(browser: Browser, url: str) -> Iterator[Visitor]:
+    """A visitor with a window of its own; its errors, dialogs and violations of the content policy are complaints."""
+    context = browser.new_context(base_url=url, viewport={"width": 1280, "height": 900}, locale="en-US")
+    page = context.new_page()
+    page.set_default_timeout(15_000)
+    visitor = Visitor(page)
+    complaints = visitor.complaints
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+
+    def dismiss(dialog: object) -> None:
+        complaints.append("a dialog was opened")
+        dialog.dismiss()  # type: ignore[attr-defined]  # playwright's Dialog
+
+    page.on("dialog", dismiss)
+    yield visitor
+    context.close()
