@@ -14,6 +14,8 @@ from tests.actions.conftest import PASSWORD
 from tests.broker import browser, characters
 from tests.broker.browser import Visitor
 from tests.broker.characters import bodies
+from tests.broker.endpoints import ProducerEndpoint, says
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import told
 from tests.broker.wire import Wire
@@ -58,20 +60,28 @@ def visitor(chromium: Browser, broker: RunningBroker, users: dict[str, Operator]
 
 
 def test_order_4711_is_found_by_its_key_and_committed_with_a_reason_in_five_clicks(
-    visitor: Visitor, wire: Wire, producer: Producer, consumer: Consumer, orders: str
+    visitor: Visitor,
+    wire: Wire,
+    producer: Producer,
+    producer_endpoint: ProducerEndpoint,
+    consumer: Consumer,
+    orders: str,
 ) -> None:
+    producer_endpoint.replies(says(500))
     key = characters.name("order-4711")
     pending = str(producer.begin(orders, b"order 4711", keys=[key]).transaction_id)
     page = visitor.page
 
+    eventually(lambda: producer_endpoint.about(pending))
     page.keyboard.press("/")
     page.keyboard.type(f"key:{key} topic:{orders}")
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_contain_text(key)
-    visitor.click("PREPARED")
-    expect(page.locator("#history")).to_contain_text("Check not asked")
+    visitor.clicks += 1
+    page.locator("main").get_by_role("link", name=re.compile("PREPARED|DISCARDED")).click()
+    expect(page.locator("#history")).to_contain_text("The endpoint answered 500", timeout=10_000)
     visitor.click("Commit")
-    expect(page.locator("#preview")).to_contain_text("PREPARED")
+    expect(page.locator("#preview")).to_contain_text(producer.group)
     page.get_by_label("Reason, for the audit").fill("paid, says the bank")
     visitor.click("Commit", "button")
     expect(page.locator("#results")).to_contain_text("done")

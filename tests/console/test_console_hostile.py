@@ -41,6 +41,15 @@ OURS = (
     "q",
     "state",
     "before",
+    "action",
+    "target",
+    "author",
+    "action_id",
+    "all",
+    "most",
+    "group",
+    "to",
+    "queue_id",
 )
 THEIRS = ("q", "o", "p", "s", "all", "next", "_popup", "_to_field", "_changelist_filters", "term", "model_name", "page")
 # The worst ones, one parameter at a time; all of them with every parameter at once.

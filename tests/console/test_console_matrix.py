@@ -1,0 +1,133 @@
+"""Every address of the console, by every method, for every role: a viewer and a stranger change nothing, whatever they
+send; an action is open to the roles that may do it, and to no other.
+"""
+
+import http.client
+from datetime import timedelta
+from urllib.parse import quote, urlencode, urlsplit
+
+import pytest
+from psycopg import sql
+
+from access import roles
+from actions.kinds import KINDS
+from console.asking import PARAMETERS, WORDS
+from tests.console.conftest import PASSWORD
+from tests.console.operators import Operator
+from tests.console.rows import Broker
+from tests.console.test_console_hostile import PARAMETER, ROUTES
+
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+# What a mere visit writes.
+VISITS = ("django_session", "sign_in_limit")
+TABLES = """
+SELECT c.relname FROM pg_class AS c
+WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace ORDER BY 1
+"""
+DIGEST = sql.SQL("SELECT md5(string_agg(t::text, '|' ORDER BY t::text)) AS digest FROM {} AS t")
+ACTION = "0190f7c2-0000-7000-8000-000000000001"
+OF_ROLE = {"viewer": "vic", "operator": "oda", "admin": "ada"}
+
+
+def contents(broker: Broker) -> dict[str, str | None]:
+    """A digest of each table."""
+    names = [row.relname for row in broker.connection.execute(TABLES) if row.relname not in VISITS]
+    found: dict[str, str | None] = {}
+    for name in names:
+        [row] = broker.connection.execute(DIGEST.format(sql.Identifier(name)))
+        found[name] = row.digest
+    return found
+
+
+def send(operator: Operator, method: str, path: str, form: dict[str, object]) -> int:
+    """The status of a request with the session's cookies and its CSRF token."""
+    cookies = {cookie.name: cookie.value or "" for cookie in operator.cookies}
+    headers = {
+        "Cookie": "; ".join(f"{name}={value}" for name, value in cookies.items()),
+        "X-CSRFToken": cookies.get("csrftoken", ""),
+        "Content-Type": "application/x-www-form-urlencoded",
+    }
+    line = http.client.HTTPConnection(urlsplit(operator.console).netloc, timeout=20)
+    body = None if method in ("GET", "HEAD", "OPTIONS", "TRACE") else urlencode(form, doseq=True)
+    line.request(method, f"/console/{path}", body, headers)
+    answer = line.getresponse()
+    answer.read()
+    line.close()
+    return answer.status
+
+
+@pytest.fixture
+def kept(broker: Broker) -> dict[str, str]:
+    """A broker with one of each, and the names of these in the addresses."""
+    topic, group = broker.topic("shop"), broker.producer_group("shop")
+    broker.endpoint(group, "https://shop.example/checks")
+    consumers = broker.consumer_group("shop")
+    broker.api_key("shop", hint="x2Qd", scopes=["manage"], digest=b"\xab" * 32)
+    half = broker.half(group, topic, b"order 1", timedelta(seconds=1))
+    broker.connection.execute(
+        "INSERT INTO action (id, kind, targets, parameters, state, total, author, reason) "
+        "VALUES (%s, 'topic.delete', '[\"shop\"]', '{}', 'paused', 1, 'ada', 'of a test') ON CONFLICT DO NOTHING",
+        (ACTION,),
+    )
+    users = broker.connection.execute("SELECT id FROM auth_user WHERE username = 'bob'").fetchone()
+    assert users is not None
+    ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(users.id)}
+    return {**ids, "object_id": str(consumers), "name": "shop", "app_label": "auth", "content_type_id": "1"}
+
+
+def forms(half: str) -> list[dict[str, object]]:
+    """What an unsafe request may hold: each kind of action, and what makes, changes and deletes users."""
+    user = {"username": "mallory", "role": "admin", "is_active": "on", "password1": PASSWORD, "password2": PASSWORD}
+    dates = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00", "usable_password": "true"}
+    acts = [action_form(kind, half) for kind in KINDS]
+    return [*acts, {**user, **dates}, {"post": "yes"}, {"to": "continue"}]
+
+
+def action_form(kind: str, half: str) -> dict[str, object]:
+    """A whole form of an action on what `kept` has."""
+    target = half if kind.startswith(("transaction.", "discarded.", "dead_letter.")) else "shop"
+    values = {"topic": "shop", "to": "earliest", "group": "shop", "queues": "5", "permission": "r"}
+    given = {name: values[name] for name in PARAMETERS.get(kind, ()) if "[" not in name}
+    return {"action": kind, "target": target, "reason": "because", **given}
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_viewer_and_a_stranger_change_nothing_by_any_method(
+    broker: Broker, kept: dict[str, str], vic: Operator, stranger: Operator, route: str
+) -> None:
+    path = PARAMETER.sub(lambda found: quote(kept.get(found[1], "1")), route)
+    stranger.sees("login/")
+    before = contents(broker)
+
+    posted = forms(kept["transaction_id"]) if "actions" in route else USERS_FORMS
+    requests = [(vic, "POST", form) for form in posted]
+    requests += [(caller, method, posted[0]) for method in METHODS for caller in (vic, stranger)]
+    statuses = [(caller, method, send(caller, method, path, form)) for caller, method, form in requests]
+
+    assert contents(broker) == before
+    assert [found for found in statuses if found[2] >= 500] == []
+    if route not in ("login/", "jsi18n/"):
+        assert [found for found in statuses if found[0] is stranger and found[2] == 200] == []
+
+
+USERS_FORMS: list[dict[str, object]] = forms("0190f7c2-0000-7000-8000-000000000000")[len(KINDS) :]
+
+
+def test_every_kind_has_its_words() -> None:
+    assert set(WORDS) == set(KINDS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("role", ["viewer", "operator", "admin"])
+def test_an_action_is_open_to_the_roles_that_may_do_it(
+    kept: dict[str, str], request: pytest.FixtureRequest, kind: str, role: str
+) -> None:
+    caller: Operator = request.getfixturevalue(OF_ROLE[role])
+    action = KINDS[kind].action
+    allowed = role == "admin" or (role == "operator" and action in roles.OPERATORS)
+
+    asked = urlencode(action_form(kind, kept["transaction_id"]))
+    status = send(caller, "GET", f"actions/new/?{asked}", {})
+
+    assert (status == 403) is not allowed
+    assert status < 500
