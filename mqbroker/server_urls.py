@@ -6,6 +6,11 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
+from store.db.patience import KEEPALIVES, PatientConnection
+
+# A URL must not take the durability of what operators decide.
+SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {KEEPALIVES}"
+
 FORM = "give postgresql://user:password@host:port/database"
 HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
 
@@ -37,11 +42,12 @@ def database(url: str) -> dict[str, object]:
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
-            "connect_timeout": 5,
+            "connect_timeout": 3,
             # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
-            "pool": {"min_size": 1, "max_size": 4, "timeout": 5},
+            "options": f"{given.pop('options', '')} {SESSION}".strip(),
+            "pool": {"min_size": 1, "max_size": 4, "timeout": 3, "connection_class": PatientConnection},
             **given,
         },
     }

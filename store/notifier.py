@@ -28,6 +28,7 @@ NOTIFY_VISIBLE = Statement(__file__, "notify_visible", Notified)
 CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0
+LOOK_SECONDS = 30.0
 # A payload is at most 8000 bytes; a topic takes some 20 of them.
 MAX_TOPICS_PER_NOTIFY = 300
 
@@ -157,8 +158,11 @@ class Wakeups:
                 connection = await connections.connect("mqbroker-listener")
                 async with connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
-                    async for notice in connection.notifies():
-                        self._received(notice.payload)
+                    while True:
+                        async for notice in connection.notifies(timeout=LOOK_SECONDS):
+                            self._received(notice.payload)
+                        # A connection that has broken silently brings no notice either.
+                        await connection.execute(b"SELECT 1")
             except psycopg.Error as problem:
                 logger.warning("not listening for other processes", problem=type(problem).__name__)
             await asyncio.sleep(RECONNECT_SECONDS)

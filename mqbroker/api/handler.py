@@ -17,7 +17,7 @@ from mqbroker.api.router import Named, Route, Router, View
 from mqbroker.http import bridge
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
-from store.db import pacing
+from store.db import pacing, patience
 from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -56,6 +56,7 @@ class Handler:
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answers a request; one whose caller has gone has no answer."""
+        patience.seconds.set(patience.REQUEST_SECONDS)
         exchange.request_id = self._id_of(exchange.headers)
         if exchange.refused_as is not None:
             _write(exchange, answers.malformed(exchange.refused_as))

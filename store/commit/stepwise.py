@@ -17,8 +17,9 @@ from psycopg import errors as pg
 
 from store import log, notifier, queues
 from store.commit.batch import Batch, Kind, Note, Pending
-from store.db import connections
+from store.db import connections, patience
 from store.db.connections import Connection
+from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
@@ -100,6 +101,7 @@ class GroupCommit:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
     async def _write_forever(self) -> None:
+        patience.seconds.set(patience.REQUEST_SECONDS)
         while not self._closing or self.waiting():
             await self._wake.wait()
             self._wake.clear()
@@ -200,7 +202,10 @@ class GroupCommit:
         except (psycopg.OperationalError, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
             await self._disconnect()
-            raise connections.away(problem) from problem
+            refusal = connections.away(problem)
+            if isinstance(problem, Unanswered):
+                self._refuse_waiting(refusal)
+            raise refusal from problem
         except BaseException:
             await self._abandon()
             raise
@@ -228,10 +233,17 @@ class GroupCommit:
                 await connection.commit()
         except (psycopg.OperationalError, TimeoutError) as problem:
             await self._disconnect()
+            if isinstance(problem, Unanswered):
+                self._refuse_waiting(connections.away(problem))
             raise OutcomeUnknown(
                 "The database connection broke during the commit: stored or not is unknown. "
                 "Repeating the request with the same ids is safe."
             ) from problem
+
+    def _refuse_waiting(self, refusal: SystemBusy) -> None:
+        """The server hangs: the requests behind have waited as long, and would wait for a connection, too."""
+        while waiting := self._take():
+            settle(waiting, refusal)
 
     async def _abandon(self) -> None:
         """Leaves a transaction that is not to be committed; a connection that cannot do that is given up."""

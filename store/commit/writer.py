@@ -25,6 +25,7 @@ from store.commit.batch import Kind, Note
 from store.commit.pipelined import MAX_BATCH_BYTES, PipelinedBatch, Request
 from store.commit.stepwise import WRITE_SECONDS, GroupCommit
 from store.db import connections
+from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
 
@@ -183,7 +184,7 @@ class Writer:
         self._tasks.add(task)
 
     async def _finish(self, batch: PipelinedBatch, pipeline: Pipeline, results: asyncio.Future[Results]) -> None:
-        timer = asyncio.get_running_loop().call_later(WRITE_SECONDS, pipeline.close, TimeoutError())
+        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         try:
             self._settle(batch, await results)
         except Failed as problem:
@@ -207,6 +208,18 @@ class Writer:
             self._under_way.remove(batch)
             self._tasks.discard(asyncio.current_task())
             self._schedule()
+
+    def _give_up(self, pipeline: Pipeline) -> None:
+        """The server hangs: what is under way is Lost, and what waits has waited as long."""
+        problem = Unanswered(REQUEST_SECONDS)
+        pipeline.close(problem)
+        self._refuse_waiting(connections.away(problem))
+
+    def _refuse_waiting(self, refusal: SystemBusy) -> None:
+        while self._again:
+            answer(self._again.popleft().requests, refusal)
+        while self.waiting():
+            answer(self._take(), refusal)
 
     def _settle(self, batch: PipelinedBatch, results: Results) -> None:
         open_segment = batch.settle(results)
@@ -249,11 +262,7 @@ class Writer:
             async with asyncio.timeout(WRITE_SECONDS):
                 self._pipeline = await open_pipeline("mqbroker-writer")
         except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
-            refusal = connections.away(problem)
-            while self._again:
-                answer(self._again.popleft().requests, refusal)
-            while self.waiting():
-                answer(self._take(), refusal)
+            self._refuse_waiting(connections.away(problem))
         self._schedule()
 
 

@@ -19,12 +19,13 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store import runtime
 from store.db import pacing
+from store.db.patience import KEEPALIVES, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 
 # A row of a statement whose type is not declared; `Statement` has the others.
 Row = Any
-Connection = psycopg.AsyncConnection[Row]
+Connection = PatientAsyncConnection
 
 CONNECT_TIMEOUT_SECONDS = 3
 # Settings of Django's own connections; these connections have their own.
@@ -41,6 +42,7 @@ SESSION = " ".join(
         "-c lock_timeout=5s",
         "-c idle_in_transaction_session_timeout=20s",
         "-c synchronous_commit=on",
+        KEEPALIVES,
         # A batch reads the ends of its queues in statements that are newer than its locks.
         "-c default_transaction_isolation=read\\ committed",
         "-c TimeZone=UTC",
@@ -74,7 +76,7 @@ def conninfo(application: str) -> str:
 
 async def connect(application: str) -> Connection:
     """A new connection, in autocommit; the caller closes it."""
-    connection = await psycopg.AsyncConnection.connect(
+    connection = await PatientAsyncConnection.connect(
         conninfo(application), autocommit=True, row_factory=namedtuple_row
     )
     await _prepare(connection)
@@ -101,6 +103,7 @@ class Reads:
             if self._pool is None:
                 self._pool = AsyncConnectionPool(
                     conninfo("mqbroker-reads"),
+                    connection_class=PatientAsyncConnection,
                     min_size=1,
                     max_size=settings.DATABASE_CONNECTIONS,
                     open=False,
@@ -123,12 +126,12 @@ class Reads:
 async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
     """The rows of one statement.
 
-    Raises SystemBusy when the database is away, no connection gets free within 3 s, or it writes and the database is
-    read-only.
+    Raises SystemBusy when the database is away or does not answer in time (`patience`), no connection gets free within
+    3 s, or it writes and the database is read-only.
     """
     try:
         return await _read(statement, parameters)
-    except (PoolTimeout, ReadOnlySqlTransaction) as problem:
+    except (PoolTimeout, ReadOnlySqlTransaction, Unanswered) as problem:
         raise away(problem) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: replace them, and try once more.

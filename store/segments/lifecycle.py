@@ -80,6 +80,7 @@ async def _attempt(name: str, step: Awaitable[object]) -> None:
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
     """A connection that maintains the segments until it is closed; None while another session does."""
     connection = await connections.connect("mqbroker-segments")
+    connection.is_patient = True
     taken = False
     try:
         limits = {"lock_timeout": lock_timeout, "statement_timeout": STATEMENT_TIMEOUT}

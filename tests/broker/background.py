@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -19,6 +19,10 @@ class BackgroundLoop:
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Runs a coroutine in the thread and gives its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Runs a function in the thread, soon."""
+        self._loop.call_soon_threadsafe(function)
 
     def close(self) -> None:
         """Cancels what runs, and ends the thread."""

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import time
 from collections import Counter
 from collections.abc import Iterator
 
@@ -12,11 +13,12 @@ from mqbroker_client import Consumer, Producer
 
 from tests.broker import databases
 from tests.broker.characters import bodies, register
-from tests.broker.endpoints import Asked, ProducerEndpoint, states
+from tests.broker.endpoints import Asked, ProducerEndpoint, silence, states
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended, received_until_empty, told
 from tests.broker.wire import Wire
+from transactions.checks.checker import CLAIM_SECONDS
 
 HALVES = 120
 
@@ -85,3 +87,40 @@ def test_a_worker_that_was_stopped_in_the_middle_of_checks_changes_nothing_when_
         assert len(checks) <= asked[story["transaction_id"]]
     committed = sorted(f"order {number}".encode() for number in range(HALVES) if number % 2)
     assert sorted(bodies(received_until_empty(consumer, orders))) == committed
+
+
+def test_a_killed_worker_delays_its_checks_by_15_seconds_at_most(
+    broker: RunningBroker, producer: Producer, endpoint: ProducerEndpoint, orders: str
+) -> None:
+    """However many endpoints the group has, and however long each of them may take."""
+    for path in ("", "/second", "/third"):
+        register(broker, producer.group, endpoint.url + path, timeout_seconds=30)
+    endpoint.replies(silence(60), states("COMMIT"))
+    transaction = producer.begin(orders, b"order")
+    eventually(lambda: endpoint.about(transaction.transaction_id), within_seconds=10)
+
+    broker.worker.kill()
+    killed_at = time.monotonic()
+    broker.worker.start()
+
+    eventually(lambda: len(endpoint.about(transaction.transaction_id)) > 1, within_seconds=30)
+    assert time.monotonic() - killed_at <= 15
+
+
+def test_a_producer_that_takes_its_time_is_asked_once_meanwhile(
+    broker: RunningBroker, wire: Wire, producer: Producer, endpoint: ProducerEndpoint, orders: str
+) -> None:
+    """The claim is renewed while the call lasts."""
+    register(broker, producer.group, endpoint.url, timeout_seconds=30)
+
+    async def deliberates(asked: Asked) -> web.StreamResponse:
+        await asyncio.sleep(CLAIM_SECONDS + 6)
+        return await states("COMMIT")(asked)
+
+    endpoint.replies(deliberates)
+    transaction = producer.begin(orders, b"order")
+
+    eventually(lambda: ended(wire, transaction.transaction_id), within_seconds=30)
+
+    assert told(wire, transaction.transaction_id)["state"] == "COMMITTED"
+    assert len(endpoint.about(transaction.transaction_id)) == 1

@@ -2,8 +2,9 @@
 
 1. The groups that have due halves and a callable endpoint get a task each, MAX_GROUPS at once: a slow or failing
    endpoint delays the checks of its own group only.
-2. The task claims halves of its group, in a transaction of their own: no row is locked while an endpoint is awaited. A
-   worker that dies from here on delays the checks until the claim ends, and loses nothing.
+2. The task claims halves of its group, in a transaction of their own: no row is locked while an endpoint is awaited.
+   The claim is short and renewed while the calls last, so a worker that dies from here on delays the checks by
+   CLAIM_SECONDS, and loses nothing.
 3. It asks about them (`calls`), and the outcomes are written by group commit (`outcomes`).
 4. It goes on while more halves fall due before the next tick of beat.
 """
@@ -24,13 +25,14 @@ from store.errors import Refusal
 from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
-from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, SecondsToNextCheck
+from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, RenewedClaim, SecondsToNextCheck
 from transactions.halves import FIND_TRANSACTIONS
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
 
 logger = structlog.stdlib.get_logger(__name__)
 
+RENEW_CLAIMS = Statement(__file__, "renew_claims", RenewedClaim)
 CHECK_NOW = Statement(__file__, "check_now", NextCheck)
 CLAIM_HALVES = Statement(__file__, "claim_halves", ClaimedHalf)
 GROUPS_WITH_DUE_HALVES = Statement(__file__, "groups_with_due_halves", GroupWithDueHalves)
@@ -48,10 +50,12 @@ TURN_SECONDS = 10.0
 CLAIMS_AT_ONCE = 2
 # Halves of a claim.
 MAX_CLAIM = 1000
-# Calls that each slot of an endpoint makes one after another within a claim: enough to keep it busy, few enough that
-# the claim outlasts them all when each takes its whole time-out.
+# Calls that each slot of an endpoint makes one after another within a claim: enough to keep it busy.
 ROUNDS = 3
-CLAIM_MARGIN_SECONDS = 10.0
+# A worker's death delays what it claimed by this, and until a tick or a poll finds it: 15 s at most. Two renewals may
+# fail before other processes ask as well.
+CLAIM_SECONDS = 9.0
+RENEWAL_SECONDS = 3.0
 # Bodies and properties of a claim, the first half's however large; and of all claims that this process asks about at
 # once. Encoded they are a third more as a rule, and six times as much when they are text of control characters.
 MAX_CLAIM_BYTES = 8 * 1024 * 1024
@@ -209,14 +213,11 @@ class Checker:
 
     async def _ask_claim(self, group: Group, candidates: Sequence[Callee], most: int) -> int:
         """Claims halves, `most` of them at most, and asks about them; gives their number."""
-        longest = max(endpoint.timeout_seconds for endpoint in candidates)
         halves = await connections.read(
             CLAIM_HALVES,
             {
                 "group_id": group.id,
-                "claim_seconds": longest * (ROUNDS * CLAIMS_AT_ONCE + 1) * len(candidates)
-                + BYTES_WAIT_SECONDS
-                + CLAIM_MARGIN_SECONDS,
+                "claim_seconds": CLAIM_SECONDS,
                 "max_halves": min(sum(one.concurrency * one.max_batch for one in candidates) * ROUNDS, most),
                 "max_bytes": MAX_CLAIM_BYTES,
                 "topic_ids": None,
@@ -224,9 +225,28 @@ class Checker:
         )
         if not halves:
             return 0
-        async with self._bodies.hold(halves[0].claimed_bytes, BYTES_WAIT_SECONDS):
-            await self._calls.ask(group.name, halves, candidates)
+        renewals = asyncio.create_task(_renew(halves), name=f"renew the claim of {group.name}")
+        try:
+            async with self._bodies.hold(halves[0].claimed_bytes, BYTES_WAIT_SECONDS):
+                await self._calls.ask(group.name, halves, candidates)
+        finally:
+            renewals.cancel()
         return len(halves)
+
+
+async def _renew(halves: Sequence[ClaimedHalf]) -> None:
+    """Prolongs a claim until it is cancelled, or nothing of it is left."""
+    ids, until = [half.transaction_id for half in halves], halves[0].claimed_until
+    while True:
+        await asyncio.sleep(RENEWAL_SECONDS)
+        claim = {"transaction_ids": ids, "claimed_until": until, "claim_seconds": CLAIM_SECONDS}
+        try:
+            renewed = await connections.read(RENEW_CLAIMS, claim)
+        except Refusal:
+            continue
+        if not renewed:
+            return
+        until = renewed[0].claimed_until
 
 
 async def run(late_seconds: float = -AHEAD_SECONDS) -> None:

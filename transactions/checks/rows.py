@@ -21,7 +21,14 @@ class ClaimedHalf(NamedTuple):
     log_segment: int
     log_offsets: list[int]
     last_failure: str | None
+    claimed_until: datetime
     claimed_bytes: int
+
+
+class RenewedClaim(NamedTuple):
+    """A half message whose claim was prolonged."""
+
+    claimed_until: datetime
 
 
 class NextCheck(NamedTuple):

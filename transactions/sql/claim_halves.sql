@@ -39,4 +39,5 @@ SET next_check_at = now() + make_interval(secs => %(claim_seconds)s)
 WHERE h.transaction_id = any(array(SELECT c.transaction_id FROM chosen AS c))
 RETURNING
     h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.last_failure,
+    h.next_check_at AS claimed_until,
     (SELECT sum(c.bytes)::bigint FROM chosen AS c) AS claimed_bytes

@@ -1,0 +1,105 @@
+"""A TCP proxy in front of PostgreSQL: swallows, slows, cuts or resets on demand, and drops the reply of a COMMIT."""
+
+import asyncio
+import contextlib
+import socket
+import struct
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from embedded.folder import free_port
+from tests.broker.background import BackgroundLoop
+
+CHUNK_BYTES = 65_536
+# PostgreSQL's CommandComplete of a commit.
+COMMITTED = b"COMMIT\x00"
+
+
+class DatabaseProxy:
+    """Passes everything on. What a fault does holds for the connections that are open and for those that come."""
+
+    def __init__(self, database_url: str) -> None:
+        self._target = urlsplit(database_url)
+        self._port = free_port()
+        self._loop = BackgroundLoop("database proxy")
+        self._server: asyncio.Server | None = None
+        self._writers: set[asyncio.StreamWriter] = set()
+        self._passes = asyncio.Event()
+        self._passes.set()
+        self.delay_seconds = 0.0
+        # The next replies to a COMMIT that are dropped, their connections with them.
+        self.drops_commits = 0
+
+    @property
+    def url(self) -> str:
+        """The database's URL by way of this proxy."""
+        user, at, _ = self._target.netloc.rpartition("@")
+        return self._target._replace(netloc=f"{user}{at}127.0.0.1:{self._port}").geturl()
+
+    def swallow(self, *, packets: bool) -> None:
+        """Takes what comes and passes nothing on, as a network does that swallows packets; or passes on again."""
+        self._loop.call(self._passes.clear if packets else self._passes.set)
+
+    def cut(self, *, reset: bool = False) -> None:
+        """Ends every connection, by FIN or by RST."""
+        self._loop.run(self._cut(reset=reset))
+
+    async def _cut(self, *, reset: bool) -> None:
+        for writer in list(self._writers):
+            if reset:
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.close()
+
+    async def _open(self) -> None:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        ends = [writer]
+        self._writers.add(writer)
+        try:
+            there = await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
+            ends.append(there[1])
+            self._writers.add(there[1])
+            ways = [
+                asyncio.create_task(self._pass_on(reader, there[1], of_server=False)),
+                asyncio.create_task(self._pass_on(there[0], writer, of_server=True)),
+            ]
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+            for way in ways:
+                way.cancel()
+            await asyncio.gather(*ways, return_exceptions=True)
+        except OSError:
+            pass
+        finally:
+            for end in ends:
+                self._writers.discard(end)
+                end.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, of_server: bool) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(CHUNK_BYTES):
+                if self.delay_seconds:
+                    await asyncio.sleep(self.delay_seconds)
+                if of_server and self.drops_commits and COMMITTED in data:
+                    self.drops_commits -= 1
+                    return
+                await self._passes.wait()
+                writer.write(data)
+                await writer.drain()
+
+    def __enter__(self) -> Self:
+        self._loop.run(self._open())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._server is not None:
+            self._loop.run(self._stop(self._server))
+        self._loop.close()
+
+    async def _stop(self, server: asyncio.Server) -> None:
+        server.close()
+        await self._cut(reset=False)
