@@ -1,5 +1,6 @@
 """Readiness: the reasons why a web process cannot serve, and the warning about Redis."""
 
+import contextlib
 from functools import cache
 
 import psycopg
@@ -9,25 +10,27 @@ from django.db import DatabaseError, ProgrammingError
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
-from store.db import connections
+from store.db import disk, guards
 
 REDIS_PATIENCE_SECONDS = 0.5
 MAX_NAMED = 5
+DISK_FULL = "the database's disk is full: writes are refused until there is room on its server"
 
 
 def reasons_not_ready() -> list[str]:
     """Why this process cannot serve now; empty when it can.
 
-    Reads the applied migrations. A connection of its own comes first: opening one has a time limit, where a query to a
-    server that hangs would wait as long as the server hangs.
+    Looks at the server by a connection of its own, and at the applied migrations.
     """
     try:
-        psycopg.connect(connections.conninfo("mqbroker-ready")).close()
+        reasons = guards.look("mqbroker-ready").reasons
         applied = set(MigrationRecorder.Migration.objects.using("default").values_list("app", "name"))
     except ProgrammingError:
         applied = set()  # Not even the table of migrations is there.
     except (DatabaseError, psycopg.Error) as problem:
         return [f"the database does not answer as it should ({type(problem).__name__})"]
+    if reasons:
+        return list(reasons)
     missing = sorted(f"{app}.{name}" for app, name in known_migrations() - applied)
     if not missing:
         return []
@@ -39,6 +42,17 @@ def reasons_not_ready() -> list[str]:
 def known_migrations() -> frozenset[tuple[str, str]]:
     """The migrations of this program, read once: they change only with its code."""
     return frozenset(MigrationLoader(connection=None).disk_migrations or ())
+
+
+def warnings() -> list[str]:
+    """What makes this process slower, or a part of its work impossible, while it can serve."""
+    found: list[str] = []
+    with contextlib.suppress(psycopg.OperationalError):
+        found += guards.look("mqbroker-ready").warnings
+    if disk.is_recent():
+        found.append(DISK_FULL)
+    redis = redis_warning()
+    return found if redis is None else [*found, redis]
 
 
 def redis_warning() -> str | None:

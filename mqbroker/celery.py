@@ -78,7 +78,12 @@ def keep_quiet(**_: Any) -> None:
 def start(**_: Any) -> None:
     """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
     from mqbroker import background  # Celery imports Django's apps only after this module
+    from store.db import guards
 
+    try:
+        guards.require_fit("mqbroker-start")
+    except guards.Unfit as problem:
+        raise SystemExit(str(problem)) from None
     background.start()
     background.spare_collector()
     # Only now: a worker that never reached Redis has no runtime to close.

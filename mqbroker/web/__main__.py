@@ -28,8 +28,13 @@ def serve(listening: socket.socket) -> None:
 
     from mqbroker.http import server
     from mqbroker.web import lifespan
+    from store.db.guards import Unfit
 
-    uvloop.run(server.run(listening, lifespan.running, MAX_CONNECTIONS_PER_WEB_PROCESS))
+    try:
+        uvloop.run(server.run(listening, lifespan.running, MAX_CONNECTIONS_PER_WEB_PROCESS))
+    except Unfit as problem:
+        print(f"mqbroker.web: {problem}", file=sys.stderr, flush=True)
+        sys.exit(processes.UNFIT)
 
 
 def main(words: list[str]) -> int:

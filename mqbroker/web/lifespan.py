@@ -1,5 +1,6 @@
 """What a web process starts before its first request and ends after its last."""
 
+import asyncio
 import contextlib
 import ctypes
 import resource
@@ -9,11 +10,16 @@ from mqbroker import background
 from mqbroker.http.connection import Serve
 from mqbroker.web import application
 from store import notifier
+from store.db import guards
 
 
 @contextlib.asynccontextmanager
 async def running() -> AsyncIterator[Serve]:
-    """The process is ready to serve within the block; gives what serves a request."""
+    """The process is ready to serve within the block; gives what serves a request.
+
+    Raises Unfit for a database that cannot keep what it acknowledges.
+    """
+    await asyncio.to_thread(guards.require_fit, "mqbroker-start")
     fallback = background.Fallback()
     background.start()
     background.spare_collector()

@@ -21,6 +21,8 @@ POLL_SECONDS = 0.1
 RESPAWN_SECONDS = 0.2
 # An ending process finishes its requests and writes what waits.
 STOP_SECONDS = 2.5
+# The exit status of a process that refuses its database: another one would refuse it, too. EX_CONFIG of sysexits.h.
+UNFIT = 78
 PR_SET_PDEATHSIG = 1
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -33,6 +35,7 @@ class Processes:
         self._count = count
         self._pids: set[int] = set()
         self._is_stopping = False
+        self._is_unfit = False
 
     def run(self, *, reload: bool) -> int:
         """Returns after SIGTERM or SIGINT, when all have ended."""
@@ -41,7 +44,7 @@ class Processes:
         for _ in range(self._count):
             self._start()
         changed = self._watch() if reload else None
-        while not self._is_stopping:
+        while not self._is_stopping and not self._is_unfit:
             for pid in self._ended():
                 logger.warning("a web process died, another one takes its place", pid=pid)
                 time.sleep(RESPAWN_SECONDS)
@@ -52,7 +55,7 @@ class Processes:
                     self._start()
             time.sleep(POLL_SECONDS)
         self._end_all()
-        return 0
+        return UNFIT if self._is_unfit else 0
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self._is_stopping = True
@@ -70,6 +73,8 @@ class Processes:
             end_with(parent)
             self._work()
             status = 0
+        except SystemExit as ended:
+            status = ended.code if isinstance(ended.code, int) else status
         except BaseException:
             logger.exception("a web process failed")
         finally:
@@ -77,7 +82,9 @@ class Processes:
 
     def _ended(self) -> list[int]:
         """The children that have ended since the last call."""
-        ended = [pid for pid in self._pids if os.waitpid(pid, os.WNOHANG)[0]]
+        waited = [os.waitpid(pid, os.WNOHANG) for pid in self._pids]
+        self._is_unfit |= any(pid and os.waitstatus_to_exitcode(status) == UNFIT for pid, status in waited)
+        ended = [pid for pid, _ in waited if pid]
         self._pids.difference_update(ended)
         return ended
 

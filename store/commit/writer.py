@@ -44,6 +44,9 @@ SENT_AGAIN = frozenset(("23505", "40001", "40P01"))
 LOCK_NOT_AVAILABLE = "55P03"
 # Read-only, out of resources, ended by the operator or by a time-out of the server.
 READ_ONLY = "25006"
+DISK_FULL = "53100"
+# Those that a refusal has words of its own for.
+NAMED = (READ_ONLY, DISK_FULL)
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
 # One request fails all of a batch, or holds it up: halves find it.
@@ -243,7 +246,7 @@ class Writer:
         elif problem.code.startswith(AWAY):
             if problem.code.startswith(SESSION_GONE):
                 pipeline.close()
-            kind = psycopg.errors.ReadOnlySqlTransaction if problem.code == READ_ONLY else psycopg.OperationalError
+            kind = psycopg.errors.lookup(problem.code) if problem.code in NAMED else psycopg.OperationalError
             answer(batch.requests, connections.away(kind(str(problem))))
         elif len(batch) > 1 and problem.code.startswith(OF_ONE_REQUEST):
             middle = len(batch) // 2

@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store import runtime
-from store.db import pacing
+from store.db import disk, pacing
 from store.db.patience import KEEPALIVES, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
@@ -198,4 +198,9 @@ def away(problem: Exception) -> SystemBusy:
     """The refusal for a database that does not answer, or takes no writes."""
     if is_read_only(problem):
         return SystemBusy("This database is read-only: nothing was stored. Ask a broker that is at the primary.")
+    if disk.is_full(problem):
+        disk.note()
+        return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")
+    if isinstance(problem, Unanswered):
+        return SystemBusy(f"The database does not answer ({problem}): nothing was stored, try again in a second.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

@@ -14,6 +14,7 @@ from psycopg import sql
 
 from embedded import commands
 from embedded.folder import free_port
+from store.db import guards
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -48,6 +49,7 @@ def test_it_is_ready_and_tells_what_it_knows(replica: Operator) -> None:
     offsets = "/v1/consumer-groups/coupons/offsets?topic=orders"
 
     assert [replica.get(path).status for path in ("/readyz", "/v1/topics", "/v1/stats", offsets)] == [200] * 4
+    assert guards.READ_ONLY in replica.reads("/readyz")["warnings"]
 
 
 @pytest.mark.parametrize(

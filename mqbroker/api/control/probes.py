@@ -47,8 +47,7 @@ class Readiness(Resource):
         reasons = health.reasons_not_ready()
         if reasons:
             raise SystemBusy(f"Not ready: {'; '.join(reasons)}.", reasons=reasons)
-        warning = health.redis_warning()
-        return Response({"status": "ready", "warnings": [] if warning is None else [warning]})
+        return Response({"status": "ready", "warnings": health.warnings()})
 
 
 class Metrics(Resource):

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access import keys, roles
 from access.models import ApiKey
-from store.db import connections
+from store.db import connections, guards
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -47,7 +47,10 @@ class Command(BaseCommand):
 def require_database() -> None:
     """Raises CommandError with PostgreSQL's reason when no connection opens: the pool's own error is a time-out."""
     try:
+        guards.require_fit("mqbroker-prepare")
         psycopg.connect(connections.conninfo("mqbroker-prepare")).close()
+    except guards.Unfit as problem:
+        raise CommandError(str(problem)) from None
     except psycopg.OperationalError as problem:
         raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
 

@@ -1,0 +1,9 @@
+-- Read what the promises rest on: settings that keep a commit, those that this session was given, and whether it may write.
+-- The process behind the session: two sessions that show the same one share it by turns.
+SELECT
+    current_setting('fsync') AS fsync,
+    current_setting('full_page_writes') AS full_page_writes,
+    current_setting('synchronous_commit') AS synchronous_commit,
+    current_setting('enable_seqscan') AS enable_seqscan,
+    current_setting('transaction_read_only') AS read_only,
+    pg_backend_pid() AS pid

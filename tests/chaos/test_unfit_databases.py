@@ -1,0 +1,211 @@
+"""A database that cannot keep what it acknowledges: the broker does not start on it, and /readyz names the reason."""
+
+import os
+import secrets
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from embedded import commands
+from embedded.folder import free_port
+from embedded.processes.child import Child
+from embedded.servers import postgres
+from store.db import guards
+from tests import packages
+from tests.broker import databases
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.wire import Answer, Wire, problem
+
+POOLER = """
+[databases]
+* = host=127.0.0.1 port={port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {own_port}
+unix_socket_dir =
+auth_type = plain
+auth_file = {folder}/users
+pool_mode = {mode}
+ignore_startup_parameters = extra_float_digits{ignored}
+"""
+
+
+class Careless(postgres.Server):
+    """A PostgreSQL whose `fsync` may be changed while it runs."""
+
+    def _command(self) -> list[str]:
+        words = super()._command()
+        place = words.index("fsync=on")
+        return [*words[: place - 1], *words[place + 1 :]]
+
+    @property
+    def superuser_url(self) -> str:
+        return self.url.replace("//mqbroker:", "//postgres:")
+
+    @contextmanager
+    def set_to(self, name: str, value: str) -> Iterator[None]:
+        """The server with a setting changed, until the end of the block."""
+        with psycopg.connect(self.superuser_url, autocommit=True) as connection:
+            self._set(connection, name, value)
+            yield
+            self._set(connection, name, "on")
+
+    @staticmethod
+    def _set(connection: psycopg.Connection, name: str, value: str) -> None:
+        connection.execute(f"ALTER SYSTEM SET {name} = {value}".encode())
+        connection.execute("SELECT pg_reload_conf()")
+        eventually(lambda: connection.execute(f"SHOW {name}".encode()).fetchone() == (value,))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Careless]:
+    server = Careless(tmp_path_factory.mktemp("careless"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def running(server: Careless, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A broker that was started while all was well."""
+    folder = tmp_path_factory.mktemp("running")
+    running = RunningBroker(folder, server.url, os.environ["REDIS_URL"], tasks=False)
+    running.prepare()
+    with running:
+        yield running
+
+
+def ready(running: RunningBroker) -> Answer:
+    return Wire(running.url, None).get("/readyz")
+
+
+def refused_starts(running: RunningBroker) -> list[str]:
+    """What a web process, a worker and the preparation say that do not start; they must end by themselves."""
+    web = commands.python("-m", "mqbroker.web", "--port", str(free_port()))
+    started = [
+        subprocess.Popen(
+            words,
+            env=running.environment,
+            cwd=commands.ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for words in (web, commands.worker(), commands.manage("prepare"))
+    ]
+    said = [one.communicate(timeout=60)[0] for one in started]
+    assert all(one.returncode for one in started), [one.returncode for one in started]
+    return said
+
+
+@pytest.mark.parametrize("name", ["fsync", "full_page_writes"])
+def test_a_server_that_does_not_keep_commits_is_refused_and_named(
+    server: Careless, running: RunningBroker, name: str
+) -> None:
+    reason = guards.OFF.format(name)
+    assert ready(running).status == 200
+
+    with server.set_to(name, "off"):
+        assert ready(running).problem == problem(503, "system_busy", f"Not ready: {reason}.", reasons=[reason])
+        for said in refused_starts(running):
+            assert reason in said
+
+    assert ready(running).status == 200
+
+
+@contextmanager
+def pooler(folder: Path, database_url: str, mode: str, ignored: str) -> Iterator[str]:
+    """PgBouncer in front of a database; the database's URL by way of it."""
+    program = shutil.which("pgbouncer") or "/usr/sbin/pgbouncer"
+    if not Path(program).exists():
+        packages.skip_for_want_of("pgbouncer", "PgBouncer")
+    url, own_port = urlsplit(database_url), free_port()
+    folder.chmod(0o755)
+    (folder / "users").write_text(f'"{url.username}" "{url.password}"\n')
+    (folder / "ini").write_text(
+        POOLER.format(port=url.port, own_port=own_port, folder=folder, mode=mode, ignored=ignored)
+    )
+    user = ["--user", "nobody"] if os.getuid() == 0 else []
+    child = Child("pgbouncer", [program, *user, str(folder / "ini")], dict(os.environ), folder / "log", folder)
+    child.start()
+    try:
+        yield url._replace(netloc=f"{url.username}:{url.password}@127.0.0.1:{own_port}").geturl()
+    finally:
+        child.stop()
+
+
+@pytest.mark.parametrize(
+    ("mode", "ignored", "reason"),
+    [
+        ("transaction", "", guards.STRIPPED),
+        ("transaction", ",options", guards.STRIPPED),
+        ("session", "", guards.STRIPPED),
+    ],
+)
+def test_a_proxy_that_does_not_work_is_refused_and_named(
+    running: RunningBroker, tmp_path: Path, mode: str, ignored: str, reason: str
+) -> None:
+    with pooler(tmp_path, running.database_url, mode, ignored) as url:
+        behind = RunningBroker(tmp_path / "behind", url, os.environ["REDIS_URL"], tasks=False)
+        eventually(lambda: listens(url), within_seconds=10)
+
+        for said in refused_starts(behind):
+            assert reason in said
+            if ignored:
+                assert guards.POOLED in said
+
+
+def listens(url: str) -> bool:
+    try:
+        psycopg.connect(url).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+def test_a_full_disk_is_named_by_the_refusal_and_by_readiness(
+    server: Careless, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The tables are on a disk of their own, the log of PostgreSQL is not: a server without room for that stops."""
+    if os.getuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    small = tmp_path_factory.mktemp("small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m,mode=0777", "tmpfs", str(small)], check=True)
+    try:
+        (small / "tables").mkdir(mode=0o700)
+        with psycopg.connect(server.superuser_url, autocommit=True) as connection:
+            connection.execute(f"CREATE TABLESPACE small LOCATION '{small / 'tables'}'".encode())
+            connection.execute("CREATE DATABASE cramped TABLESPACE small OWNER mqbroker")
+        url = server.url.rpartition("/")[0] + "/cramped"
+        cramped = RunningBroker(tmp_path, url, os.environ["REDIS_URL"], tasks=False)
+        cramped.prepare()
+        with cramped:
+            fills(cramped, small)
+        with psycopg.connect(server.superuser_url, autocommit=True) as connection:
+            databases.drop(connection, "cramped")
+            connection.execute("DROP TABLESPACE small")
+    finally:
+        subprocess.run(["umount", "--lazy", str(small)], check=True)
+
+
+def fills(cramped: RunningBroker, small: Path) -> None:
+    wire = Wire(cramped.url, API_KEY)
+    # Nothing that PostgreSQL could compress.
+    large = {"topic": "orders", "body": secrets.token_urlsafe(400_000)}
+    assert wire.post("/v1/messages", large).status == 201
+
+    refused = next(answer for answer in (wire.post("/v1/messages", large) for _ in range(200)) if answer.status != 201)
+
+    full = "The database's disk is full: nothing was stored. Free some space on its server."
+    assert refused.problem == problem(503, "system_busy", full)
+    assert Wire(cramped.url, None).get("/readyz").document["warnings"] == [
+        "the database's disk is full: writes are refused until there is room on its server"
+    ]
+    assert "Traceback" not in cramped.log()
