@@ -32,6 +32,10 @@ DONE_OVER = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, p
 MAX_ATTEMPTS = 4
 # A database that is there but does not answer is given up after this; its own statement time-out is shorter.
 WRITE_SECONDS = 20.0
+COMMIT_LOST = (
+    "The database connection broke during the commit: stored or not is unknown. "
+    "Repeating the request with the same ids is safe."
+)
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
@@ -235,10 +239,7 @@ class GroupCommit:
             await self._disconnect()
             if isinstance(problem, Unanswered):
                 self._refuse_waiting(connections.away(problem))
-            raise OutcomeUnknown(
-                "The database connection broke during the commit: stored or not is unknown. "
-                "Repeating the request with the same ids is safe."
-            ) from problem
+            raise OutcomeUnknown(COMMIT_LOST) from problem
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         """The server hangs: the requests behind have waited as long, and would wait for a connection, too."""

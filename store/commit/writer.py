@@ -23,7 +23,7 @@ from django.conf import settings
 from store import runtime
 from store.commit.batch import Kind, Note
 from store.commit.pipelined import MAX_BATCH_BYTES, PipelinedBatch, Request
-from store.commit.stepwise import WRITE_SECONDS, GroupCommit
+from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, open_pipeline
@@ -195,13 +195,7 @@ class Writer:
         except NotSent as problem:
             answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
         except Lost:
-            answer(
-                batch.requests,
-                OutcomeUnknown(
-                    "The database connection broke during the commit: stored or not is unknown. "
-                    "Repeating the request with the same ids is safe."
-                ),
-            )
+            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
         except Exception as problem:
             # Committed, but not understood: its callers are answered all the same.
             logger.exception("a batch could not be answered")
