@@ -45,8 +45,7 @@ LOCK_NOT_AVAILABLE = "55P03"
 # Read-only, out of resources, ended by the operator or by a time-out of the server.
 READ_ONLY = "25006"
 DISK_FULL = "53100"
-# Those that a refusal has words of its own for.
-NAMED = (READ_ONLY, DISK_FULL)
+NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
 # One request fails all of a batch, or holds it up: halves find it.
