@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -117,12 +116,21 @@ class Child:
             self.kill()
 
     def bound_log(self) -> None:
-        """Keeps at most twice LOG_MAX_BYTES. The process has its log open, so the file is copied and emptied."""
+        """Moves the last LOG_MAX_BYTES of a longer log aside. The process has its log open, so they are copied and the
+        file is emptied; what was written before them is lost. A copy up to the end of the file would never end where
+        the process writes faster than that.
+        """
         with contextlib.suppress(FileNotFoundError):
-            if self.log.stat().st_size > LOG_MAX_BYTES:
+            size = self.log.stat().st_size
+            if size > LOG_MAX_BYTES:
                 with contextlib.suppress(OSError):  # a full disk is the more reason to go on
-                    shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
+                    self.log.with_suffix(".log.1").write_bytes(self._bytes_of_log(size - LOG_MAX_BYTES, LOG_MAX_BYTES))
                 os.truncate(self.log, 0)
+
+    def _bytes_of_log(self, start: int, count: int) -> bytes:
+        with self.log.open("rb") as log:
+            log.seek(start)
+            return log.read(count)
 
     def last_lines(self, count: int = 20) -> str:
         """The end of the log, for a start that failed."""

@@ -121,14 +121,17 @@ def test_a_second_signal_ends_the_patience(watch: Watch) -> None:
 
 
 def test_a_log_is_bounded_while_its_process_writes_on(watch: Watch) -> None:
-    child = watch.child("web", "yes 'a line of a log' & wait")
-    while child.log.stat().st_size <= LOG_MAX_BYTES:
+    flood = f"yes 'a line of a log' | head -c {3 * LOG_MAX_BYTES}"
+    child = watch.child("web", f"{flood}; echo 'the last line'; exec sleep 1000")
+    while b"the last line" not in child.log.read_bytes()[-100:]:
         pass
 
-    watch.supervisor.run(until=lambda: child.log.with_suffix(".log.1").exists(), at_most_seconds=10)
+    watch.supervisor.run(until=lambda: child.log.stat().st_size == 0, at_most_seconds=10)
 
-    assert child.log.with_suffix(".log.1").exists()
     assert child.is_running()
+    earlier = child.log.with_suffix(".log.1")
+    assert earlier.stat().st_size == LOG_MAX_BYTES
+    assert earlier.read_bytes().endswith(b"the last line\n")
 
 
 def test_running_processes_are_written_down_for_the_next_start(watch: Watch) -> None:
