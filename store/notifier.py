@@ -6,7 +6,9 @@ commit. No request depends on it: each reads again by itself after a while.
 
 import asyncio
 import contextlib
+import math
 import secrets
+import time
 from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,6 +31,9 @@ CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0
 LOOK_SECONDS = 30.0
+# A process that listens says so at these intervals. Without a word of another one for so long there is none.
+PRESENCE_SECONDS = 2.0
+ALONE_SECONDS = 7.0
 # A payload is at most 8000 bytes; a topic takes some 20 of them.
 MAX_TOPICS_PER_NOTIFY = 300
 
@@ -90,16 +95,46 @@ class Waiter:
                 topic.wake(1)
 
 
+class Peers:
+    """Whether other processes listen. Without any no notice is sent: it costs as much as a small batch.
+
+    A process that listens says so, with a notice that names no topic. One that does not listen itself cannot know, and
+    takes it that others do. A word that is late costs the requests of its process some seconds: they read again by
+    themselves.
+    """
+
+    def __init__(self) -> None:
+        # PostgreSQL sends a process its own notices too; its waiters have been woken long before.
+        self.name = secrets.token_hex(8)
+        self._alone_from = math.inf
+
+    def listen(self, now: float) -> None:
+        """From now on this process hears of others."""
+        self._alone_from = now + ALONE_SECONDS
+
+    def hear(self, now: float) -> None:
+        """Another process has said something."""
+        self._alone_from = now + ALONE_SECONDS
+
+    def end(self) -> None:
+        """This process does not listen any more."""
+        self._alone_from = math.inf
+
+    def may_listen(self, now: float) -> bool:
+        """Whether there may be another process that listens."""
+        return now < self._alone_from
+
+
 class Wakeups:
     """The listeners of one process; each new message wakes one request of each reader of its topic."""
 
     def __init__(self) -> None:
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
-        # PostgreSQL sends a process its own notices too; its waiters have been woken long before.
-        self._name = secrets.token_hex(8)
+        self._peers = Peers()
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
         self._receiver: asyncio.Task[None] | None = None
+        self._presence: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def listening(self, topic_ids: Collection[int], reader: Hashable) -> Iterator[Waiter]:
@@ -132,6 +167,8 @@ class Wakeups:
         """Wakes requests of every process for so many messages per topic that may be received now."""
         for topic_id, messages in topics.items():
             self.wake(topic_id, messages)
+        if not self._peers.may_listen(time.monotonic()):
+            return
         self._unsent.update(topics)
         if self._unsent and (self._sender is None or self._sender.done()):
             self._sender = asyncio.create_task(self._send_notices(), name="notify")
@@ -141,16 +178,25 @@ class Wakeups:
             sent = dict(self._unsent.most_common(MAX_TOPICS_PER_NOTIFY))
             for topic_id in sent:
                 del self._unsent[topic_id]
-            payload = f"{self._name};" + ",".join(f"{topic_id}:{messages}" for topic_id, messages in sent.items())
-            with contextlib.suppress(Refusal):
-                await connections.read(NOTIFY_VISIBLE, {"channel": CHANNEL, "payload": payload})
+            await self._say(",".join(f"{topic_id}:{messages}" for topic_id, messages in sent.items()))
             # The first notice goes at once; those of the next milliseconds go together.
             await asyncio.sleep(COALESCE_SECONDS)
 
+    async def _say(self, topics: str) -> None:
+        with contextlib.suppress(Refusal):
+            payload = f"{self._peers.name};{topics}"
+            await connections.read(NOTIFY_VISIBLE, {"channel": CHANNEL, "payload": payload})
+
     def start(self) -> None:
-        """Starts to receive the notices of other processes."""
+        """Starts to receive the notices of other processes, and lets them know."""
         if self._receiver is None:
             self._receiver = asyncio.create_task(self._receive_notices(), name="listen")
+            self._presence = asyncio.create_task(self._be_present(), name="present")
+
+    async def _be_present(self) -> None:
+        while True:
+            await asyncio.sleep(PRESENCE_SECONDS)
+            await self._say("")
 
     async def _receive_notices(self) -> None:
         while True:
@@ -158,6 +204,8 @@ class Wakeups:
                 connection = await connections.connect("mqbroker-listener")
                 async with connection:
                     await connection.execute(f"LISTEN {CHANNEL}".encode())
+                    self._peers.listen(time.monotonic())
+                    await self._say("")
                     while True:
                         async for notice in connection.notifies(timeout=LOOK_SECONDS):
                             self._received(notice.payload)
@@ -165,23 +213,25 @@ class Wakeups:
                         await connection.execute(b"SELECT 1")
             except psycopg.Error as problem:
                 logger.warning("not listening for other processes", problem=type(problem).__name__)
+            self._peers.end()
             await asyncio.sleep(RECONNECT_SECONDS)
 
     def _received(self, payload: str) -> None:
         name, _, topics = payload.partition(";")
-        if name == self._name:
+        if name == self._peers.name:
             return
-        for topic in topics.split(","):
+        self._peers.hear(time.monotonic())
+        for topic in filter(None, topics.split(",")):
             topic_id, _, messages = topic.partition(":")
             self.wake(int(topic_id), int(messages))
 
     async def close(self) -> None:
         """Stops sending and receiving notices."""
-        for task in (self._receiver, self._sender):
+        for task in (self._presence, self._receiver, self._sender):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        self._receiver = self._sender = None
+        self._presence = self._receiver = self._sender = None
 
 
 def _wake(wake_up: asyncio.Future[None]) -> bool:

@@ -1,0 +1,56 @@
+"""Notices to other processes: sent while one may listen, and not for a process that is alone."""
+
+from collections import Counter
+
+import psycopg
+
+from store import notifier
+from store.notifier import ALONE_SECONDS, CHANNEL, PRESENCE_SECONDS, Peers
+from tests.store.keeper import Keeper
+
+
+def test_a_process_that_does_not_listen_takes_it_that_others_do() -> None:
+    assert Peers().may_listen(now=1e9)
+
+
+def test_a_process_that_hears_of_no_other_sends_nothing_after_a_while() -> None:
+    peers = Peers()
+
+    peers.listen(now=100)
+
+    assert peers.may_listen(now=100 + ALONE_SECONDS - 1)
+    assert not peers.may_listen(now=100 + ALONE_SECONDS)
+
+
+def test_a_process_that_says_that_it_listens_is_sent_notices() -> None:
+    peers = Peers()
+    peers.listen(now=100)
+
+    peers.hear(now=200)
+
+    assert peers.may_listen(now=201)
+    # Two of its words may be lost.
+    assert peers.may_listen(now=200 + 3 * PRESENCE_SECONDS)
+    assert not peers.may_listen(now=200 + ALONE_SECONDS)
+
+
+def test_a_process_whose_connection_broke_takes_it_that_others_listen() -> None:
+    peers = Peers()
+    peers.listen(now=100)
+
+    peers.end()
+
+    assert peers.may_listen(now=1e9)
+
+
+def test_a_notice_names_the_topics_and_how_many_messages_became_visible(keeper: Keeper, database_url: str) -> None:
+    async def notify() -> None:
+        notifier.notify(Counter({7: 3}))
+
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute(f"LISTEN {CHANNEL}".encode())
+
+        keeper.do(notify())
+
+        [notice] = connection.notifies(timeout=10, stop_after=1)
+    assert notice.payload.partition(";")[2] == "7:3"
