@@ -3,12 +3,12 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 from django.conf import settings
 
 from scheduling import sends
+from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
 from store import accept, topics
 from store.accept import Accepted
@@ -18,6 +18,7 @@ from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
 from store.messages import Message, Record
 from store.queues import tags_code_of
+from store.rows import StoredBefore
 
 MAX_MESSAGES = 1000
 
@@ -29,6 +30,12 @@ class BatchedMessage(Message, kw_only=True, forbid_unknown_fields=True):
     transaction_id: uuid.UUID | None = None
     check_immunity_seconds: float | None = None
     check_url: str | None = None
+
+
+class SentBatch(msgspec.Struct):
+    """One result per message, in order."""
+
+    results: list[Sent]
 
 
 class SendBatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -47,7 +54,7 @@ class Together:
     publications: list[Publication] = field(default_factory=list)
 
 
-async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[str, Any]]:
+async def send(request: SendBatch, traceparent: str | None = None) -> list[Sent]:
     """Stores the messages of a batch in one queue at consecutive offsets, or none of them.
 
     Answers one send result per message, in order. Raises BatchIllegal with RocketMQ's reason, or the refusal of the
@@ -64,7 +71,7 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[dict[
         sent = await writer.write(sends.Sending(together.accepted))
         if sent is not None:
             return sent
-    results: list[dict[str, Any]] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
+    results: list[Sent] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
     return results
 
 
@@ -141,14 +148,14 @@ class Batches(Kind[Together]):
 BATCHES = Batches()
 
 
-def _repeated(accepted: Sequence[Accepted], stored: dict[uuid.UUID, Any]) -> list[dict[str, Any]] | Refusal | None:
+def _repeated(accepted: Sequence[Accepted], stored: dict[uuid.UUID, StoredBefore]) -> list[Sent] | Refusal | None:
     """The first answers to a batch that was stored before, or the refusal of one that was not stored as a whole."""
     known = [one for one in accepted if one.message_id in stored]
     if not known:
         return None
     if len(known) < len(accepted):
         return MessageIdReused(f"The message_id {known[0].message_id} was used outside of this batch: use a new id.")
-    answers: list[dict[str, Any]] = []
+    answers: list[Sent] = []
     for one in accepted:
         answer = sends.answer_repeat(one, stored[one.message_id])
         if isinstance(answer, Refusal):

@@ -3,10 +3,11 @@
 import base64
 import uuid
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Literal, Protocol
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
@@ -63,25 +64,33 @@ def handle(message_id: uuid.UUID, timer_id: uuid.UUID | None, level_queue: int |
     return base64.urlsafe_b64encode(msgspec.json.encode(handle)).decode().rstrip("=")
 
 
-async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, dict[str, object]]:
-    """Where delayed messages stand now, as fields of the answer to a repeated send.
+class Waits(Protocol):
+    """An answer about a message that was delayed."""
 
-    Visible: `queue_id` and `queue_offset`. Waiting: `deliver_at` and `recall_handle`. Recalled: `recalled`.
-    """
+    queue_id: int
+    queue_offset: int | None
+    deliver_at: datetime | UnsetType
+    recall_handle: str | UnsetType
+    recalled: bool | UnsetType
+
+
+async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, Standing]:
+    """Where delayed messages stand now, by their ids."""
     if not message_ids:
         return {}
     parameters = {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER}
-    rows = await batch.read(FIND_STANDINGS, parameters)
-    return {row.message_id: _standing(row) for row in rows}
+    return {row.message_id: row for row in await batch.read(FIND_STANDINGS, parameters)}
 
 
-def _standing(row: Standing) -> dict[str, object]:
-    if row.visible:
-        return {"queue_id": row.queue_id, "queue_offset": row.queue_offset}
-    if row.due_at is not None:
-        recall_handle = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
-        return {"deliver_at": row.due_at, "recall_handle": recall_handle}
-    return {"recalled": True} if row.kept else {}
+def stand(answer: Waits, row: Standing) -> None:
+    """Has the answer to a repeated request say where its message stands now: visible, waiting or recalled."""
+    if row.visible and row.queue_id is not None:
+        answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
+    elif row.due_at is not None:
+        answer.deliver_at = row.due_at
+        answer.recall_handle = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
+    elif row.kept:
+        answer.recalled = True
 
 
 def message_of(recall_handle: str) -> uuid.UUID:

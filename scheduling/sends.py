@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Self
+
+from msgspec import UNSET
 
 from scheduling import alarms, delays, recalls
+from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
+from scheduling.rows import Standing
 from store import accept, notifier, runtime, topics
 from store.accept import Accepted
 from store.commit import writer
@@ -35,7 +39,7 @@ class Send:
     publication: Publication | None = None
 
 
-async def send(message: Message, traceparent: str | None = None) -> dict[str, Any]:
+async def send(message: Message, traceparent: str | None = None) -> Sent:
     """Stores a message and makes it visible at once, or after its delay.
 
     Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
@@ -50,7 +54,7 @@ async def send(message: Message, traceparent: str | None = None) -> dict[str, An
         if sent is not None:
             return sent[0]
     with detours.of(accepted):
-        answer: dict[str, Any] = await writer.submit(SENDS, Send(accepted), key=accepted.message_id, size=size)
+        answer: Sent = await writer.submit(SENDS, Send(accepted), key=accepted.message_id, size=size)
     return answer
 
 
@@ -99,7 +103,7 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
     return Level(schedule.id, level - 1, seconds)
 
 
-class Sending(Request[list[dict[str, Any]]]):
+class Sending(Request[list[Sent]]):
     """Messages of one request, for one queue, in a pipelined batch: stored at consecutive offsets, or none of them."""
 
     __slots__ = ("accepted", "level")
@@ -167,20 +171,19 @@ class Sending(Request[list[dict[str, Any]]]):
 
 def _answer_placed(
     accepted: Accepted, level: Level | None, stored_at: datetime, log_offset: int, queue_offset: int
-) -> dict[str, Any]:
+) -> Sent:
     """The answer to a message that was stored at these offsets."""
-    answer: dict[str, Any] = {
-        "message_id": accepted.message_id,
-        "topic": accepted.topic.name,
-        "queue_id": accepted.queue_id,
-        "queue_offset": queue_offset if level is None else None,
-        "commit_log_offset": log_offset,
-        "send_status": "SEND_OK",
-        "stored_at": stored_at,
-    }
+    answer = Sent(
+        accepted.message_id,
+        accepted.topic.name,
+        accepted.queue_id,
+        queue_offset if level is None else None,
+        log_offset,
+        stored_at,
+    )
     if level is not None:
-        answer["deliver_at"] = stored_at + timedelta(seconds=level.seconds)
-        answer["recall_handle"] = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
+        answer.deliver_at = stored_at + timedelta(seconds=level.seconds)
+        answer.recall_handle = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
     return answer
 
 
@@ -230,26 +233,23 @@ class Sends(Kind[Send]):
 SENDS = Sends()
 
 
-def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetime) -> dict[str, Any]:
+def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetime) -> Sent:
     """The answer to a send that was stored now."""
-    answer: dict[str, Any] = {
-        "message_id": accepted.message_id,
-        "topic": accepted.topic.name,
-        "queue_id": publication.queue_id,
-        "queue_offset": publication.queue_offset,
-        "commit_log_offset": publication.log_offset,
-        "send_status": "SEND_OK",
-        "stored_at": stored_at,
-    }
+    answer = Sent(
+        accepted.message_id,
+        accepted.topic.name,
+        publication.queue_id,
+        publication.queue_offset,
+        publication.log_offset,
+        stored_at,
+    )
     if publication.deliver_at is not None:
-        answer["deliver_at"] = publication.deliver_at
-        answer["recall_handle"] = recalls.handle_of(publication)
+        answer.deliver_at = publication.deliver_at
+        answer.recall_handle = recalls.handle_of(publication)
     return answer
 
 
-def answer_repeat(
-    accepted: Accepted, stored: StoredBefore, standing: dict[str, Any] | None = None
-) -> dict[str, Any] | Refusal:
+def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing | None = None) -> Sent | Refusal:
     """The answer to a send whose id is stored already: the first answer, or the refusal of another message.
 
     `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
@@ -258,19 +258,19 @@ def answer_repeat(
         accept.validate_repeat(accepted, stored)
     except Refusal as refusal:
         return refusal
-    answer = {
-        "message_id": accepted.message_id,
-        "topic": accepted.topic.name,
-        "queue_id": stored.queue_id,
-        "queue_offset": stored.queue_offset,
-        "commit_log_offset": stored.log_offset,
-        "send_status": "SEND_OK",
-        "stored_at": stored.stored_at,
-        "duplicate": True,
-        **(standing or {}),
-    }
+    answer = Sent(
+        accepted.message_id,
+        accepted.topic.name,
+        stored.queue_id,
+        stored.queue_offset,
+        stored.log_offset,
+        stored.stored_at,
+        duplicate=True,
+    )
+    if standing is not None:
+        recalls.stand(answer, standing)
     delay = delays.of_message(accepted.message)
-    if "deliver_at" in answer and delay is not None and delay.level is not None:
+    if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:
         # A level's entry keeps its time in whole milliseconds, rounded up.
-        answer["deliver_at"] = delays.due_at(delay, stored.stored_at)
+        answer.deliver_at = delays.due_at(delay, stored.stored_at)
     return answer

@@ -72,6 +72,37 @@ class TransactionSummary(msgspec.Struct):
     messages: list[TransactionPart]
 
 
+class Begun(msgspec.Struct, gc=False):
+    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands."""
+
+    transaction_id: uuid.UUID
+    message_id: uuid.UUID
+    message_ids: list[uuid.UUID]
+    commit_log_offset: int
+    state: State
+    next_check_at: Time | None
+    duplicate: bool | UnsetType = UNSET
+
+
+class EndedMessage(msgspec.Struct, gc=False):
+    """A message of an ended transaction; its offset is null when it is rolled back, still delayed, or recalled."""
+
+    message_id: uuid.UUID
+    queue_id: int
+    queue_offset: int | None
+    deliver_at: Time | UnsetType = UNSET
+    recall_handle: str | UnsetType = UNSET
+    recalled: bool | UnsetType = UNSET
+
+
+class Ended(msgspec.Struct):
+    """How a transaction stands after an end."""
+
+    transaction_id: uuid.UUID
+    state: State
+    messages: list[EndedMessage]
+
+
 class Awaited(msgspec.Struct):
     """A pending transaction whose next check was set anew."""
 

@@ -3,7 +3,6 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
-from typing import Any
 
 from django.conf import settings
 
@@ -16,7 +15,7 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.segments import retention
 from transactions import answers, ends, history
-from transactions.answers import Awaited
+from transactions.answers import Awaited, Ended
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
@@ -130,7 +129,7 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
 RESUMES = Resumes()
 
 
-async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> dict[str, Any]:
+async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
     """Decides a discarded transaction for good: an operator's COMMIT or ROLLBACK, with the reason.
 
     Answers as an end. Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was
@@ -147,7 +146,7 @@ async def _was_discarded(transaction_id: uuid.UUID) -> bool:
     return any(row.decision == "DISCARD" for row in await history.operations_of(transaction_id))
 
 
-async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> dict[str, Any]:
+async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
     """Decides a pending or discarded transaction as an operator, with the reason.
 
     Answers as an end. Raises TransactionNotFound, or TransactionEnded when it was decided the other way.

@@ -2,7 +2,7 @@
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -15,6 +15,7 @@ from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
 from transactions import groups
+from transactions.answers import Ended, EndedMessage
 from transactions.errors import (
     CommitLogOffsetWrong,
     ProducerGroupWrong,
@@ -24,13 +25,13 @@ from transactions.errors import (
 )
 from transactions.halves import FIND_TRANSACTIONS
 from transactions.pipelined import Ending
-from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, TransactionRow
+from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, State, TransactionRow
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 
-STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
+STATE_AFTER: dict[str, State] = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
 MAX_REMARK = 1000
 # No group has this id: an end that names a group that does not exist finds no half message of it.
 UNKNOWN_GROUP = -1
@@ -68,7 +69,7 @@ class End:
     publications: list[Publication] = field(default_factory=list)
 
 
-async def end(transaction_id: uuid.UUID, request: EndTransaction) -> dict[str, Any]:
+async def end(transaction_id: uuid.UUID, request: EndTransaction) -> Ended:
     """Ends a transaction for its producer: the first decision wins.
 
     Answers the fields of POST /v1/transactions/{id}/end, the same again for the same decision. Raises, in this order,
@@ -101,20 +102,15 @@ def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: i
     )
 
 
-async def decide(end: End, note: Note | None = None) -> dict[str, Any]:
+async def decide(end: End, note: Note | None = None) -> Ended:
     """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
     if end.decision in STATE_AFTER and end.discarded is False and end.attempt is None:
         ended = await writer.write(
             Ending(end.transaction_id, end.decision, end.decided_by, end.group_id, end.log_offset, end.remark)
         )
         if ended is not None:
-            messages = [message._asdict() for message in ended]
-            return {
-                "transaction_id": end.transaction_id,
-                "state": STATE_AFTER[end.decision],
-                "messages": messages,
-            }
-    answer: dict[str, Any] = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True, note=note)
+            return Ended(end.transaction_id, STATE_AFTER[end.decision], ended)
+    answer: Ended = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True, note=note)
     return answer
 
 
@@ -157,9 +153,9 @@ class Ends(Kind[End]):
         for one in left:
             transaction = known.get(one.request.transaction_id)
             one.outcome = _answer_to(one.request, transaction)
-            if transaction is not None and one.request.decision == "UNKNOWN" and isinstance(one.outcome, dict):
+            if transaction is not None and one.request.decision == "UNKNOWN" and isinstance(one.outcome, Ended):
                 batch.insert(INSERT_OPERATIONS, operation(one.request, transaction, None))
-        await _add_standings(batch, [one.outcome for one in left if isinstance(one.outcome, dict)])
+        await _add_standings(batch, [one.outcome for one in left if isinstance(one.outcome, Ended)])
 
     async def place(self, batch: Batch, pending: list[Pending[End]]) -> None:
         for one in pending:
@@ -174,16 +170,16 @@ class Ends(Kind[End]):
             offsets = [publication.queue_offset for publication in end.publications] or None
             batch.insert(INSERT_OPERATIONS, operation(end, half, offsets))
             one.outcome = _answer(STATE_AFTER[end.decision], half, offsets)
-            for message, publication in zip(one.outcome["messages"], end.publications, strict=False):
+            for message, publication in zip(one.outcome.messages, end.publications, strict=False):
                 if publication.deliver_at is not None:
-                    message["deliver_at"] = publication.deliver_at
-                    message["recall_handle"] = recalls.handle_of(publication)
+                    message.deliver_at = publication.deliver_at
+                    message.recall_handle = recalls.handle_of(publication)
 
 
 ENDS = Ends()
 
 
-def _answer_to(end: End, transaction: TransactionRow | None) -> dict[str, Any] | Refusal:
+def _answer_to(end: End, transaction: TransactionRow | None) -> Ended | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
         return _not_found(end.transaction_id, ON_THE_WAY)
@@ -198,7 +194,7 @@ def _answer_to(end: End, transaction: TransactionRow | None) -> dict[str, Any] |
     return _answer_state(end, transaction)
 
 
-def _answer_state(end: End, transaction: TransactionRow) -> dict[str, Any] | Refusal:
+def _answer_state(end: End, transaction: TransactionRow) -> Ended | Refusal:
     if transaction.state == "DISCARDED" and not end.discarded:
         return _discarded(transaction)
     if transaction.state == "PREPARED" and end.discarded:
@@ -284,30 +280,22 @@ def operation(
     }
 
 
-async def _add_standings(batch: Batch, answers: list[dict[str, Any]]) -> None:
+async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
     """Adds to repeated answers how the messages that the commit delayed stand now."""
     delayed = [
         message
         for answer in answers
-        if answer["state"] == "COMMITTED"
-        for message in answer["messages"]
-        if message["queue_offset"] is None
+        if answer.state == "COMMITTED"
+        for message in answer.messages
+        if message.queue_offset is None
     ]
-    standings = await recalls.standings(batch, [message["message_id"] for message in delayed])
+    standings = await recalls.standings(batch, [message.message_id for message in delayed])
     for message in delayed:
-        message.update(standings.get(message["message_id"], {}))
+        if message.message_id in standings:
+            recalls.stand(message, standings[message.message_id])
 
 
-def _answer(
-    state: str, transaction: TransactionRow | EndedHalf, queue_offsets: list[int | None] | None
-) -> dict[str, Any]:
+def _answer(state: State, transaction: TransactionRow | EndedHalf, queue_offsets: list[int | None] | None) -> Ended:
     offsets = queue_offsets or [None] * len(transaction.message_ids)
     messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)
-    return {
-        "transaction_id": transaction.transaction_id,
-        "state": state,
-        "messages": [
-            {"message_id": message_id, "queue_id": queue_id, "queue_offset": offset}
-            for message_id, queue_id, offset in messages
-        ],
-    }
+    return Ended(transaction.transaction_id, state, [EndedMessage(*message) for message in messages])

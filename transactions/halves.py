@@ -4,8 +4,7 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
 
 import msgspec
 from django.conf import settings
@@ -33,8 +32,9 @@ from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 from transactions import endpoints, groups
+from transactions.answers import Begun
 from transactions.pipelined import Beginning
-from transactions.rows import HeldGroup, TransactionRow
+from transactions.rows import HeldGroup, State, TransactionRow
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
@@ -79,7 +79,7 @@ class Begin:
     records: list[Record] = field(default_factory=list)
 
 
-async def begin(request: BeginTransaction, traceparent: str | None = None) -> dict[str, Any]:
+async def begin(request: BeginTransaction, traceparent: str | None = None) -> Begun:
     """Stores a transaction's messages as half messages.
 
     Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
@@ -97,7 +97,7 @@ async def begin(request: BeginTransaction, traceparent: str | None = None) -> di
     return await _begin(request, traceparent)
 
 
-async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str, Any]:
+async def _begin(request: BeginTransaction, traceparent: str | None) -> Begun:
     given = _messages_of(request)
     immunity = _immunity(request.check_immunity_seconds)
     group = await groups.for_producing(request.producer_group)
@@ -128,7 +128,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> dict[str
         if kept is not None:
             next_check_at = kept.stored_at + timedelta(seconds=immunity)
             return _answer(transaction_id, [accepted[0].message_id], [kept.log_offset], "PREPARED", next_check_at)
-    answer: dict[str, Any] = await writer.submit(BEGINS, begun, key=transaction_id, size=size)
+    answer: Begun = await writer.submit(BEGINS, begun, key=transaction_id, size=size)
     return answer
 
 
@@ -202,7 +202,7 @@ class Begins(Kind[Begin]):
                 begun.records = [message.record(begun.transaction_id, begun.group_id) for message in begun.accepted]
                 batch.append(begun.records)
 
-    async def _begun_before(self, batch: Batch, pending: list[Pending[Begin]]) -> dict[uuid.UUID, Any]:
+    async def _begun_before(self, batch: Batch, pending: list[Pending[Begin]]) -> dict[uuid.UUID, Begun | Refusal]:
         """The outcomes of transactions that are known already, by their own id or by that of a message."""
         stored = await accept.stored_before(batch, [message for one in pending for message in one.request.accepted])
         ids = {one.request.transaction_id for one in pending if one.request.may_repeat or batch.again}
@@ -239,7 +239,9 @@ def _illegal_delay(begun: Begin, batch: Batch) -> DelayIllegal | None:
     return None
 
 
-def _repeated(begun: Begin, stored: dict[uuid.UUID, StoredBefore], known: dict[uuid.UUID, TransactionRow]) -> Any:
+def _repeated(
+    begun: Begin, stored: dict[uuid.UUID, StoredBefore], known: dict[uuid.UUID, TransactionRow]
+) -> Begun | Refusal | None:
     """The answer to a transaction that was begun before, the refusal of ids used otherwise, or None for a new one."""
     transaction = known.get(begun.transaction_id)
     for message in begun.accepted:
@@ -260,7 +262,7 @@ def _repeated(begun: Begin, stored: dict[uuid.UUID, StoredBefore], known: dict[u
     return _answer_repeat(begun, stored, transaction)
 
 
-def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Any:
+def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Begun | Refusal:
     same_messages = len(begun.accepted) == len(transaction.message_ids)
     if transaction.producer_group_id != begun.group_id or not same_messages:
         return MessageIdReused(
@@ -277,7 +279,8 @@ def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transact
         transaction.state,
         transaction.next_check_at if transaction.state == "PREPARED" else None,
     )
-    return {**answer, "duplicate": True}
+    answer.duplicate = True
+    return answer
 
 
 def _half(begun: Begin) -> dict[str, object]:
@@ -298,16 +301,13 @@ def _half(begun: Begin) -> dict[str, object]:
 
 
 def _answer(
-    transaction_id: uuid.UUID, message_ids: Sequence[uuid.UUID], log_offsets: Sequence[int], state: str, next_check: Any
-) -> dict[str, Any]:
-    return {
-        "transaction_id": transaction_id,
-        "message_id": message_ids[0],
-        "message_ids": list(message_ids),
-        "commit_log_offset": log_offsets[0],
-        "state": state,
-        "next_check_at": next_check,
-    }
+    transaction_id: uuid.UUID,
+    message_ids: Sequence[uuid.UUID],
+    log_offsets: Sequence[int],
+    state: State,
+    next_check_at: datetime | None,
+) -> Begun:
+    return Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)
 
 
 async def find(transaction_id: uuid.UUID) -> TransactionRow | None:

@@ -18,6 +18,7 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.log import APPEND_NEW
 from store.queues import ENTER_PLACED
+from transactions.answers import EndedMessage
 
 
 class RefusedPlaces(NamedTuple):
@@ -125,14 +126,6 @@ class Beginning(Request[Kept]):
             if log_offset >= 0:
                 request.answer = Kept(stored_at, log_offset)
                 begun.keep(request.key, (request.accepted.topic.id, request.accepted.queue_id))
-
-
-class EndedMessage(NamedTuple):
-    """A message of a transaction that was ended; without an offset it was rolled back."""
-
-    message_id: uuid.UUID
-    queue_id: int
-    queue_offset: int | None
 
 
 class Ending(Request[list[EndedMessage]]):

@@ -12,7 +12,7 @@ import structlog
 from delivery import receipts
 from mqbroker.access import Caller
 from mqbroker.api import producers
-from mqbroker.api.answers import Answer, answer, failed, refused, with_status
+from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode
 from scheduling import sends
@@ -91,7 +91,7 @@ Operation = SendOperation | HalfOperation | EndOperation | AckOperation
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
-    return answer({"results": await _results(request)})
+    return Answer(b'{"results":[%s]}' % b",".join(map(bytes, await _results(request))))
 
 
 async def _results(request: DataRequest) -> list[msgspec.Raw]:

@@ -10,10 +10,12 @@ from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
 from scheduling import batches, recalls, sends
-from scheduling.batches import SendBatch
+from scheduling.answers import Sent
+from scheduling.batches import SendBatch, SentBatch
 from store import lookup, topics
 from store.messages import Message
 from transactions import ends, groups, halves, history
+from transactions.answers import Begun
 from transactions.checks import polling
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
@@ -26,9 +28,9 @@ class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     recall_handle: str
 
 
-def status_of(result: dict[str, object]) -> int:
+def status_of(result: Sent | Begun) -> int:
     """201 for what was stored now, 200 for what was stored before."""
-    return 200 if result.get("duplicate") else 201
+    return 200 if result.duplicate is True else 201
 
 
 def status_of_end(end: EndTransaction) -> int:
@@ -50,7 +52,7 @@ async def send_batch(request: DataRequest) -> Answer:
     for topic in {given.topic, *(message.topic for message in given.messages)} - {""}:
         request.caller.require("produce", topic)
     results = await batches.send(given, request.header(b"traceparent"))
-    return answer({"results": results}, status_of(results[0]))
+    return answer(SentBatch(results), status_of(results[0]))
 
 
 async def recall(request: DataRequest) -> Answer:

@@ -1,67 +1,13 @@
 """The answers of the data plane that no app declares: results of writes, and what a view puts together."""
 
 import uuid
-from typing import Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery.receive.deliveries import Delivery, Entry
 from mqbroker.errors import Code
-from store.messages import StoredMessage, Time
-
-
-class Sent(msgspec.Struct):
-    """A stored message and where it became visible: `queue_offset` is null while it is delayed, or when recalled."""
-
-    message_id: uuid.UUID
-    topic: str
-    queue_id: int
-    queue_offset: int | None
-    commit_log_offset: int
-    send_status: Literal["SEND_OK"]
-    stored_at: Time
-    deliver_at: Time | UnsetType = UNSET
-    recall_handle: str | UnsetType = UNSET
-    duplicate: bool | UnsetType = UNSET
-    recalled: bool | UnsetType = UNSET
-
-
-class SentBatch(msgspec.Struct):
-    """One result per message, in order."""
-
-    results: list[Sent]
-
-
-class Begun(msgspec.Struct):
-    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands."""
-
-    transaction_id: uuid.UUID
-    message_id: uuid.UUID
-    message_ids: list[uuid.UUID]
-    commit_log_offset: int
-    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"]
-    next_check_at: Time | None
-    duplicate: bool | UnsetType = UNSET
-
-
-class EndedMessage(msgspec.Struct):
-    """A message of an ended transaction; its offset is null when it is rolled back, still delayed, or recalled."""
-
-    message_id: uuid.UUID
-    queue_id: int
-    queue_offset: int | None
-    deliver_at: Time | UnsetType = UNSET
-    recall_handle: str | UnsetType = UNSET
-    recalled: bool | UnsetType = UNSET
-
-
-class Ended(msgspec.Struct):
-    """How a transaction stands after an end."""
-
-    transaction_id: uuid.UUID
-    state: Literal["PREPARED", "COMMITTED", "ROLLED_BACK"]
-    messages: list[EndedMessage]
+from store.messages import StoredMessage
 
 
 class Received(msgspec.Struct):

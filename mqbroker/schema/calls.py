@@ -12,10 +12,11 @@ from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
 from mqbroker.api.router import View
 from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
-from scheduling.batches import SendBatch
+from scheduling.answers import Sent
+from scheduling.batches import SendBatch, SentBatch
 from scheduling.recalls import Recalled
 from store.messages import Message
-from transactions.answers import Awaited, TransactionHistory
+from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
@@ -43,14 +44,14 @@ CALLS: dict[View, Call] = {
     producers.send: Call(
         "Send a message",
         given=Message,
-        answers={201: answers.Sent, 200: answers.Sent},
+        answers={201: Sent, 200: Sent},
         problems=(404, 409, 413),
         description="201 when it was stored now; 200 and `duplicate` when the same `message_id` was stored before.",
     ),
     producers.send_batch: Call(
         "Send a batch",
         given=SendBatch,
-        answers={201: answers.SentBatch, 200: answers.SentBatch},
+        answers={201: SentBatch, 200: SentBatch},
         problems=(404, 409, 413),
         description="One topic, one queue, consecutive offsets, all or nothing.",
     ),
@@ -88,7 +89,7 @@ CALLS: dict[View, Call] = {
     producers.begin: Call(
         "Begin a transaction",
         given=BeginTransaction,
-        answers={201: answers.Begun, 200: answers.Begun},
+        answers={201: Begun, 200: Begun},
         problems=(404, 409, 413, 429),
         description="Stores half messages: durable, and invisible until the transaction is committed. One message "
         "at the top, or several in `messages` that are decided together.",
@@ -96,7 +97,7 @@ CALLS: dict[View, Call] = {
     producers.end: Call(
         "End a transaction",
         given=EndTransaction,
-        answers={200: answers.Ended, 202: answers.Ended},
+        answers={200: Ended, 202: Ended},
         problems=(404, 409),
         description="The first decision wins; the same again is answered the same, the opposite is 409. UNKNOWN: 202, "
         "it changes nothing but the history.",
@@ -133,14 +134,14 @@ CALLS: dict[View, Call] = {
     operators.resolve_discarded: Call(
         "Resolve a discarded transaction",
         given=operators.Resolve,
-        answers={200: answers.Ended},
+        answers={200: Ended},
         problems=(404, 409),
         description="404 for one that was never discarded, also when it has that decision.",
     ),
     operators.resolve: Call(
         "Decide a pending or discarded transaction as an operator",
         given=operators.Resolve,
-        answers={200: answers.Ended},
+        answers={200: Ended},
         problems=(404, 409),
         description="Answers and refusals are those of an end: the first decision stands.",
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import msgspec
 import psycopg
 from psycopg.rows import namedtuple_row
 
@@ -111,7 +112,16 @@ async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
     from scheduling import sends
     from store.messages import Message
 
-    return await sends.send(Message(topic=topic, body=body, **fields))
+    return fields_of(await sends.send(Message(topic=topic, body=body, **fields)))
+
+
+def fields_of(answer: msgspec.Struct) -> dict[str, Any]:
+    """The fields of an answer that are set, with the objects in lists as fields, too."""
+    found = {name: value for name, value in msgspec.structs.asdict(answer).items() if value is not msgspec.UNSET}
+    for name, value in found.items():
+        if isinstance(value, list):
+            found[name] = [fields_of(one) if isinstance(one, msgspec.Struct) else one for one in value]
+    return found
 
 
 async def maintained() -> Connection:

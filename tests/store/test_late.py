@@ -25,7 +25,7 @@ FAR = "SELECT count(*) FROM consume_queue WHERE log_segment < segment_id - 1"
 def test_a_commit_that_comes_segments_later_is_delivered_and_outlives_the_half(keeper: Keeper, orders: str) -> None:
     group = characters.name("payments")
     begin = BeginTransaction(producer_group=group, topic=orders, body="order 1", queue_id=0)
-    transaction_id = keeper.do(halves.begin(begin))["transaction_id"]
+    transaction_id = keeper.do(halves.begin(begin)).transaction_id
     for _ in range(3):
         keeper.roll()
 

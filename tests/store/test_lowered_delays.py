@@ -47,7 +47,7 @@ def test_a_half_message_is_committed_by_its_producer(keeper: Keeper, half: Begin
     assert half.transaction_id is not None
     end = EndTransaction(producer_group=half.producer_group, state="COMMIT")
 
-    assert keeper.do(ends.end(half.transaction_id, end))["state"] == "COMMITTED"
+    assert keeper.do(ends.end(half.transaction_id, end)).state == "COMMITTED"
 
     assert keeper.sql("SELECT count(*) FROM timer WHERE due_at > now() + interval '23 hours'") == [(1,)]
 
@@ -72,7 +72,7 @@ def test_a_half_message_is_committed_by_its_check(keeper: Keeper, half: BeginTra
 
 
 def test_a_begin_is_answered_again_and_a_new_one_refused(keeper: Keeper, half: BeginTransaction) -> None:
-    assert keeper.do(halves.begin(half))["duplicate"]
+    assert keeper.do(halves.begin(half)).duplicate is True
 
     half.transaction_id = uuid.uuid4()
     with pytest.raises(DelayIllegal):

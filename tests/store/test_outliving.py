@@ -228,7 +228,7 @@ def test_a_half_older_than_the_retention_is_not_resumed_but_can_be_decided(
         f"decide it at /v1/discarded/{transaction_id}/resolve.",
     )
     resolved = keeper.do(discards.resolve(transaction_id, "COMMIT", "it was paid"))
-    assert resolved["state"] == "COMMITTED"
+    assert resolved.state == "COMMITTED"
 
 
 def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: str, payments: str) -> None:
@@ -246,7 +246,7 @@ def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: 
 
     resolved, rolled_back = keeper.do(resolve_and_run())
 
-    assert (resolved["state"], rolled_back) == ("COMMITTED", 0)
+    assert (resolved.state, rolled_back) == ("COMMITTED", 0)
 
 
 class Publishes(Kind[Publication]):
@@ -302,9 +302,8 @@ def test_nothing_moves_while_nothing_goes(keeper: Keeper) -> None:
 
 async def begun(group: str, topic: str) -> uuid.UUID:
     """A transaction that waits for its decision."""
-    answer = await halves.begin(BeginTransaction(producer_group=group, topic=topic, body="order 1"))
-    begun: uuid.UUID = answer["transaction_id"]
-    return begun
+    begun = await halves.begin(BeginTransaction(producer_group=group, topic=topic, body="order 1"))
+    return begun.transaction_id
 
 
 async def received(group: str, topic: str) -> list[Delivery]:

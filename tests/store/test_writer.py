@@ -13,7 +13,7 @@ from scheduling import sends
 from store.errors import Refusal
 from store.messages import Message
 from tests.broker import databases
-from tests.store.keeper import Keeper
+from tests.store.keeper import Keeper, fields_of
 from transactions import ends, halves
 from transactions.ends import EndTransaction
 from transactions.errors import TransactionEnded
@@ -32,17 +32,17 @@ def keeper(prepared: str) -> Iterator[Keeper]:
 
 async def send(body: str, **fields: Any) -> dict[str, Any]:
     """Sends one message."""
-    return await sends.send(Message(topic=TOPIC, body=body, **fields))
+    return fields_of(await sends.send(Message(topic=TOPIC, body=body, **fields)))
 
 
 async def begin(body: str, **fields: Any) -> dict[str, Any]:
     """Begins a transaction of one message."""
-    return await halves.begin(BeginTransaction(topic=TOPIC, body=body, producer_group=GROUP, **fields))
+    return fields_of(await halves.begin(BeginTransaction(topic=TOPIC, body=body, producer_group=GROUP, **fields)))
 
 
 async def end(transaction_id: uuid.UUID, state: Any = "COMMIT") -> dict[str, Any]:
     """Ends a transaction."""
-    return await ends.end(transaction_id, EndTransaction(producer_group=GROUP, state=state))
+    return fields_of(await ends.end(transaction_id, EndTransaction(producer_group=GROUP, state=state)))
 
 
 async def outcome(work: Coroutine[Any, Any, Any]) -> Any:
