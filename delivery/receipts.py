@@ -3,9 +3,9 @@
 import base64
 import struct
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from django.conf import settings
 
@@ -17,6 +17,9 @@ from scheduling.publish import publish
 from store import notifier
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
+from store.commit.pipelined import Request
+from store.db import arrays
+from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
@@ -26,6 +29,8 @@ LOCK_RECEIPTS = Statement(__file__, "lock_receipts", FailedReceipt)
 TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
 
 MAX_HANDLES = 1000
+# What a handle adds to a batch.
+HANDLE_BYTES = 64
 # Widths match integer and bigint, so a forged handle cannot overflow a parameter.
 PACKED = struct.Struct(">iiiqq")
 
@@ -86,10 +91,52 @@ class Settlement:
 async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
     """Acks deliveries: each is done for the group. In the order given: None, or ReceiptExpired.
 
-    Raises GroupNotExist, or MessageIllegal for no or too many handles.
+    What the pipelined batch does not find is looked for again: a delivery that was extended at that moment was not in
+    its snapshot. Raises GroupNotExist, or MessageIllegal for no or too many handles.
     """
-    group, handles = await _unpacked(group_name, given)
-    return await _settle(ACKS, group, given, handles)
+    group, unpacked = await _unpacked(group_name, given)
+    handles = {one for one in unpacked if one is not None}
+    settled = (await writer.write(Acking(handles)) or set()) if handles else set()
+    if handles - settled:
+        settled |= await writer.submit(ACKS, Settlement(sorted(handles - settled)), urgent=True)
+    return _outcomes(group, given, unpacked, settled)
+
+
+class Acking(Request[set[Handle]]):
+    """Deliveries of one request that are to be acked in a pipelined batch."""
+
+    __slots__ = ("handles",)
+    LANE = "acks"
+
+    def __init__(self, handles: Set[Handle]) -> None:
+        super().__init__(PACKED.pack(*min(handles)), len(handles) * HANDLE_BYTES)
+        self.handles = handles
+
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        handles = cls._sorted(requests)
+        group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*handles, strict=True)
+        columns = {
+            "group_id": arrays.int4s(group_ids),
+            "topic_id": arrays.int4s(topic_ids),
+            "queue_id": arrays.int4s(queue_ids),
+            "queue_offset": arrays.int8s(queue_offsets),
+            "nonce": arrays.int8s(nonces),
+        }
+        return [Call(ACK_RECEIPTS, columns)]
+
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        handles, found = cls._sorted(requests), results[ACK_RECEIPTS]
+        numbers = (int.from_bytes(found.get_value(row, 0) or b"") for row in range(found.ntuples))
+        settled = {handles[number - 1] for number in numbers}
+        for request in requests:
+            request.answer = settled.intersection(request.handles)
+
+    @staticmethod
+    def _sorted(requests: Sequence["Acking"]) -> list[Handle]:
+        """So that two batches lock rows in the same order."""
+        return sorted({handle for request in requests for handle in request.handles})
 
 
 async def nack(
@@ -137,6 +184,12 @@ async def _settle(
     handles = [one for one in unpacked if one is not None]
     settlement = Settlement(handles, delay_seconds, invisible_seconds, reason)
     settled: Set[Handle] = await writer.submit(kind, settlement, urgent=True) if handles else set()
+    return _outcomes(group, given, unpacked, settled)
+
+
+def _outcomes(
+    group: GroupFacts, given: list[str], unpacked: list[Handle | None], settled: Set[Handle]
+) -> list[Refusal | None]:
     if group.ordered:
         # The queues have no delivery in flight any more.
         notifier.notify(Counter(one.topic_id for one in settled))
@@ -182,7 +235,7 @@ def _handle_of(row: FailedReceipt) -> Handle:
 
 
 class Acks(Kind[Settlement]):
-    """Acks are written in a batch: one delete for all of them."""
+    """Acks that a pipelined batch did not find: one delete for all of them."""
 
     lane = "acks"
 

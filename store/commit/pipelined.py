@@ -54,6 +54,8 @@ class Request(Generic[Answer]):
 
     __slots__ = ("answer", "future", "ids", "key", "size")
 
+    # The requests of a lane share a writer, and so their batches; those of another lane keep no order with them.
+    LANE: ClassVar[str] = "log"
     # Where the statements of this kind stand in a batch.
     ORDER: ClassVar[int] = 0
     # Goes before those that are not, so that under load the backlog drains.

@@ -269,15 +269,18 @@ def answer(requests: Sequence[Request[Any]], problem: Exception | None = None) -
 
 
 class Writers:
-    """The writers of one process: one for pipelined batches, and a stepwise one per lane of kinds."""
+    """The writers of one process, by lane: those of pipelined batches, and the stepwise ones."""
 
     def __init__(self) -> None:
-        self._writer = Writer()
+        self._writers: dict[str, Writer] = {}
         self._lanes: dict[str, GroupCommit] = {}
 
     async def write(self, request: Request[Answer]) -> Answer | None:
         """Has a request written in a pipelined batch; as `Writer.write`."""
-        return await self._writer.write(request)
+        writer = self._writers.get(request.LANE)
+        if writer is None:
+            writer = self._writers[request.LANE] = Writer()
+        return await writer.write(request)
 
     async def submit(
         self,
@@ -297,9 +300,10 @@ class Writers:
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the lanes last, which get what is left out meanwhile."""
-        await self._writer.close()
-        for writer in list(self._lanes.values()):
-            await writer.close()
+        for pipelined in list(self._writers.values()):
+            await pipelined.close()
+        for stepwise in list(self._lanes.values()):
+            await stepwise.close()
 
 
 async def write(request: Request[Answer]) -> Answer | None:
