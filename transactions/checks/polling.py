@@ -1,6 +1,7 @@
 """Polled checks: a producer that cannot be called fetches the half messages whose check is due."""
 
 import asyncio
+import math
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,12 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
+from store import runtime
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
+from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist, MessageIllegal
 from transactions import groups
 from transactions.checks import outcomes, questions
@@ -67,15 +70,18 @@ async def receive(
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_seconds
     halves: Sequence[ClaimedHalf] = ()
+    due_in = 0.0  # A poll that begins claims what is due; one that waits only when there is something.
     while gone is None or not gone.done():
         group = await _group(group_name)  # Read each time: its checks may be paused during the wait.
-        if not group.checks_paused:
+        if due_in <= 0 and not group.checks_paused:
             topic_ids = None if may_produce is None else await _topics(may_produce)
             halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, topic_ids))
         left = deadline - loop.time()
         if halves or left <= 0:
             break
-        await _wait(min(left, await _pause(group)), gone)
+        due_in = await _seconds_to_next(group.id)
+        await _wait(min(left, max(due_in, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS), gone)
+        due_in = await _seconds_to_next(group.id)
     documents = await questions.transactions(halves)
     return [documents[half.transaction_id] for half in halves if half.transaction_id in documents]
 
@@ -92,12 +98,26 @@ async def _topics(may_produce: Callable[[str], bool]) -> list[int]:
     return [row.id for row in rows if may_produce(row.name)]
 
 
-async def _pause(group: ProducerGroupRow) -> float:
-    """Seconds until the next attempt to hand out."""
-    seconds = await seconds_to_next(group.id)
-    return (
-        LONGEST_PAUSE_SECONDS if seconds is None else min(max(seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
-    )
+class NextChecks:
+    """When the next check of each group is due, by the event loop's clock: one look-up serves all polls of the group.
+
+    300 polls that waited asked the database 600 times a second, beside the senders.
+    """
+
+    def __init__(self) -> None:
+        self.due_at: TtlCache[int, float] = TtlCache(SHORTEST_PAUSE_SECONDS / 2)
+
+
+async def _seconds_to_next(group_id: int) -> float:
+    """Seconds until the group's next check is due, negative when it is late; infinite without a pending half."""
+    loop = asyncio.get_running_loop()
+
+    async def look_up() -> float:
+        seconds = await seconds_to_next(group_id)
+        return math.inf if seconds is None else loop.time() + seconds
+
+    due_at = await runtime.part(NextChecks).due_at.get(group_id, look_up)
+    return math.inf if due_at is None else due_at - loop.time()
 
 
 async def _wait(seconds: float, gone: asyncio.Future[Any] | None) -> None:
@@ -116,6 +136,8 @@ def _validate(request: ReceiveChecks) -> None:
 
 class Handouts(Kind[Handout]):
     """Polls are answered in a batch: halves are claimed and their checks counted in one write."""
+
+    lane = "polls"
 
     async def decide(self, batch: Batch, pending: list[Pending[Handout]]) -> None:
         for one in pending:
