@@ -75,6 +75,7 @@ UNFOLD: dict[str, object] = {
                 "title": "Broker",
                 "separator": True,
                 "items": [
+                    item("System", "monitor_heart", "system"),
                     item("Segments", "view_timeline", "store_segment_changelist"),
                     item("Actions", "build", "actions"),
                     item("Audit", "history_edu", "audit"),

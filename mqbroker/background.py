@@ -14,7 +14,7 @@ from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
-from store import runtime
+from store import heartbeats, runtime
 from store.commit.writer import Writers
 from store.db import event_loop
 from store.db.connections import Reads
@@ -49,6 +49,7 @@ class Fallback:
     async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
+            await self._try(lambda: heartbeats.beat("web"))
             await self._try(self._release)
             await self._try(lambda: checker.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))

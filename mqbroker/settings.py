@@ -285,3 +285,6 @@ LOGIN_URL = "/console/login/"
 LOGIN_REDIRECT_URL = "/console/"
 
 LOGGING = logs.configure(LOG)
+
+# What the console shows of this file: it is below the wiring.
+DECLARED_SETTINGS = env.declared

@@ -68,6 +68,17 @@ class Segment(models.Model):
         return f"{self.id} ({self.state})"
 
 
+class Heartbeat(models.Model):
+    """A process of the broker, and when it last noted that it is alive; forgotten after a day."""
+
+    process = models.TextField(primary_key=True)
+    kind = models.TextField()
+    beaten_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "heartbeat"
+
+
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
 

@@ -2,6 +2,7 @@
 
 from celery import shared_task
 
+from store import heartbeats
 from store.db import event_loop
 from store.segments import lifecycle
 
@@ -10,3 +11,9 @@ from store.segments import lifecycle
 def segments() -> None:
     """Prepares, rolls and drops segments."""
     event_loop.run(lifecycle.run(), limit_seconds=600)
+
+
+@shared_task(name="store.heartbeat")
+def heartbeat() -> None:
+    """Notes that a tick of beat has reached this worker."""
+    event_loop.run(heartbeats.beat("worker"), limit_seconds=10)

@@ -14,6 +14,7 @@ from console.pages import (
     halves,
     messages,
     subscriptions,
+    system,
     topics,
     transactions,
 )
@@ -34,6 +35,7 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("delays/", topics.delayed, "delays"),
     ("consumer-groups/", groups.all_consumers, "consumer_groups"),
     ("consumer-groups/<str:name>/", groups.one_consumer, "consumer_group"),
+    ("system/", system.system, "system"),
     ("dead-letters/", dead_letters.all_groups, "dead_letters"),
     ("dead-letters/<str:name>/", dead_letters.of_group, "dead_letters_of"),
     ("subscriptions/", subscriptions.all_subscriptions, "subscriptions"),

@@ -25,6 +25,7 @@ PAGES = (
     "consumer-groups/",
     "dead-letters/",
     "subscriptions/",
+    "system/",
     "store/segment/",
     "access/apikey/",
     "auth/user/",

@@ -1,0 +1,33 @@
+"""The page of the broker's surroundings: is it the broker, or its producers and consumers?"""
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.http import require_GET
+
+from console.pages import frame
+from monitoring import system as monitoring_system
+
+SECRET_WORDS = ("SECRET", "PASSWORD", "KEY", "URL")
+
+
+@require_GET
+def system(request: HttpRequest) -> HttpResponse:
+    """Snapshots, connections, dead rows, disk, Redis, processes, and the settings in force."""
+    found = monitoring_system.read()
+    return frame.show(
+        request,
+        "console/system.html",
+        "System",
+        now=found.now,
+        system=found,
+        processes=[(process, found.is_away(process)) for process in found.processes],
+        settings_in_force=[
+            (one, "set, and kept secret" if one.value and secret(one.name) else one.value)
+            for one in settings.DECLARED_SETTINGS
+        ],
+    )
+
+
+def secret(name: str) -> bool:
+    """Whether the value of a setting is not shown."""
+    return any(word in name for word in SECRET_WORDS)

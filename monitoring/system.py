@@ -1,0 +1,77 @@
+"""Is it the broker? Its database, Redis and processes, with a sentence for each thing that is out of order."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from monitoring import health
+from store import database_health, heartbeats
+from store import stats as store_stats
+from store.database_health import Connections, HotTable, SegmentSize, Snapshot
+from store.heartbeats import Alive
+
+# A snapshot that is pinned for longer keeps dead rows of the hot tables, and receives and checks get slower.
+PINNED_SECONDS = 60.0
+# Dead rows that a hot table may have beside as many live ones before its scans are slow.
+MANY_DEAD = 100_000
+CONNECTIONS_SHARE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One reading of the broker's surroundings. `problems` is empty when all of it is in order."""
+
+    now: datetime
+    snapshots: Sequence[Snapshot]
+    connections: Sequence[Connections]
+    hot_tables: Sequence[HotTable]
+    segments: Sequence[SegmentSize]
+    redis: str | None
+    processes: Sequence[Alive]
+
+    @property
+    def problems(self) -> list[str]:
+        """What is out of order, a sentence each."""
+        return [*self._of_database(), *([self.redis] if self.redis else []), *self._of_processes()]
+
+    @property
+    def connected(self) -> int:
+        """The connections of the server."""
+        return sum(row.connections for row in self.connections)
+
+    def is_away(self, process: Alive) -> bool:
+        """Whether a process has not noted itself for AWAY_SECONDS."""
+        return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
+
+    def _of_database(self) -> Iterator[str]:
+        for snapshot in self.snapshots[:1]:
+            if snapshot.seconds is None or snapshot.seconds > PINNED_SECONDS:
+                since = "" if snapshot.seconds is None else f" for {snapshot.seconds:.0f} s"
+                who = f"A {snapshot.kind} ({snapshot.name})"
+                yield f"{who} pins a snapshot{since}: dead rows stay, and scans get slower."
+        for table in self.hot_tables:
+            if table.dead > MANY_DEAD and table.dead > table.live:
+                yield f"The table {table.name} has {table.dead:,} dead rows: VACUUM does not keep up."
+        if self.connections and self.connected > CONNECTIONS_SHARE * self.connections[0].max_connections:
+            most = self.connections[0].max_connections
+            yield f"{self.connected} of {most} connections of the server are used: the next process may find none."
+
+    def _of_processes(self) -> Iterator[str]:
+        here = {process.kind for process in self.processes if not self.is_away(process)}
+        if "worker" not in here:
+            yield "No worker was reached by a tick of beat: web processes do its work, seconds later."
+        if "web" not in here:
+            yield "No web process polls: without a worker nothing is released or checked."
+
+
+def read() -> System:
+    """The surroundings as they are now."""
+    return System(
+        now=store_stats.now(),
+        snapshots=database_health.snapshots(),
+        connections=database_health.connections(),
+        hot_tables=database_health.hot_tables(),
+        segments=database_health.segments(),
+        redis=health.redis_warning(),
+        processes=heartbeats.alive(),
+    )

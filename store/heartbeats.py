@@ -1,0 +1,54 @@
+"""Heartbeats: the processes of this broker that are alive, noted by each of them. Nothing depends on them."""
+
+import os
+import socket
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple
+
+from store import runtime
+from store.db import connections
+from store.db.statements import Statement
+from store.models import Heartbeat
+
+BEAT_HEART = Statement(__file__, "beat_heart")
+
+# A process notes itself this often at most.
+NOTED_SECONDS = 10.0
+# It is away when its last heartbeat is older.
+AWAY_SECONDS = 35.0
+MAX_PROCESSES = 100
+
+Kind = Literal["web", "worker"]
+
+
+class Alive(NamedTuple):
+    """A process and its last heartbeat."""
+
+    process: str
+    kind: str
+    beaten_at: datetime
+
+
+class Heart:
+    """When this process last noted itself."""
+
+    def __init__(self) -> None:
+        self.beaten_at = -NOTED_SECONDS
+
+
+async def beat(kind: Kind) -> None:
+    """Notes that this process is alive: a web process that polls, or a worker that beat's tick has reached."""
+    heart = runtime.part(Heart)
+    if time.monotonic() - heart.beaten_at < NOTED_SECONDS:
+        return
+    heart.beaten_at = time.monotonic()
+    process = f"{kind} {os.getpid()} at {socket.gethostname()}"
+    await connections.read(BEAT_HEART, {"process": process, "kind": kind})
+
+
+def alive() -> Sequence[Alive]:
+    """The processes of the last day, MAX_PROCESSES at most, the latest heartbeat first."""
+    rows = Heartbeat.objects.order_by("-beaten_at").values_list("process", "kind", "beaten_at")
+    return [Alive(*row) for row in rows[:MAX_PROCESSES]]

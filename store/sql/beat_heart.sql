@@ -1,0 +1,9 @@
+-- Note that a process is alive, and forget those that were not for a day. One row per process, which changes no index.
+WITH forgotten AS (
+    DELETE FROM heartbeat
+    WHERE beaten_at < now() - interval '1 day'
+)
+
+INSERT INTO heartbeat (process, kind, beaten_at)
+VALUES (%(process)s, %(kind)s, now())
+ON CONFLICT (process) DO UPDATE SET beaten_at = now()

@@ -1,0 +1,42 @@
+"""Promises of the console at scale: no page asks more statements because there are more topics, groups or messages."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.console import scale
+from tests.console.conftest import ROOT, environment
+from tests.console.rows import Broker
+
+MOST_STATEMENTS = 30
+
+
+def statements(database: str) -> dict[str, int]:
+    """How many statements each page asks, once all is there that is made at a first use."""
+    program = [sys.executable, "-m", "tests.console.scale", "--user", "ada"]
+    done = subprocess.run(program, cwd=ROOT, env=environment(database), check=True, capture_output=True, text=True)
+    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert {one["status"] for one in found} == {200}, found
+    return {one["page"]: one["statements"] for one in found}
+
+
+@pytest.mark.timeout(300)
+def test_no_page_asks_more_statements_because_there_is_more_of_anything(database: str, broker: Broker) -> None:
+    scale.fill(broker.connection, messages=100, halves=30, topics=3, groups=3)
+    few = statements(database)
+    broker.connection.execute(f"TRUNCATE {', '.join(TABLES)}")
+    broker.connection.execute("DELETE FROM topic WHERE permission <> 'r'")
+    scale.fill(broker.connection, messages=5000, halves=3000, topics=60, groups=60)
+
+    many = statements(database)
+
+    assert {page: (few[page], many[page]) for page in few if many[page] > few[page]} == {}
+    assert {page: number for page, number in many.items() if number > MOST_STATEMENTS} == {}
+
+
+TABLES = (
+    *("commit_log", "consume_queue", "progress", "operation", "half_message"),
+    *("endpoint", "producer_group", "consumer_group", "subscription"),
+)
