@@ -36,7 +36,7 @@ SUM_PENDING = Statement(__file__, "sum_pending", ReasonOfHalves)
 
 MAX_GROUPS = 500
 # Halves of one group whose reasons are summed, those that are due first; 100 groups with as many take some 60 ms.
-MAX_HALVES = 1000
+MAX_HALVES = 500
 # Discarded halves whose reasons are summed, the latest.
 MAX_DISCARDED = 10_000
 MAX_ROWS = 2000

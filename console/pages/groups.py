@@ -22,7 +22,7 @@ from transactions.rows import PendingOfGroup
 PAGE = 25
 ENDPOINTS = 100
 # Groups of a sorted list, which has one page.
-SORTED = 100
+SORTED = 50
 SORTS: dict[str, Callable[[GroupStats], Any]] = {
     "lag": lambda group: (-group.lag, group.group.name),
     "oldest": GroupStats.urgency,

@@ -64,6 +64,7 @@ def pending(request: HttpRequest) -> HttpResponse:
         halves=[(half, checking.get(half.producer_group)) for half in halves],
         groups=groups,
         left_out=left_out,
+        summed=summary.MAX_HALVES,
         keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )
