@@ -17,7 +17,12 @@ def main(words: list[str]) -> int:
     options.add_data_folder(parser)
     options.add_api_key(parser, "the key that callers will use (default: one is made)")
     parser.add_argument("--no-demo", action="store_true", help="without the order and coupon services")
-    parser.add_argument("--processes", type=options.positive, default=1, help="web processes (default: 1)")
+    parser.add_argument(
+        "--processes",
+        type=options.positive,
+        default=2,
+        help="web processes (default: 2, so that one answers while the other starts anew)",
+    )
     return serve(parser.parse_args(words))
 
 

@@ -1,16 +1,20 @@
 """`./mq up` runs the whole broker, survives kill -9 of anything, and leaves nothing behind."""
 
+import itertools
 import json
 import os
 import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -120,7 +124,7 @@ def test_a_signal_ends_everything_within_ten_seconds(up: Up, number: signal.Sign
     assert up.stop(number) == 0
 
     assert time.monotonic() - began < 10
-    assert sorted(pids) == ["PostgreSQL", "Valkey", "beat", "web", "worker"]
+    assert sorted(pids) == ["PostgreSQL", "Valkey", "beat", "web", "web-2", "worker"]
     assert {name: pid for name, pid in pids.items() if identity.of(pid)} == {}
 
 
@@ -150,6 +154,72 @@ def test_whatever_is_killed_comes_back_and_the_broker_with_it(up: Up, eventually
 
         eventually(partial(up.has_replaced_one_of, before))
         eventually(lambda: up.is_ready() and up.send() == 201)
+
+
+class Callers:
+    """Callers that send all the time, one message after another; each answer's time is kept."""
+
+    def __init__(self, up: Up, count: int) -> None:
+        self._up = up
+        self._stop = threading.Event()
+        self.answered: list[float] = []
+        self.refused: list[int] = []
+        self._threads = [threading.Thread(target=self._send_on) for _ in range(count)]
+
+    def _send_on(self) -> None:
+        while not self._stop.is_set():
+            status = self._up.send()
+            if status == 201:
+                self.answered.append(time.monotonic())
+            elif status:
+                self.refused.append(status)
+
+    def longest_gap(self) -> float:
+        """The longest time without an answer, in seconds."""
+        times = sorted(self.answered)
+        return max(later - earlier for earlier, later in itertools.pairwise(times))
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_the_end_of_a_web_process_leaves_no_gap_in_the_answers(
+    up: Up, eventually: Eventually, number: signal.Signals
+) -> None:
+    """Also not while the next one starts: the others have the same listening socket."""
+    up.start("--api-key", KEY)
+    eventually(lambda: "web-2" in up.pids())
+    eventually(lambda: listens_twice(up))
+
+    with Callers(up, 4) as callers:
+        for victim in ("web", "web-2"):
+            before = set(up.pids().values())
+            eventually(lambda: len(callers.answered) > 20)
+            os.kill(up.pids()[victim], number)
+            eventually(partial(up.has_replaced_one_of, before))
+            eventually(lambda: listens_twice(up))
+
+    # Promised is 1 s. Where many other programs wait for each core, Python alone takes that long to start.
+    is_crowded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    assert callers.longest_gap() <= (3 if is_crowded else 1)
+    assert callers.refused == []
+
+
+def listens_twice(up: Up) -> bool:
+    """Whether both web processes answer: of connections made at once, each takes some."""
+    processes = set()
+    for _ in range(12):
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{up.port}/healthz", timeout=2) as answer:
+            processes.add(answer.headers["X-Request-Id"].partition("-")[0])
+    return len(processes) == 2
 
 
 def test_kill_9_of_the_supervisor_ends_the_rest_and_the_next_start_works(up: Up, eventually: Eventually) -> None:
