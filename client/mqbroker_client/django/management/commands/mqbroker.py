@@ -1,12 +1,18 @@
-"""`manage.py mqbroker checks`: a process that answers checks, sends kept messages and deletes old rows."""
+"""`manage.py mqbroker checks`: a process that answers checks, sends kept messages and deletes old rows.
+
+`manage.py mqbroker consume TOPIC GROUP HANDLER`: one that runs a consumer.
+"""
 
 import signal
 import threading
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
+from django.utils.module_loading import import_string
 
+from mqbroker_client.consumers import Consumer
 from mqbroker_client.django.apps import config
+from mqbroker_client.django.inbox import closing_connections
 
 
 class Command(BaseCommand):
@@ -15,8 +21,39 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         works = parser.add_subparsers(dest="work", required=True)
         works.add_parser("checks", help="answer the broker's checks, send kept messages, delete old rows")
+        consume = works.add_parser("consume", help="run a consumer")
+        consume.add_argument("topic")
+        consume.add_argument("group")
+        consume.add_argument("handler", help="of a delivery, by its dotted name: shop.coupons.handle")
+        consume.add_argument("--concurrency", type=int, default=8, help="threads (default: %(default)s)")
+        consume.add_argument("--invisible-seconds", type=float, default=60.0)
+        consume.add_argument("--stop-seconds", type=float, default=30.0, help="that a stop gives the handlers that run")
+        kinds = consume.add_mutually_exclusive_group()
+        kinds.add_argument("--ordered", action="store_true", default=None, help="the group is ordered")
+        kinds.add_argument(
+            "--unordered", dest="ordered", action="store_false", help="it is not; else the broker is asked"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["work"] == "consume":
+            self._consume(options)
+        else:
+            self._answer_checks()
+
+    def _consume(self, options: dict[str, Any]) -> None:
+        handler = import_string(options["handler"])
+        self.stdout.write(f"consumes {options['topic']} as {options['group']}")
+        self.stdout.flush()
+        Consumer(config().producer.broker, options["group"]).run(
+            options["topic"],
+            closing_connections(handler),
+            concurrency=options["concurrency"],
+            ordered=options["ordered"],
+            invisible_seconds=options["invisible_seconds"],
+            stop_seconds=options["stop_seconds"],
+        )
+
+    def _answer_checks(self) -> None:
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())

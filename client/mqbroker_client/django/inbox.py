@@ -1,0 +1,49 @@
+"""`exactly_once` in Django: the handler's effect, its `send` and the inbox's row are one transaction."""
+
+from collections.abc import Callable
+from functools import wraps
+
+from django.db import close_old_connections, connections, transaction
+
+from mqbroker_client.django.apps import config
+from mqbroker_client.django.sessions import DjangoSessions
+from mqbroker_client.inbox import rows
+from mqbroker_client.messages import Delivery
+
+Handler = Callable[[Delivery], object]
+
+
+def exactly_once(group: str) -> Callable[[Handler], Handler]:
+    """Has a handler run once for each message of a consumer group, in a transaction of MQBROKER's DATABASE."""
+
+    def decorate(handle: Handler) -> Handler:
+        @wraps(handle)
+        def handle_once(delivery: Delivery) -> object:
+            alias = config().options.database
+            with transaction.atomic(using=alias, durable=True):
+                session = DjangoSessions(alias).of(connections[alias])
+                return handle(delivery) if rows.claim(session, group, delivery) else None
+
+        return closing_connections(handle_once)
+
+    return decorate
+
+
+def closing_connections(handle: Handler) -> Handler:
+    """A handler that begins without connections that are broken or too old: a consumer's thread outlives them."""
+
+    @wraps(handle)
+    def handle_anew(delivery: Delivery) -> object:
+        close_old_connections()
+        try:
+            return handle(delivery)
+        finally:
+            close_old_connections()
+
+    return handle_anew
+
+
+def purge_inbox() -> int:
+    """Deletes rows older than 14 days, at most 1,000; how many. For Celery beat or cron."""
+    alias = config().options.database
+    return rows.purge(DjangoSessions(alias).of(connections[alias]))

@@ -1,0 +1,72 @@
+"""Handling each message exactly once: its row in the inbox commits with what the handler does, or not at all."""
+
+from collections.abc import Callable
+from contextlib import closing
+from functools import wraps
+from typing import Any
+
+from mqbroker_client.barrier.sessions import Connection, DriverSessions
+from mqbroker_client.inbox import rows
+from mqbroker_client.messages import Delivery
+
+#: Works on a delivery in the transaction of a connection, which it neither commits nor closes.
+ConnectionHandler = Callable[[Delivery, Connection], object]
+Decorated = Callable[[Delivery], object]
+
+
+class Inbox:
+    """The inbox of a consumer group, in the database that `connect` opens connections to.
+
+    Connections are those of psycopg, psycopg2, PyMySQL, mysqlclient, MySQL's and MariaDB's connectors, and sqlite3,
+    none of them in autocommit mode. For Django and SQLAlchemy there is `exactly_once` in `mqbroker_client.django` and
+    `mqbroker_client.sqlalchemy`.
+    """
+
+    def __init__(self, group: str, connect: Callable[[], Connection]) -> None:
+        self.group = group
+        self._connect = connect
+        self._sessions = DriverSessions(connect)
+
+    def create_table(self) -> None:
+        """Makes `mqbroker_inbox`."""
+        with closing(self._connect()) as connection:
+            rows.create(self._sessions.of(connection))
+            connection.commit()
+
+    def exactly_once(self, handle: ConnectionHandler) -> Decorated:
+        """A handler of one delivery: `handle` runs once, in a transaction that is committed when it returns.
+
+        What it does in another place than this transaction may happen more than once.
+        """
+
+        @wraps(handle)
+        def handle_once(delivery: Delivery) -> object:
+            with closing(self._connect()) as connection:
+                _require_transactions(connection)
+                try:
+                    if not rows.claim(self._sessions.of(connection), self.group, delivery):
+                        connection.rollback()
+                        return None
+                    result = handle(delivery, connection)
+                    connection.commit()
+                except BaseException:
+                    connection.rollback()
+                    raise
+                return result
+
+        return handle_once
+
+    def purge(self) -> int:
+        """Deletes rows older than 14 days, at most 1,000; how many. For a regular job."""
+        with closing(self._connect()) as connection:
+            deleted = rows.purge(self._sessions.of(connection))
+            connection.commit()
+        return deleted
+
+
+def _require_transactions(connection: Any) -> None:
+    # sqlite3 says it by `isolation_level`, PyMySQL by a method, the others by `autocommit`.
+    autocommit = getattr(connection, "get_autocommit", None)
+    is_on = autocommit() if callable(autocommit) else getattr(connection, "autocommit", False) is True
+    if is_on or (getattr(connection, "isolation_level", "") is None and not hasattr(connection, "autocommit")):
+        raise ValueError("the connection is in autocommit mode: the effect and the inbox's row need one transaction")

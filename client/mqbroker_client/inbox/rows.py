@@ -1,0 +1,85 @@
+"""The rows of the inbox: one for each message that a consumer group has handled in this database."""
+
+from dataclasses import dataclass
+
+from mqbroker_client.barrier.dialects import KEPT_DAYS, PURGE_ROWS
+from mqbroker_client.barrier.sessions import Session
+from mqbroker_client.messages import Delivery
+
+_INSERT = (
+    "INSERT INTO mqbroker_inbox (consumer_group, message_id, handled_at) VALUES (:consumer_group, :message_id, {now})"
+)
+_FIND = "SELECT 1 FROM mqbroker_inbox WHERE consumer_group = :consumer_group AND message_id = :message_id"
+_CREATE = (
+    "CREATE TABLE mqbroker_inbox (consumer_group varchar(255) NOT NULL, message_id varchar(36) NOT NULL, "
+    "handled_at {moment} NOT NULL, PRIMARY KEY (consumer_group, message_id)){suffix}"
+)
+_INDEX = "CREATE INDEX mqbroker_inbox_handled ON mqbroker_inbox (handled_at)"
+_PURGE = (
+    "DELETE FROM mqbroker_inbox WHERE (consumer_group, message_id) IN ("
+    "SELECT consumer_group, message_id FROM mqbroker_inbox WHERE handled_at < {limit} ORDER BY handled_at "
+    f"LIMIT {PURGE_ROWS})"
+)
+_PURGE_MYSQL = f"DELETE FROM mqbroker_inbox WHERE handled_at < {{limit}} ORDER BY handled_at LIMIT {PURGE_ROWS}"
+
+
+@dataclass(frozen=True, slots=True)
+class Statements:
+    """Of one kind of database."""
+
+    create: tuple[str, ...]
+    insert: str
+    purge: str
+    #: Whether a row that is there fails the insert, and does not just leave it without effect.
+    insert_fails: bool = False
+
+
+_SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now'{})"
+_UNLESS_THERE = " ON CONFLICT DO NOTHING"
+STATEMENTS = {
+    "postgresql": Statements(
+        (_CREATE.format(moment="timestamp with time zone", suffix=""), _INDEX),
+        # Waits for another transaction that handles the same message now.
+        _INSERT.format(now="now()") + _UNLESS_THERE,
+        _PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'"),
+    ),
+    "mysql": Statements(
+        (_CREATE.format(moment="datetime(6)", suffix=" ENGINE=InnoDB"), _INDEX),
+        # Never INSERT IGNORE: it turns other errors into a success.
+        _INSERT.format(now="UTC_TIMESTAMP(6)"),
+        _PURGE_MYSQL.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY"),
+        insert_fails=True,
+    ),
+    "sqlite": Statements(
+        (_CREATE.format(moment="datetime", suffix=""), _INDEX),
+        _INSERT.format(now=_SQLITE_NOW.format("")) + _UNLESS_THERE,
+        _PURGE.format(limit=_SQLITE_NOW.format(f", '-{KEPT_DAYS} days'")),
+    ),
+}
+
+
+def create(session: Session) -> None:
+    """Makes the table."""
+    for statement in STATEMENTS[session.dialect.name].create:
+        session.write(statement, {})
+
+
+def claim(session: Session, group: str, delivery: Delivery) -> bool:
+    """Notes in the open transaction that the group handles this message; False when it was handled before.
+
+    A message that another transaction handles at the same moment is waited for.
+    """
+    statements = STATEMENTS[session.dialect.name]
+    row = {"consumer_group": group, "message_id": str(delivery.message.message_id)}
+    try:
+        return session.write(statements.insert, row) == 1
+    except Exception:
+        # The drivers of MySQL have no common class for a row that is there: it is looked for.
+        if statements.insert_fails and session.query(_FIND, row):
+            return False
+        raise
+
+
+def purge(session: Session) -> int:
+    """Deletes rows older than 14 days, at most 1,000; how many."""
+    return session.write(STATEMENTS[session.dialect.name].purge, {})

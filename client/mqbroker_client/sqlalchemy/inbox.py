@@ -1,0 +1,66 @@
+"""`exactly_once` in SQLAlchemy: the handler's effect, its `send` and the inbox's row are one transaction."""
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
+from sqlalchemy import Connection
+from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
+from sqlalchemy.orm import Session, sessionmaker
+
+from mqbroker_client.inbox import rows
+from mqbroker_client.messages import Delivery
+from mqbroker_client.sqlalchemy.sessions import ConnectionSession
+
+SessionHandler = Callable[[Delivery, Session], object]
+AsyncSessionHandler = Callable[[Delivery, AsyncSession], Awaitable[object]]
+
+
+def exactly_once(
+    group: str, sessions: sessionmaker[Session]
+) -> Callable[[SessionHandler], Callable[[Delivery], object]]:
+    """Has a handler run once for each message of a consumer group, in a session that is committed when it returns."""
+
+    def decorate(handle: SessionHandler) -> Callable[[Delivery], object]:
+        @wraps(handle)
+        def handle_once(delivery: Delivery) -> object:
+            with sessions.begin() as session:
+                if not _claim(session.connection(), group, delivery):
+                    return None
+                return handle(delivery, session)
+
+        return handle_once
+
+    return decorate
+
+
+def exactly_once_async(
+    group: str, sessions: async_sessionmaker[AsyncSession]
+) -> Callable[[AsyncSessionHandler], Callable[[Delivery], Awaitable[object]]]:
+    """As `exactly_once`, for `AsyncConsumer.run`."""
+
+    def decorate(handle: AsyncSessionHandler) -> Callable[[Delivery], Awaitable[object]]:
+        @wraps(handle)
+        async def handle_once(delivery: Delivery) -> object:
+            async with sessions.begin() as session:
+                connection = await session.connection()
+                if not await connection.run_sync(_claim, group, delivery):
+                    return None
+                return await handle(delivery, session)
+
+        return handle_once
+
+    return decorate
+
+
+def create_inbox(connection: Connection) -> None:
+    """Makes `mqbroker_inbox`, for a migration."""
+    rows.create(ConnectionSession(connection))
+
+
+def purge_inbox(connection: Connection) -> int:
+    """Deletes rows older than 14 days, at most 1,000; how many."""
+    return rows.purge(ConnectionSession(connection))
+
+
+def _claim(connection: Connection, group: str, delivery: Delivery) -> bool:
+    return rows.claim(ConnectionSession(connection), group, delivery)
