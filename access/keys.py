@@ -25,6 +25,7 @@ SCOPE_RULE = (
 )
 
 
+MAX_SCOPES = 100
 FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
 
@@ -73,6 +74,15 @@ def find(name_or_id: str) -> ApiKey:
     if found is None:
         raise KeyNotExist(f"There is no API key {name_or_id[:100]!r}: GET /v1/api-keys lists them.")
     return found
+
+
+def validate(name: str, scopes: Sequence[str]) -> None:
+    """Raises MessageIllegal for a name or a scope that breaks a rule, or for no scope."""
+    if not re.fullmatch(NAME, name):
+        raise MessageIllegal(f"{name[:100]!r}: {NAME_RULE}.")
+    wrong = [scope for scope in scopes if not re.fullmatch(SCOPE, scope)]
+    if wrong or not 1 <= len(scopes) <= MAX_SCOPES:
+        raise MessageIllegal(f"scopes {' '.join(wrong)[:100]!r}: 1 to {MAX_SCOPES}, apart by blanks; {SCOPE_RULE}.")
 
 
 def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -> tuple[ApiKey, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from access.audit import Signature
-from actions import configuration, letters, transactions
+from actions import configuration, messages, transactions
 from actions.errors import KindNotExist, TargetsOnly
 
 # Runs a coroutine in the event loop of this process, and gives its result.
@@ -33,15 +33,16 @@ class Kind:
 
 
 UNDECIDED = Matching(transactions.bounded, transactions.count, transactions.following)
-LETTERS = Matching(letters.bounded, letters.count, letters.following)
+LETTERS = Matching(messages.bounded, messages.count, messages.following)
 
 KINDS: Mapping[str, Kind] = {
     "transaction.commit": Kind("transaction.commit", transactions.commit, transactions.describe, UNDECIDED),
     "transaction.rollback": Kind("transaction.rollback", transactions.roll_back, transactions.describe, UNDECIDED),
     "transaction.check": Kind("transaction.check", transactions.check, transactions.describe, UNDECIDED),
     "discarded.resume": Kind("discarded.resume", transactions.resume, transactions.describe, UNDECIDED),
-    "dead_letter.redrive": Kind("dead_letter.redrive", letters.redrive, letters.describe, LETTERS),
-    "offsets.reset": Kind("offsets.reset", letters.reset, configuration.consumer_groups),
+    "dead_letter.redrive": Kind("dead_letter.redrive", messages.redrive, messages.describe, LETTERS),
+    "offsets.reset": Kind("offsets.reset", messages.reset, configuration.consumer_groups),
+    "message.recall": Kind("message.recall", messages.recall, messages.delayed),
     **{name: Kind(action, run, describe) for name, action, run, describe in configuration.KINDS},
 }
 

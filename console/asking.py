@@ -7,7 +7,6 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
-from actions import kinds
 from store.errors import MessageIllegal
 
 MAX_TEXT = 200
@@ -29,6 +28,7 @@ WORDS: Mapping[str, Words] = {
     "discarded.resume": Words("Resume discarded transactions", "Resume"),
     "dead_letter.redrive": Words("Redrive dead letters", "Redrive"),
     "offsets.reset": Words("Reset offsets", "Reset offsets", grave=True),
+    "message.recall": Words("Recall delayed messages", "Recall", grave=True),
     "topic.change": Words("Change the topic", "Change"),
     "topic.delete": Words("Delete topics", "Delete", grave=True),
     "producer_group.pause_checks": Words("Pause the checks of producer groups", "Pause checks"),
@@ -44,6 +44,14 @@ WORDS: Mapping[str, Words] = {
     "subscription.delete": Words("Delete subscriptions", "Delete", grave=True),
     "key.revoke": Words("Revoke API keys", "Revoke", grave=True),
 }
+# Of what is shown once: see actions/shown_once.py.
+ONCE: Mapping[str, Words] = {
+    "key.make": Words("Make an API key", "Make the key"),
+    "endpoint.register": Words("Register an endpoint", "Register"),
+    "endpoint.rotate_secret": Words("Give the endpoint a new secret", "New secret", grave=True),
+    "endpoint.test": Words("Try the endpoint", "Try"),
+    "subscription.rotate_secret": Words("Give the subscription a new secret", "New secret", grave=True),
+}
 # Fields of a filter, and of the parameters, by kind; a parameter in brackets may be left out.
 TRANSACTIONS = ("state", "producer_group", "topic", "older_than_seconds")
 FILTERS = {"dead_letter.redrive": ("group",)}
@@ -53,7 +61,7 @@ PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "topic.change": ("queues", "[reserved_hours]", "permission"),
 }
 WHOLE = {"queue_id", "queues", "reserved_hours", "older_than_seconds"}
-UUIDS = ("transaction.", "discarded.", "dead_letter.")
+UUIDS = ("transaction.", "discarded.", "dead_letter.", "message.")
 # One of a few words.
 CHOICES = {"permission": ("rw", "r", "w")}
 # Kinds whose parameters are filled in and previewed before the reason is.
@@ -63,7 +71,7 @@ STATES = {"discarded.resume": "DISCARDED", "transaction.check": "PREPARED"}
 
 def words(kind: str) -> Words:
     """How a kind is called; one of an earlier version by its name."""
-    return WORDS.get(kind, Words(kind, kind))
+    return WORDS.get(kind) or ONCE.get(kind) or Words(kind, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +109,18 @@ class Asked:
         return self.has_parameters and bool(self.reason)
 
 
+def kind_of(request: HttpRequest) -> str:
+    """The kind of action that a request names."""
+    return (request.POST if request.method == "POST" else request.GET).get("action", "")
+
+
 def read(request: HttpRequest) -> Asked:
     """What the address, and the form that was posted, ask for.
 
-    Raises KindNotExist, or MessageIllegal for a target or a number that is none.
+    Raises MessageIllegal for a target or a number that is none.
     """
     given = request.POST if request.method == "POST" else request.GET
-    kind = given.get("action", "")
-    kinds.find(kind)
+    kind = kind_of(request)
     takes_all = given.get("all") == "1"
     targets = [] if takes_all else [target_of(kind, text) for text in given.getlist("target")]
     if not takes_all and not targets:

@@ -15,8 +15,9 @@ from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
 from store import progress, topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
+from store.db import connections
 from store.db.statements import Statement
-from store.errors import MessageIllegal, Refusal
+from store.errors import MessageIllegal, MessageNotFound, Refusal
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
 FIND_FATE = Statement(__file__, "find_fate", Fate)
@@ -108,6 +109,21 @@ async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
     return answer
 
 
+async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Recalled:
+    """Takes a delayed message back, wherever it waits now; as `recall`.
+
+    Raises MessageNotFound or AlreadyDelivered, too, when it waits nowhere.
+    """
+    parameters = {"message_ids": [message_id], "scheduler": progress.SCHEDULER}
+    rows = await connections.read(FIND_STANDINGS, parameters)
+    if not rows:
+        raise MessageNotFound(f"There is no message {message_id}: it was never stored, or its segment is gone.")
+    [row] = rows
+    if row.visible or row.due_at is None:
+        raise AlreadyDelivered(f"Message {message_id} does not wait: it was delivered, or recalled before.")
+    return await recall(handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset), note)
+
+
 def _read(recall_handle: str) -> Handle:
     try:
         packed = base64.urlsafe_b64decode(recall_handle + "=" * (-len(recall_handle) % 4))
@@ -131,6 +147,7 @@ class Recalls(Kind[Handle]):
             in_timer = handle.timer_id is not None
             recalled = await (_recall_timer(batch, handle) if in_timer else _recall_entry(batch, handle))
             refusal = None if recalled else await _refusal(batch, handle.message_id)
+            one.before = {"state": "DELAYED"} if recalled else None
             one.outcome = refusal or Recalled(handle.message_id, "RECALLED")
 
 

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import audit, roles
 from access.audit import Wanted
-from actions import jobs, kinds, letters
+from actions import jobs, kinds, messages, shown_once
 from actions.models import Action
 from console import asking
 from console.asking import Asked
@@ -26,6 +26,8 @@ from store.stats import now
 PREVIEW = 10
 LISTED = 50
 RESULTS = 100
+# Characters of a field, such as an URL or a list of scopes.
+MAX_VALUE = 2000
 View = Callable[..., HttpResponse]
 
 
@@ -50,8 +52,8 @@ def refusing(view: View) -> View:
 @refusing
 def new(request: HttpRequest) -> HttpResponse:
     """The preview of an action and the question why; with a reason, posted, the action itself."""
+    roles.require(request.user, kinds.find(asking.kind_of(request)).action)
     asked = asking.read(request)
-    roles.require(request.user, kinds.find(asked.kind).action)
     if request.method != "POST" or not asked.is_complete:
         page = frame.show(request, "console/new_action.html", asked.words.title, asked=asked, **preview(asked))
         page.status_code = 422 if request.method == "POST" else 200
@@ -93,7 +95,7 @@ def dry_run(asked: Asked) -> dict[str, object]:
     """What a reset of offsets would move, before it is done."""
     if asked.kind != "offsets.reset" or not asked.has_parameters:
         return {}
-    request = letters.request_of(asked.parameters, dry_run=True)
+    request = messages.request_of(asked.parameters, dry_run=True)
     return {"dry_run": sync.call(offsets.reset, asked.targets[0], request)}
 
 
@@ -104,6 +106,27 @@ def call(work: Coroutine[Any, Any, Any]) -> Any:
         return await work
 
     return sync.call(wait)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@refusing
+def once(request: HttpRequest) -> HttpResponse:
+    """An action whose outcome is shown once: its form, and then what it made. No cache keeps the answer."""
+    given = request.POST if request.method == "POST" else request.GET
+    kind, target = given.get("action", ""), given.get("target", "").strip()[: asking.MAX_TEXT]
+    found = shown_once.find(kind)
+    roles.require(request.user, found.action)
+    values = {name: given.get(name, "").strip()[:MAX_VALUE] for name in found.fields}
+    reason = given.get("reason", "").strip()
+    shown = None
+    if request.method == "POST" and target and reason and all(values.values()):
+        shown = shown_once.run(kind, target, values, signed(request, reason))
+    words = asking.words(kind)
+    asked = {"kind": kind, "target": target, "words": words, "fields": values.items(), "shown": shown}
+    page = frame.show(request, "console/shown_once.html", words.title, **asked)
+    page.headers["Cache-Control"] = "no-store"
+    page.status_code = 422 if request.method == "POST" and shown is None else 200
+    return page
 
 
 @require_GET

@@ -43,6 +43,7 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("audit/", audit.entries, "audit"),
     ("actions/", acting.latest, "actions"),
     ("actions/new/", acting.new, "new_action"),
+    ("actions/once/", acting.once, "once"),
     ("actions/<uuid:action_id>/", acting.one, "action"),
     ("actions/<uuid:action_id>/steer/", acting.steer, "steer_action"),
 )

@@ -9,7 +9,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from access import roles
-from actions import configuration, kinds
+from actions import configuration, kinds, shown_once
 from console import asking
 from transactions.models import Endpoint
 
@@ -25,6 +25,15 @@ def action_link(context: Context, kind: str, target: object, **more: object) -> 
 def link(kind: str, target: object, **more: object) -> SafeString:
     """The link to an action on one target."""
     address = f"{reverse('admin:new_action')}?{urlencode({'action': kind, 'target': str(target), **more})}"
+    return _link(kind, address, asking.words(kind).button)
+
+
+@register.simple_tag(takes_context=True)
+def action_once(context: Context, kind: str, target: object = "") -> SafeString | str:
+    """The link to an action whose outcome is shown once; nothing for a user who may not do it."""
+    if not roles.may(context["request"].user, shown_once.find(kind).action):
+        return ""
+    address = f"{reverse('admin:once')}?{urlencode({'action': kind, 'target': str(target)})}"
     return _link(kind, address, asking.words(kind).button)
 
 

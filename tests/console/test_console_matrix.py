@@ -11,6 +11,8 @@ from psycopg import sql
 
 from access import roles
 from actions.kinds import KINDS
+from actions.shown_once import KINDS as ONCE
+from console import asking
 from console.asking import PARAMETERS, WORDS
 from tests.console.conftest import PASSWORD
 from tests.console.operators import Operator
@@ -80,12 +82,13 @@ def forms(half: str) -> list[dict[str, object]]:
     user = {"username": "mallory", "role": "admin", "is_active": "on", "password1": PASSWORD, "password2": PASSWORD}
     dates = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00", "usable_password": "true"}
     acts = [action_form(kind, half) for kind in KINDS]
+    acts += [{"action": kind, "target": "shop", "scopes": "manage", "url": "x", "reason": "because"} for kind in ONCE]
     return [*acts, {**user, **dates}, {"post": "yes"}, {"to": "continue"}]
 
 
 def action_form(kind: str, half: str) -> dict[str, object]:
     """A whole form of an action on what `kept` has."""
-    target = half if kind.startswith(("transaction.", "discarded.", "dead_letter.")) else "shop"
+    target = half if kind.startswith(("transaction.", "discarded.", "dead_letter.", "message.")) else "shop"
     values = {"topic": "shop", "to": "earliest", "group": "shop", "queues": "5", "permission": "r"}
     given = {name: values[name] for name in PARAMETERS.get(kind, ()) if "[" not in name}
     return {"action": kind, "target": target, "reason": "because", **given}
@@ -110,11 +113,11 @@ def test_a_viewer_and_a_stranger_change_nothing_by_any_method(
         assert [found for found in statuses if found[0] is stranger and found[2] == 200] == []
 
 
-USERS_FORMS: list[dict[str, object]] = forms("0190f7c2-0000-7000-8000-000000000000")[len(KINDS) :]
+USERS_FORMS: list[dict[str, object]] = forms("0190f7c2-0000-7000-8000-000000000000")[len(KINDS) + len(ONCE) :]
 
 
 def test_every_kind_has_its_words() -> None:
-    assert set(WORDS) == set(KINDS)
+    assert (set(WORDS), set(asking.ONCE)) == (set(KINDS), set(ONCE))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,21 +15,19 @@ from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 
-MAX_SCOPES = 100
-
 
 class NewApiKey(Given):
     """A key to be made."""
 
     name = Word(keys.NAME, keys.NAME_RULE)
-    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=MAX_SCOPES)
+    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=keys.MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, help_text="null or left out: never.")
 
 
 class ApiKeyChange(Given):
     """What is changed of a key. What is left out stays as it is."""
 
-    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), required=False, min_length=1, max_length=MAX_SCOPES)
+    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), required=False, min_length=1, max_length=keys.MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, help_text="null: never.")
 
 

@@ -1,4 +1,4 @@
-"""Actions on what a consumer group has read or given up: redrive its dead letters, reset its offsets."""
+"""Actions on messages: redrive the dead letters of a group, reset its offsets, recall what is delayed."""
 
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
@@ -9,6 +9,7 @@ from access.audit import Outcome, Signature
 from delivery import dead_letters, offsets
 from delivery.dead_letters import RedriveDeadLetters
 from delivery.offsets import ResetOffsets
+from scheduling import recalls
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
 COUNT_LIMIT = 100_001
@@ -45,6 +46,11 @@ def describe(targets: Sequence[str]) -> dict[str, str]:
     return dict.fromkeys(targets, "dead letter")
 
 
+def delayed(targets: Sequence[str]) -> dict[str, str]:
+    """Whether a message still waits is found out by its recall."""
+    return dict.fromkeys(targets, "delayed message")
+
+
 def reset(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
     """Moves groups to another offset of a topic."""
     for group in targets:
@@ -69,6 +75,14 @@ def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signat
     if refusal is not None and signature.action_id is not None:
         for target in set(targets) - audit.recorded(signature.action_id, targets):
             audit.write(signature, action, Outcome(target, refusal))
+
+
+def recall(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+    """Takes delayed messages back before they become visible."""
+    for target in targets:
+        note = signature.note("message.recall", target)
+        refusal = call(_refused(recalls.recall_message(uuid.UUID(target), note)))
+        _record([target], refusal, "message.recall", signature)
 
 
 def request_of(parameters: Mapping[str, Any], *, dry_run: bool) -> ResetOffsets:
