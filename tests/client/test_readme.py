@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from mqbroker_client import Producer
 
 from embedded import commands
 from tests.broker import databases
@@ -83,6 +84,29 @@ def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: Runni
     assert poller.returncode == 0
 
 
+def test_a_hundred_tasks_of_the_page_send(broker: RunningBroker, tmp_path: Path) -> None:
+    pages.write(tmp_path, pages.reader_of(broker) | pages.own_names())
+
+    assert pages.run(tmp_path, "tasks.py") == "100\n"
+
+
+def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(broker: RunningBroker, tmp_path: Path) -> None:
+    names = pages.own_names()
+    pages.write(tmp_path, pages.reader_of(broker) | names)
+    topic = names['"orders"'].strip('"')
+    Producer(broker.client(), topic).send(topic, "order 1")
+
+    with subprocess.Popen(
+        [sys.executable, "consume.py"], cwd=tmp_path, env=pages.environment(), stdout=subprocess.PIPE, text=True
+    ) as consumer:
+        assert consumer.stdout is not None
+        assert consumer.stdout.readline() == "booked order 1\n"
+        consumer.send_signal(signal.SIGTERM)
+        consumer.communicate(timeout=40)
+
+    assert consumer.returncode == 0
+
+
 @pytest.mark.parametrize(
     "text", ["No name.\n\n```python\n1\n```\n", "`a.py`\n\n```python\n1\n```\n`a.py`\n\n```python\n2\n```\n"]
 )
@@ -93,6 +117,6 @@ def test_a_program_that_no_test_could_run_is_seen(text: str) -> None:
 
 def test_every_program_of_the_page_is_run() -> None:
     assert set(pages.programs(pages.README.text)) == {
-        *("first.py", "shop.py", "poll.py"),
+        *("first.py", "shop.py", "poll.py", "tasks.py", "consume.py"),
         *("register.py", "checks.py", "app.py", "urls.py"),  # by test_frameworks.py
     }

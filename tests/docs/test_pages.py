@@ -22,6 +22,8 @@ MADE = {
     "first.py",
     "shop.py",
     "poll.py",
+    "tasks.py",
+    "consume.py",
     "register.py",
     "checks.py",
     "app.py",

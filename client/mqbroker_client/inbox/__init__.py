@@ -28,7 +28,7 @@ class Inbox:
         self._sessions = DriverSessions(connect)
 
     def create_table(self) -> None:
-        """Makes `mqbroker_inbox`."""
+        """Makes `mqbroker_inbox`, unless it is there."""
         with closing(self._connect()) as connection:
             rows.create(self._sessions.of(connection))
             connection.commit()

@@ -11,10 +11,12 @@ _INSERT = (
 )
 _FIND = "SELECT 1 FROM mqbroker_inbox WHERE consumer_group = :consumer_group AND message_id = :message_id"
 _CREATE = (
-    "CREATE TABLE mqbroker_inbox (consumer_group varchar(255) NOT NULL, message_id varchar(36) NOT NULL, "
-    "handled_at {moment} NOT NULL, PRIMARY KEY (consumer_group, message_id)){suffix}"
+    "CREATE TABLE IF NOT EXISTS mqbroker_inbox (consumer_group varchar(255) NOT NULL, message_id varchar(36) NOT NULL, "
+    "handled_at {moment} NOT NULL, PRIMARY KEY (consumer_group, message_id){more}"
 )
-_INDEX = "CREATE INDEX mqbroker_inbox_handled ON mqbroker_inbox (handled_at)"
+_INDEX = "CREATE INDEX IF NOT EXISTS mqbroker_inbox_handled ON mqbroker_inbox (handled_at)"
+# MySQL has no CREATE INDEX IF NOT EXISTS.
+_MORE_MYSQL = ", INDEX mqbroker_inbox_handled (handled_at)) ENGINE=InnoDB"
 _PURGE = (
     "DELETE FROM mqbroker_inbox WHERE (consumer_group, message_id) IN ("
     "SELECT consumer_group, message_id FROM mqbroker_inbox WHERE handled_at < {limit} ORDER BY handled_at "
@@ -38,20 +40,20 @@ _SQLITE_NOW = "strftime('%Y-%m-%d %H:%M:%f', 'now'{})"
 _UNLESS_THERE = " ON CONFLICT DO NOTHING"
 STATEMENTS = {
     "postgresql": Statements(
-        (_CREATE.format(moment="timestamp with time zone", suffix=""), _INDEX),
+        (_CREATE.format(moment="timestamp with time zone", more=")"), _INDEX),
         # Waits for another transaction that handles the same message now.
         _INSERT.format(now="now()") + _UNLESS_THERE,
         _PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'"),
     ),
     "mysql": Statements(
-        (_CREATE.format(moment="datetime(6)", suffix=" ENGINE=InnoDB"), _INDEX),
+        (_CREATE.format(moment="datetime(6)", more=_MORE_MYSQL),),
         # Never INSERT IGNORE: it turns other errors into a success.
         _INSERT.format(now="UTC_TIMESTAMP(6)"),
         _PURGE_MYSQL.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY"),
         insert_fails=True,
     ),
     "sqlite": Statements(
-        (_CREATE.format(moment="datetime", suffix=""), _INDEX),
+        (_CREATE.format(moment="datetime", more=")"), _INDEX),
         _INSERT.format(now=_SQLITE_NOW.format("")) + _UNLESS_THERE,
         _PURGE.format(limit=_SQLITE_NOW.format(f", '-{KEPT_DAYS} days'")),
     ),
@@ -59,7 +61,7 @@ STATEMENTS = {
 
 
 def create(session: Session) -> None:
-    """Makes the table."""
+    """Makes the table, unless it is there."""
     for statement in STATEMENTS[session.dialect.name].create:
         session.write(statement, {})
 
