@@ -10,7 +10,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from access import roles
+from access import audit, roles
+from access.audit import Wanted
+from access.models import AuditEntry
 from console.pages import bodies, frame
 from store import previews
 from store.rows import Preview
@@ -20,6 +22,10 @@ from transactions.history import Kept
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 MESSAGES = 20
+# Of the audit, about one transaction.
+ENTRIES = 50
+# What the audit calls an operator's decision.
+ACTIONS = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback", "RESUME": "discarded.resume"}
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,7 @@ class Event:
     kind: str
     check: CheckAttemptRow | None = None
     operation: OperationRow | None = None
+    author: str | None = None
 
 
 @require_GET
@@ -72,7 +79,7 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
         transaction=kept.transaction,
         parts=messages(kept.transaction),
         more_parts=max(0, len(kept.transaction.message_ids) - MESSAGES),
-        history=events(kept),
+        history=events(kept, audit.page(Wanted(target=str(transaction_id)), None, ENTRIES)),
         check_max=settings.TRANSACTION_CHECK_MAX,
         bodies=roles.may_read_bodies(request.user),
     )
@@ -91,9 +98,21 @@ def messages(transaction: TransactionRow) -> list[Message]:
     ]
 
 
-def events(kept: Kept) -> list[Event]:
-    """What happened to a transaction, the latest first."""
+def events(kept: Kept, entries: Sequence[AuditEntry]) -> list[Event]:
+    """What happened to a transaction, the latest first; what an operator decided with its author, from the audit."""
     found = [Event(kept.transaction.stored_at, "prepared")]
     found += [Event(check.asked_at, "check", check=check) for check in kept.checks]
-    found += [Event(said.decided_at, "operation", operation=said) for said in kept.operations]
+    found += [
+        Event(said.decided_at, "operation", operation=said, author=author_of(said, entries)) for said in kept.operations
+    ]
     return sorted(found, key=lambda event: event.at, reverse=True)
+
+
+def author_of(said: OperationRow, entries: Sequence[AuditEntry]) -> str | None:
+    """Who an operator was: the author of the entry that was written in the transaction of this operation."""
+    if said.decided_by != "operator":
+        return None
+    action = ACTIONS.get(said.decision)
+    written = [entry for entry in entries if (entry.action, entry.result) == (action, audit.DONE)]
+    nearest = min(written, key=lambda entry: abs(entry.at - said.decided_at), default=None)
+    return None if nearest is None else f"{nearest.author_kind} {nearest.author}"

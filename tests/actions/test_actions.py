@@ -31,6 +31,7 @@ def test_a_pending_transaction_is_committed_with_a_reason(
     assert done.table("results")[0][:2] == [pending, "done"]
     assert told(wire, pending)["state"] == "COMMITTED"
     assert bodies(consumer.receive(orders)) == [b"order 4711"]
+    assert "COMMIT by operator ( user oda )" in oda.sees(f"transactions/{pending}/").text
     [entry] = audit.of(pending)
     assert (entry["author"], entry["action"], entry["reason"]) == ("oda", "transaction.commit", DONE[0][1])
     assert pending in oda.sees(f"audit/?target={pending}").text
