@@ -282,21 +282,11 @@ class Writers:
             writer = self._writers[request.LANE] = Writer()
         return await writer.write(request)
 
-    async def submit(
-        self,
-        kind: Kind[Wish],
-        request: Wish,
-        *,
-        key: Hashable = None,
-        size: int = 0,
-        urgent: bool = False,
-        note: Note | None = None,
-    ) -> Any:
-        """Has a request written by the stepwise writer of its kind's lane; as `GroupCommit.submit`."""
-        writer = self._lanes.get(kind.lane)
-        if writer is None:
-            writer = self._lanes[kind.lane] = GroupCommit()
-        return await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)
+    def stepwise(self, lane: str) -> GroupCommit:
+        """The stepwise writer of a lane of kinds."""
+        if lane not in self._lanes:
+            self._lanes[lane] = GroupCommit()
+        return self._lanes[lane]
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the lanes last, which get what is left out meanwhile."""
@@ -321,4 +311,5 @@ async def submit(
     note: Note | None = None,
 ) -> Any:
     """Has a request written by this process's stepwise writers; as `GroupCommit.submit`."""
-    return await runtime.part(Writers).submit(kind, request, key=key, size=size, urgent=urgent, note=note)
+    writer = runtime.part(Writers).stepwise(kind.lane)
+    return await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)
