@@ -17,13 +17,32 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A half, a local transaction if it was paid, and no end.
 LOSE = """
 import sys
-from shop import book, producer
+from shop import barrier, book, producer
 
 transaction = producer.begin("orders", b"order 3")
 if "paid" in sys.argv:
     with book() as local:
-        local.execute("INSERT INTO paid VALUES (?, 4200)", (str(transaction.transaction_id),))
+        local.execute("INSERT INTO paid VALUES (4200)")
+        barrier.insert_commit(local, transaction.transaction_id)
 print(transaction.transaction_id)
+"""
+# The same in a Django project.
+LOSE_IN_DJANGO = """
+import os
+from django.db import connection, transaction
+from mqbroker_client.django.apps import config
+
+begun = config().producer.begin("orders", b"order 3")
+if "PAID" in os.environ:
+    with transaction.atomic():
+        config().barrier.insert_commit(connection, begun.transaction_id)
+print(begun.transaction_id)
+"""
+SIGN_UP = """
+from django.test import RequestFactory
+from site_of_the_reader.views import sign_up
+
+print(sign_up(RequestFactory().post("/sign-up", {"name": "ada"})).status_code)
 """
 
 
@@ -42,14 +61,18 @@ def reader_of(broker: RunningBroker) -> dict[str, str]:
 
 def own_names() -> dict[str, str]:
     """Names for a broker that other tests use too."""
-    return {f'"{stem}"': f'"{name(stem)}"' for stem in ("orders", "my-shop", "my-coupons")}
+    return {f'"{stem}"': f'"{name(stem)}"' for stem in ("orders", "sign-ups", "my-shop", "my-coupons")}
 
 
 def write(folder: Path, replaced: Mapping[str, str]) -> None:
-    for file, text in (programs(README.text) | {"lose.py": LOSE}).items():
-        for written, here in replaced.items():
-            text = text.replace(written, here)
-        (folder / file).write_text(text, encoding="utf-8")
+    for file, text in (programs(README.text) | {"lose.py": LOSE, "lose_in_django.py": LOSE_IN_DJANGO}).items():
+        (folder / file).write_text(with_own(text, replaced), encoding="utf-8")
+
+
+def with_own(text: str, replaced: Mapping[str, str]) -> str:
+    for written, here in replaced.items():
+        text = text.replace(written, here)
+    return text
 
 
 def environment() -> dict[str, str]:

@@ -118,5 +118,5 @@ def test_a_program_that_no_test_could_run_is_seen(text: str) -> None:
 def test_every_program_of_the_page_is_run() -> None:
     assert set(pages.programs(pages.README.text)) == {
         *("first.py", "shop.py", "poll.py", "tasks.py", "consume.py"),
-        *("register.py", "checks.py", "app.py", "urls.py"),  # by test_frameworks.py
+        *("register.py", "checks.py", "app.py", "settings.py", "views.py", "urls.py"),  # by test_frameworks.py
     }
