@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
 from mqbroker_client.errors import BrokerError, TransactionEnded
@@ -21,11 +21,16 @@ log = logging.getLogger(__name__)
 HALF_RETRY = Retry(tries=3, seconds=3.0)
 
 
-class TransactionListener(Protocol):
-    """What a program does for its transactions."""
+class LocalTransaction(Protocol):
+    """What a program does in its transactions. With a barrier that is all."""
 
     def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState | None:
         """Run the local transaction and say what came of it. None and any exception mean UNKNOWN."""
+
+
+@runtime_checkable
+class TransactionListener(LocalTransaction, Protocol):
+    """What a program does for its transactions where no barrier answers checks."""
 
     def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
@@ -45,12 +50,16 @@ class TransactionSent:
 @dataclass(frozen=True, slots=True)
 class TransactionProducer:
     producer: Producer
-    listener: TransactionListener
+    listener: LocalTransaction | TransactionListener
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
     #: Says what came of a local transaction, in place of the listener: it writes `barrier.insert_commit`.
     barrier: "Barrier | None" = None
+
+    def __post_init__(self) -> None:
+        if self.barrier is None and not isinstance(self.listener, TransactionListener):
+            raise TypeError("a transaction producer needs a barrier, or a listener with check_local_transaction")
 
     def send_message_in_transaction(
         self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
@@ -78,6 +87,7 @@ class TransactionProducer:
         """The function to give to `CheckListener` and `CheckPoller`, which turn its exceptions into UNKNOWN."""
         if self.barrier is not None:
             return self.barrier.check(half)
+        assert isinstance(self.listener, TransactionListener)
         return self.listener.check_local_transaction(half)
 
     def _execute(self, half: HalfMessage, arg: object) -> Outcome:

@@ -4,29 +4,17 @@ import enum
 
 
 class Accident(enum.Enum):
-    NONE = "nothing goes wrong"
-    COMMIT_LOST = "paid, and the commit is never sent"
-    CRASH = "paid, and the process is killed before it can commit or answer"
-    DECLINED = "the local transaction fails, and the rollback is sent"
-    DECLINED_AND_ROLLBACK_LOST = "the local transaction fails, and the rollback is never sent"
+    """By the last digit of the order's number. Of every ten orders six are ordinary."""
 
-    @property
-    def fails_payment(self) -> bool:
-        return self in (Accident.DECLINED, Accident.DECLINED_AND_ROLLBACK_LOST)
-
-    @property
-    def loses_end(self) -> bool:
-        return self in (Accident.COMMIT_LOST, Accident.DECLINED_AND_ROLLBACK_LOST)
+    COMMIT_LOST = 2
+    CRASH = 4
+    DECLINED = 6
+    DECLINED_AND_ROLLBACK_LOST = 8
 
 
-# Of every ten orders six are ordinary.
-_OF_TEN = {
-    2: Accident.COMMIT_LOST,
-    4: Accident.CRASH,
-    6: Accident.DECLINED,
-    8: Accident.DECLINED_AND_ROLLBACK_LOST,
-}
+LOSES_END = (Accident.COMMIT_LOST, Accident.DECLINED_AND_ROLLBACK_LOST)
+DECLINES = (Accident.DECLINED, Accident.DECLINED_AND_ROLLBACK_LOST)
 
 
-def of_order(number: int) -> Accident:
-    return _OF_TEN.get(number % 10, Accident.NONE)
+def of_order(number: int) -> Accident | None:
+    return next((accident for accident in Accident if accident.value == number % 10), None)

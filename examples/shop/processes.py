@@ -1,0 +1,96 @@
+"""The two services as processes of their own, which end with this one, and the customers of the first."""
+
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from uuid import UUID
+
+STOP_SECONDS = 8.0
+
+
+class ShopFailed(Exception):
+    """A service is not running, with the reason on its standard error."""
+
+
+class Service:
+    """A process that prints "ready" once it serves, and ends at the end of its standard input."""
+
+    def __init__(self, name: str, api_key: str, *options: str) -> None:
+        self.name = name
+        # The key is not among the arguments, which any process on the machine can read.
+        path = os.pathsep.join(filter(None, sys.path))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", f"examples.shop.{name}", *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "SHOP_API_KEY": api_key, "PYTHONPATH": path},
+            # A Ctrl-C at the terminal reaches only the shop, which stops its services in order.
+            start_new_session=True,
+        )
+        if self.read() != "ready":
+            raise ShopFailed(f"the service {name} did not start; see above")
+
+    def ask(self, line: str) -> str:
+        """The answer to a line; none from a process that died over it."""
+        assert self.process.stdin
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return ""
+        return self.read()
+
+    def read(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def require(self) -> None:
+        if self.process.poll() is not None:
+            raise ShopFailed(f"the service {self.name} ended with code {self.process.returncode}")
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        try:
+            self.process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class OrderProcesses:
+    """The processes of the order service. One that is killed loses its own order only, and is replaced."""
+
+    def __init__(self, api_key: str, options: Sequence[str], count: int) -> None:
+        self._start = partial(Service, "orders", api_key, *options)
+        self._free: queue.SimpleQueue[Service] = queue.SimpleQueue()
+        for _ in range(count):
+            self._free.put(self._start())
+        self._count = count
+
+    def order(self, order_id: UUID, number: int) -> str:
+        """What the customer is answered."""
+        service = self._free.get()
+        answer = service.ask(f"{order_id} {number}")
+        if not answer:
+            service.process.wait()
+            service = self._start()
+        self._free.put(service)
+        return answer or "without an answer"
+
+    def order_all(self, orders: Iterable[tuple[int, UUID]], stop: threading.Event) -> Counter[str]:
+        """Each order of a number and an id, as many at a time as there are processes; the number of each answer."""
+        with ThreadPoolExecutor(self._count) as customers:
+            answers = customers.map(lambda order: "" if stop.is_set() else self.order(order[1], order[0]), orders)
+            return Counter(answers)
+
+    def close(self) -> None:
+        while not self._free.empty():
+            self._free.get().close()
