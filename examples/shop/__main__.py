@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
-from mqbroker_client import Admin, Broker, BrokerError, Producer
+from mqbroker_client import Admin, Broker, BrokerError, Producer, Retry
 from mqbroker_client.ids import uuid7
 
 from examples.shop.coupons import CouponBook
@@ -27,7 +27,7 @@ from examples.shop.reconciliation import decider, holds, reconcile
 
 POLL_SECONDS = 0.5
 ORDER_PROCESSES = 4
-SECONDS_BETWEEN_ORDERS = (2.0, 6.0)
+START_RETRY = Retry(tries=100, seconds=60.0)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     try:
-        with Broker(options.broker, options.api_key) as broker, _open(broker, options) as shop:
+        with Broker(options.broker, options.api_key, retry=START_RETRY) as broker, _open(broker, options) as shop:
             return _trade(shop, stop) if options.forever else _run(shop, options, stop)
     except (ShopFailed, BrokerError) as error:
         print(f"shop: {error}", file=sys.stderr)
@@ -112,7 +112,7 @@ def _trade(shop: Shop, stop: threading.Event) -> int:
     starter = os.getppid()
     print("shop: an order now and then goes to the topic demo-orders", flush=True)
     for number in itertools.count():
-        if stop.wait(random.uniform(*SECONDS_BETWEEN_ORDERS)) or os.getppid() != starter:
+        if stop.wait(random.uniform(2.0, 6.0)) or os.getppid() != starter:
             return 0
         shop.coupons.require()
         shop.orders.order(uuid7(), number)

@@ -150,7 +150,7 @@ def test_a_service_waits_for_what_it_needs_and_for_nothing_else() -> None:
         "web": {"migrate": done},
         "worker": {"migrate": done, "redis": healthy},
         "beat": {"migrate": done, "redis": healthy},
-        "example": {"web": healthy, "worker": "service_started"},
+        "example": {"web": healthy},
     }
     asked = {needed for needs in waits.values() for needed, how in needs.items() if how == healthy}
     assert {name for name in asked if "healthcheck" not in services()[name]} == set()
