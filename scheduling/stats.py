@@ -1,9 +1,11 @@
 """Numbers of what waits: backlog and next due time per delay level, timers, and a forecast by the minute."""
 
+import uuid
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -14,6 +16,7 @@ from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerF
 from store import progress, topics
 from store.db import sync
 from store.db.statements import Statement
+from store.models import Topic
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)
@@ -106,6 +109,27 @@ def timer_ends() -> Ends:
     """The ends of what waits in timers."""
     [row] = sync.read(FIND_TIMER_ENDS)
     return Ends(row.oldest_at, row.next_due_at, row.now)
+
+
+class NextTimer(NamedTuple):
+    """A timer that waits. `message_id` is None of a retry."""
+
+    due_at: datetime
+    message_id: uuid.UUID | None
+    topic: str
+    retries: int
+
+
+def next_timers(count: int) -> list[NextTimer]:
+    """The `count` timers that are due first."""
+    rows = list(Timer.objects.order_by("due_at", "id")[:count])
+    names = dict(Topic.objects.filter(id__in={row.topic_id for row in rows}).values_list("id", "name"))
+    return [
+        NextTimer(
+            row.due_at, row.message_id, names.get(row.topic_id, f"(deleted topic {row.topic_id})"), row.reconsume_times
+        )
+        for row in rows
+    ]
 
 
 def timer_forecast() -> tuple[list[int], bool]:

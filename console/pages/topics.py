@@ -5,6 +5,7 @@ from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
 from console.pages.counts import Count
+from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import previews, registry, stats
 from store.models import Topic
@@ -14,6 +15,8 @@ PAGE = 25
 # A topic may have 1,024 queues; a page shows this many of them at once. 64 took 28 ms over 8 segments.
 QUEUES = 64
 ENTRIES = 50
+# Those that are due first.
+TIMERS = 20
 
 
 @require_GET
@@ -81,14 +84,17 @@ def entries(topic: Topic, queue_id: int, below: int | None) -> dict[str, object]
 
 @require_GET
 def delayed(request: HttpRequest) -> HttpResponse:
-    """The delay levels and the timers."""
+    """The delay levels with what they release next and how late they were, and the timers that are due first."""
     timers = scheduling_stats.timers()
+    late = lateness.of_last_hour()
+    coming = scheduling_stats.level_forecast()
     return frame.show(
         request,
         "console/delays.html",
         "Delays",
         now=stats.now(),
-        levels=scheduling_stats.levels(),
+        levels=[(level, coming.get(level.level, [0]), late.get(level.level)) for level in scheduling_stats.levels()],
         timers=Count(timers, timers >= scheduling_stats.MAX_TIMERS),
-        next_timer_at=scheduling_stats.timer_ends().next_due_at,
+        timers_late=late.get(None),
+        next_timers=scheduling_stats.next_timers(TIMERS),
     )

@@ -39,6 +39,12 @@ def number(value: int) -> str:
 
 
 @register.filter
+def total(numbers: Iterable[int]) -> int:
+    """The sum of numbers."""
+    return sum(numbers)
+
+
+@register.filter
 def milliseconds(value: float) -> str:
     """A short time; from a second on in seconds."""
     return f"{value / 1000:.1f} s" if value >= 1000 else f"{value:.0f} ms"

@@ -106,7 +106,24 @@ def test_a_level_shows_what_waits_in_it_and_when_the_first_is_due(broker: Broker
 
     rows = ada.sees("delays/").table("levels")
 
-    assert rows[3] == ["4", "30 s", "0", "–"]
+    assert rows[3] == ["4", "30 s", "0", "–", "0", "0", "0", "–", "–"]
     assert rows[4][:3] == ["5", "1 min", "2"]
     assert rows[4][3].startswith(("in 5 min", "in 6 min"))
+    assert rows[4][4:6] == ["0", "2"]
     assert ada.sees("").figure("delayed") == "2"
+
+
+def test_timers_are_listed_by_when_they_are_due(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders")
+    for minutes in (9, 4):
+        message = broker.stored(orders, 0, b"x", timedelta(minutes=1))
+        known = {"log_segment": 1, "log_offset": message.log_offset, "tags_code": 0, "reconsume_times": 0}
+        due = {"id": message.message_id, "due_at": broker.now + timedelta(minutes=minutes)}
+        broker.insert("timer", message_id=message.message_id, topic_id=orders, queue_id=0, **known, **due)
+
+    page = ada.sees("delays/")
+
+    rows = page.table("timers")
+    assert [row[1] for row in rows] == ["orders", "orders"]
+    assert [row[2].split()[1] for row in rows] in (["3", "8"], ["4", "9"])
+    assert page.links[rows[0][0]].startswith("/console/messages/")
