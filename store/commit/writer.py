@@ -12,7 +12,7 @@
 """
 
 import asyncio
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -272,20 +272,15 @@ class Writers:
     """The writers of one process, by lane: those of pipelined batches, and the stepwise ones."""
 
     def __init__(self) -> None:
-        self._writers: dict[str, Writer] = {}
-        self._lanes: dict[str, GroupCommit] = {}
+        self._writers: defaultdict[str, Writer] = defaultdict(Writer)
+        self._lanes: defaultdict[str, GroupCommit] = defaultdict(GroupCommit)
 
     async def write(self, request: Request[Answer]) -> Answer | None:
         """Has a request written in a pipelined batch; as `Writer.write`."""
-        writer = self._writers.get(request.LANE)
-        if writer is None:
-            writer = self._writers[request.LANE] = Writer()
-        return await writer.write(request)
+        return await self._writers[request.LANE].write(request)
 
     def stepwise(self, lane: str) -> GroupCommit:
         """The stepwise writer of a lane of kinds."""
-        if lane not in self._lanes:
-            self._lanes[lane] = GroupCommit()
         return self._lanes[lane]
 
     async def close(self) -> None:
