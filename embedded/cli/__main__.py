@@ -18,6 +18,7 @@ COMMANDS = {
     "dev": "Runs the broker and starts its processes again when code changes.",
     "test": "Runs the tests on servers of their own; options are pytest's.",
     "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
+    "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
     "bench": "Runs the benchmarks on servers of their own.",
     "lock": "Remakes the hash-locked requirements from pyproject.toml.",
 }

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -31,6 +32,8 @@ class Shop:
     ledger: Ledger = field(default_factory=Ledger)
     acknowledged: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
     open: bool = True
+    # When a request was refused for the moment, or its answer was lost; by the monotonic clock.
+    refused_at: list[float] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _producers: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -75,11 +78,18 @@ class Shop:
             try:
                 status, answer = await self.crowd.post(path, document)
             except aiohttp.ClientError:
+                self.refused_at.append(time.monotonic())
+                await asyncio.sleep(0.02)
                 continue
             if status != TRY_AGAIN:
                 assert status in (200, 201), answer
                 return answer
+            self.refused_at.append(time.monotonic())
             await asyncio.sleep(0.02)
+
+    def forget_acknowledged(self) -> None:
+        """Counts acknowledgements anew."""
+        self.acknowledged = asyncio.Semaphore(0)
 
     async def has_acknowledged(self, more: int) -> None:
         """Returns when so many more were acknowledged."""
