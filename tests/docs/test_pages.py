@@ -24,6 +24,7 @@ MADE = {
     "poll.py",
     "tasks.py",
     "consume.py",
+    "conftest.py",
     "register.py",
     "checks.py",
     "app.py",

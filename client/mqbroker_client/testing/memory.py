@@ -1,0 +1,91 @@
+"""A broker within the process: what `Producer`, `Consumer` and `CheckPoller` need of one, and a clock to be moved.
+
+The tests of the project hold it to the real broker. It has no ordered groups, filters, recalls or pushes: what it does
+not know it refuses with NotImplementedError, and a real broker is the place to test that.
+"""
+
+import json
+import re
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mqbroker_client.calls import Call, Document, Result
+from mqbroker_client.connection import Broker
+from mqbroker_client.retries import Retry
+from mqbroker_client.testing.groups import Groups
+from mqbroker_client.testing.topics import Topics
+from mqbroker_client.testing.transactions import Transactions
+
+Answerer = Callable[..., Document]
+
+
+class MemoryBroker(Broker):
+    """Give it to the client's classes in place of a `Broker`. Safe to share between threads."""
+
+    def __init__(self) -> None:
+        super().__init__("http://memory.invalid", "memory", coalescing=False)
+        self._changed = threading.Condition()
+        self._moved = timedelta()
+        self._topics = Topics(self.now)
+        self._transactions = Transactions(self._topics, self.now)
+        self._groups = Groups(self._topics, self.now)
+        self._routes: dict[str, Answerer] = {
+            r"POST /v1/messages": self._topics.send,
+            r"POST /v1/messages/batch": self._topics.send_batch,
+            r"POST /v1/transactions": self._transactions.begin,
+            r"POST /v1/transactions/([^/]+)/end": self._transactions.end,
+            r"GET /v1/transactions/([^/]+)": self._transactions.read,
+            r"POST /v1/producer-groups/([^/]+)/checks/receive": self._transactions.receive_checks,
+            r"POST /v1/consumer-groups/([^/]+)/receive": self._groups.receive,
+            r"POST /v1/consumer-groups/([^/]+)/(ack|nack|extend)": self._groups.settle,
+            r"GET /v1/consumer-groups/([^/]+)": self._groups.read,
+        }
+
+    def now(self) -> datetime:
+        """The broker's clock."""
+        return datetime.now(UTC) + self._moved
+
+    def advance(self, seconds: float) -> None:
+        """Move the broker's clock on: delays, invisible times and immunities pass, and no test has to sleep."""
+        with self._changed:
+            self._moved += timedelta(seconds=seconds)
+            self._changed.notify_all()
+
+    def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
+        """The result of a call, in this thread. A long poll waits for a message, or for `hang_up`."""
+        give_up_at = time.monotonic() + call.wait_seconds
+        with self._changed:
+            while True:
+                self._topics.release_due()
+                document = self._answer(call)
+                left = give_up_at - time.monotonic()
+                # An empty answer of a long poll.
+                if any(document.get(name) for name in ("messages", "transactions")) or left <= 0:
+                    break
+                self._changed.wait(left)
+            self._changed.notify_all()
+        # As over HTTP: nothing of the answer is shared with what is kept.
+        return call.read(json.loads(json.dumps(document)))
+
+    def do_later(self, call: Call[Any]) -> None:
+        """At once."""
+        self.do(call)
+
+    def apart(self) -> "MemoryBroker":
+        """Itself."""
+        return self
+
+    def hang_up(self) -> None:
+        """Nothing: the long polls of tests are short."""
+
+    def close(self, *, timeout_seconds: float = 0) -> None:
+        """Nothing is open."""
+
+    def _answer(self, call: Call[Any]) -> Document:
+        for pattern, answer in self._routes.items():
+            if found := re.fullmatch(pattern, f"{call.method} {call.target}"):
+                return answer(*found.groups(), **json.loads(call.content or b"{}"))
+        raise NotImplementedError(f"the broker of tests has no {call.what}: use a real one")
