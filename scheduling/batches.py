@@ -10,7 +10,7 @@ from django.conf import settings
 from scheduling import sends
 from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
-from store import accept, topics
+from store import accept, runtime, topics
 from store.accept import Accepted
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -67,11 +67,13 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[Sent]
     accepted = [await accept.accept(message, traceparent=traceparent) for message in request.messages]
     together = Together(_in_one_queue(accepted))
     size = accept.size_of(accepted)
-    if size < MAX_BATCH_BYTES:
+    detours = runtime.part(sends.Detours)
+    if size < MAX_BATCH_BYTES and not detours.precede(together.accepted):
         sent = await writer.write(sends.Sending(together.accepted))
         if sent is not None:
             return sent
-    results: list[Sent] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
+    with detours.of(together.accepted[0]):
+        results: list[Sent] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
     return results
 
 

@@ -49,7 +49,7 @@ async def send(message: Message, traceparent: str | None = None) -> Sent:
     delay = delays.of_message(message)
     size = accept.size_of((accepted,))
     detours = runtime.part(Detours)
-    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.has(accepted):
+    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.precede((accepted,)):
         sent = await writer.write(Sending((accepted,), await _level_of(delay)))
         if sent is not None:
             return sent[0]
@@ -64,9 +64,9 @@ class Detours:
     def __init__(self) -> None:
         self._queues: Counter[tuple[int, int]] = Counter()
 
-    def has(self, accepted: Accepted) -> bool:
-        """Whether the message would overtake another one of its queue."""
-        return accepted.message.sharding_key is not None and self._queues[_queue_of(accepted)] > 0
+    def precede(self, accepted: Sequence[Accepted]) -> bool:
+        """Whether one of the messages, which have one queue, would overtake another one of it."""
+        return _queue_of(accepted[0]) in self._queues and any(one.message.sharding_key is not None for one in accepted)
 
     @contextlib.contextmanager
     def of(self, accepted: Accepted) -> Iterator[None]:
@@ -118,6 +118,10 @@ class Sending(Request[list[Sent]]):
     @property
     def ordered(self) -> bool:
         return any(one.message.sharding_key is not None for one in self.accepted)
+
+    @property
+    def overtakes(self) -> bool:
+        return runtime.part(Detours).precede(self.accepted)
 
     @property
     def queue(self) -> tuple[int, int]:

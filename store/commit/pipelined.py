@@ -73,6 +73,11 @@ class Request(Generic[Answer]):
         """Whether no later batch may overtake it: a batch that is sent again would come behind the next one."""
         return False
 
+    @property
+    def overtakes(self) -> bool:
+        """Whether it has to go the stepwise way, too, because it would come before one that went it earlier."""
+        return False
+
     @classmethod
     def before_locks(cls, requests: Sequence[Self]) -> Iterable[Call]:
         """Statements that name queues for the lock, in the register `mq.ending`."""

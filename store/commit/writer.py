@@ -68,6 +68,7 @@ class Writer:
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._scheduled = False
+        self._resting = False
 
     async def write(self, request: Request[Answer]) -> Answer | None:
         """Has a request written and gives its answer, after the commit; None when the batch left it out.
@@ -120,11 +121,13 @@ class Writer:
 
     def _pump(self) -> None:
         self._scheduled = False
-        while not self._is_held_up() and (self._again or self._is_worth_a_batch()):
+        while not self._resting and not self._is_held_up() and (self._again or self._is_worth_a_batch()):
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
                 return
-            self._send(self._pipeline, self._again.popleft() if self._again else PipelinedBatch(self._take()))
+            batch = self._again.popleft() if self._again else PipelinedBatch(self._take())
+            if batch.requests:
+                self._send(self._pipeline, batch)
 
     def _is_held_up(self) -> bool:
         """Whether a batch is under way that none may overtake: its messages have sharding keys."""
@@ -153,16 +156,23 @@ class Writer:
             if not keys.isdisjoint(request.ids):
                 left.append(request)
                 continue
+            if waiting is self._ordinary:
+                self._forget_key(request.key)
+            if request.overtakes:
+                self._bytes -= request.size
+                request.resolve()
+                continue
             keys.update(request.ids)
             size += request.size
             taken.append(request)
-            if waiting is self._ordinary:
-                self._ordinary_keys[request.key] -= 1
-                if not self._ordinary_keys[request.key]:
-                    del self._ordinary_keys[request.key]
         if left:
             waiting.extendleft(reversed(left))
         return size
+
+    def _forget_key(self, key: bytes) -> None:
+        self._ordinary_keys[key] -= 1
+        if not self._ordinary_keys[key]:
+            del self._ordinary_keys[key]
 
     def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:
         try:
@@ -171,6 +181,7 @@ class Writer:
             # The stepwise writer finds the one that cannot be packed.
             logger.exception("a batch could not be packed")
             answer(batch.requests)
+            self._rest()
             return
         try:
             results = pipeline.run(calls)
@@ -227,6 +238,17 @@ class Writer:
             answer([request for request in batch.requests if request.answer is not None])
         else:
             answer(batch.requests)
+            if any(request.ordered for request in left):
+                self._rest()
+
+    def _rest(self) -> None:
+        """Sends nothing before the callers of what was just left out have gone on: later messages follow these."""
+        self._resting = True
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._schedule()
 
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
@@ -248,6 +270,7 @@ class Writer:
         else:
             logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, requests=len(batch))
             answer(batch.requests)
+            self._rest()
 
     def _connect(self) -> None:
         if self._connecting is None or self._connecting.done():

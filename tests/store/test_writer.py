@@ -157,3 +157,30 @@ def test_a_batch_that_is_sent_for_a_segment_that_was_rolled_is_sent_again(keeper
 
     assert [first["queue_offset"], second["queue_offset"]] == [before["queue_offset"] + 1, before["queue_offset"] + 2]
     assert ended["state"] == "COMMITTED"
+
+
+def test_messages_of_one_key_keep_their_order_when_the_first_is_left_out(keeper: Keeper) -> None:
+    async def run() -> list[dict[str, Any]]:
+        await send("first", sharding_key="k", queue_id=1)
+        [topic] = await asyncio.to_thread(keeper.sql, "SELECT id FROM topic WHERE name = %s", TOPIC)
+        with keeper.session() as session:
+            session.execute("SELECT pg_advisory_xact_lock(%s, 1)", (topic.id,))
+            earlier = asyncio.create_task(send("earlier", sharding_key="k", queue_id=1))
+            await asyncio.sleep(0)
+            later = [asyncio.create_task(send(f"later {n}", sharding_key="k", queue_id=1)) for n in range(20)]
+            await asyncio.to_thread(wait_for_a_second_try, keeper)
+            session.rollback()
+        return list(await asyncio.gather(earlier, *later))
+
+    offsets = [answer["queue_offset"] for answer in keeper.do(run())]
+
+    assert offsets == sorted(offsets)
+
+
+def wait_for_a_second_try(keeper: Keeper) -> None:
+    """Until a stepwise batch waits for a queue: the pipelined one before it has passed over the queue."""
+    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query NOT LIKE '%%try_advisory%%'"
+    deadline = time.monotonic() + 10
+    while not keeper.sql(waiting):
+        assert time.monotonic() < deadline, "no stepwise batch waits for the queue"
+        time.sleep(0.005)
