@@ -12,18 +12,18 @@
 """
 
 import asyncio
-from collections import Counter, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
 import structlog
-from django.conf import settings
 
 from store import runtime
 from store.commit.batch import Kind, Note
-from store.commit.pipelined import MAX_BATCH_BYTES, PipelinedBatch, Request
+from store.commit.pipelined import PipelinedBatch, Request
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
+from store.commit.waiting import Waiting
 from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, open_pipeline
@@ -57,13 +57,10 @@ class Writer:
     """A bounded queue of pipelined requests, and one connection that empties it batch by batch."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Request[Any]] = deque()
-        self._ordinary: deque[Request[Any]] = deque()
-        self._ordinary_keys: Counter[bytes] = Counter()
+        self._waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
         self._tasks: set[asyncio.Task[None] | None] = set()
-        self._bytes = 0
         self._segment_id = 0
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -76,20 +73,9 @@ class Writer:
         Raises SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the
         connection broke during the commit.
         """
-        self._admit(request.size)
-        # An end must not overtake the half it ends while that is still waiting here.
-        if request.URGENT and not self._ordinary_keys[request.key]:
-            self._urgent.append(request)
-        else:
-            self._ordinary.append(request)
-            self._ordinary_keys[request.key] += 1
-        self._bytes += request.size
+        self._waiting.add(request)
         self._schedule()
         return await request.future
-
-    def waiting(self) -> int:
-        """Requests that wait to be sent."""
-        return len(self._urgent) + len(self._ordinary)
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
@@ -104,15 +90,7 @@ class Writer:
 
     def _unanswered(self) -> list[Request[Any]]:
         batches = (*self._again, *self._under_way)
-        return [*self._urgent, *self._ordinary, *(request for batch in batches for request in batch.requests)]
-
-    def _admit(self, size: int) -> None:
-        if self.waiting() >= settings.GROUP_COMMIT_MAX_WAITING:
-            raise SystemBusy(
-                f"{self.waiting()} requests wait to be written: nothing was stored, try again in a second."
-            )
-        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+        return [*self._waiting, *(request for batch in batches for request in batch.requests)]
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -125,7 +103,7 @@ class Writer:
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
                 return
-            batch = self._again.popleft() if self._again else PipelinedBatch(self._take())
+            batch = self._again.popleft() if self._again else PipelinedBatch(self._waiting.take())
             if batch.requests:
                 self._send(self._pipeline, batch)
 
@@ -134,45 +112,10 @@ class Writer:
         return any(batch.ordered for batch in self._under_way)
 
     def _is_worth_a_batch(self) -> bool:
-        waiting = self.waiting()
+        waiting = len(self._waiting)
         if not self._under_way or not waiting:
             return waiting > 0
         return len(self._under_way) < DEPTH and waiting >= max(WORTH, len(self._under_way[-1]) // 2)
-
-    def _take(self) -> list[Request[Any]]:
-        taken: list[Request[Any]] = []
-        keys: set[bytes] = set()
-        size = self._take_from(self._urgent, taken, keys, 0)
-        size = self._take_from(self._ordinary, taken, keys, size)
-        self._bytes -= size
-        return taken
-
-    def _take_from(self, waiting: deque[Request[Any]], taken: list[Request[Any]], keys: set[bytes], size: int) -> int:
-        """One id comes once in a batch: the second would fail it, and could not see the first."""
-        left: list[Request[Any]] = []
-        most = settings.GROUP_COMMIT_MAX_REQUESTS
-        while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
-            request = waiting.popleft()
-            if not keys.isdisjoint(request.ids):
-                left.append(request)
-                continue
-            if waiting is self._ordinary:
-                self._forget_key(request.key)
-            if request.overtakes:
-                self._bytes -= request.size
-                request.resolve()
-                continue
-            keys.update(request.ids)
-            size += request.size
-            taken.append(request)
-        if left:
-            waiting.extendleft(reversed(left))
-        return size
-
-    def _forget_key(self, key: bytes) -> None:
-        self._ordinary_keys[key] -= 1
-        if not self._ordinary_keys[key]:
-            del self._ordinary_keys[key]
 
     def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:
         try:
@@ -225,8 +168,8 @@ class Writer:
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         while self._again:
             answer(self._again.popleft().requests, refusal)
-        while self.waiting():
-            answer(self._take(), refusal)
+        while self._waiting:
+            answer(self._waiting.take(), refusal)
 
     def _settle(self, batch: PipelinedBatch, results: Results) -> None:
         open_segment = batch.settle(results)

@@ -1,0 +1,80 @@
+"""What waits for a pipelined batch: a bounded queue, ends before the others."""
+
+from collections import Counter, deque
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+
+from store.commit.pipelined import MAX_BATCH_BYTES, Request
+from store.errors import SystemBusy
+
+
+class Waiting:
+    """Pipelined requests that no batch has taken yet."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Request[Any]] = deque()
+        self._ordinary: deque[Request[Any]] = deque()
+        self._ordinary_keys: Counter[bytes] = Counter()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._ordinary)
+
+    def __iter__(self) -> Iterator[Request[Any]]:
+        yield from self._urgent
+        yield from self._ordinary
+
+    def add(self, request: Request[Any]) -> None:
+        """Takes a request in; raises SystemBusy when too much waits."""
+        self._admit(request.size)
+        # An end must not overtake the half it ends while that is still waiting here.
+        if request.URGENT and not self._ordinary_keys[request.key]:
+            self._urgent.append(request)
+        else:
+            self._ordinary.append(request)
+            self._ordinary_keys[request.key] += 1
+        self._bytes += request.size
+
+    def take(self) -> list[Request[Any]]:
+        """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
+        taken: list[Request[Any]] = []
+        keys: set[bytes] = set()
+        size = self._take_from(self._urgent, taken, keys, 0)
+        size = self._take_from(self._ordinary, taken, keys, size)
+        self._bytes -= size
+        return taken
+
+    def _admit(self, size: int) -> None:
+        if len(self) >= settings.GROUP_COMMIT_MAX_WAITING:
+            raise SystemBusy(f"{len(self)} requests wait to be written: nothing was stored, try again in a second.")
+        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
+
+    def _take_from(self, waiting: deque[Request[Any]], taken: list[Request[Any]], keys: set[bytes], size: int) -> int:
+        """One id comes once in a batch: the second would fail it, and could not see the first."""
+        left: list[Request[Any]] = []
+        most = settings.GROUP_COMMIT_MAX_REQUESTS
+        while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
+            request = waiting.popleft()
+            if not keys.isdisjoint(request.ids):
+                left.append(request)
+                continue
+            if waiting is self._ordinary:
+                self._forget_key(request.key)
+            if request.overtakes:
+                self._bytes -= request.size
+                request.resolve()
+                continue
+            keys.update(request.ids)
+            size += request.size
+            taken.append(request)
+        if left:
+            waiting.extendleft(reversed(left))
+        return size
+
+    def _forget_key(self, key: bytes) -> None:
+        self._ordinary_keys[key] -= 1
+        if not self._ordinary_keys[key]:
+            del self._ordinary_keys[key]
