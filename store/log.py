@@ -33,13 +33,19 @@ TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
 
 # Writers of the log share this advisory lock. While one session holds it alone, no append is under way.
 APPENDERS_LOCK = 0x6D71_6C6F_6700
+# Of a stepwise transaction, for all other locks: those behind it wait, too. Longer than that of a pipelined one, which
+# gives up first when the two wait for each other.
+LOCK_TIMEOUT = "250ms"
 # The parameters of HOLD_LOG. New writers queue behind a session that waits for the batches under way, which take
 # milliseconds.
 EXCLUSIVE = {"lock_timeout": "500 ms", "key": APPENDERS_LOCK}
 
 
-# Without parameters: the server takes a transaction's first statements in one message.
-JOIN = f"BEGIN; {JOIN_WRITERS.text}" % {"key": APPENDERS_LOCK}
+# Without parameters: the server takes a transaction's first statements in one message. A roll or an export holds the
+# log for half a second at most.
+JOIN = f"BEGIN; SET LOCAL lock_timeout = '1s'; {JOIN_WRITERS.text}; SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'" % {
+    "key": APPENDERS_LOCK
+}
 
 
 async def join(connection: Connection, locks: Iterable[int] = ()) -> tuple[int, datetime]:

@@ -76,11 +76,10 @@ async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Ent
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
-    async with connection.pipeline():
-        await connection.execute(LOCK_QUEUES.text.encode(), locked)
-        cursor = await connection.execute(ENQUEUE_ENTRIES.text.encode(), _columns(segment_id, queues, entries))
-        rows = await cursor.fetchall()
-    _number(entries, rows)
+    # Not as psycopg's pipeline: its last message has the server forget to time how long the transaction is idle, and a
+    # process that is stopped here would hold the locks for ever.
+    await connections.execute(connection, LOCK_QUEUES, locked)
+    _number(entries, await connections.execute(connection, ENQUEUE_ENTRIES, _columns(segment_id, queues, entries)))
     # After a roll each queue is new in the segment once.
     if first := [entry for entry in entries if entry.queue_offset < 0]:
         queues = sorted({(entry.topic_id, entry.queue_id) for entry in first})

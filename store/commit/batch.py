@@ -17,7 +17,7 @@ Request = TypeVar("Request")
 class Pending(Generic[Request]):
     """One request that waits to be written, and what is to be answered once it is."""
 
-    __slots__ = ("before", "future", "key", "kind", "note", "outcome", "request", "size", "urgent")
+    __slots__ = ("before", "future", "key", "kind", "note", "outcome", "put_off", "request", "size", "urgent")
 
     def __init__(
         self,
@@ -34,6 +34,8 @@ class Pending(Generic[Request]):
         self.size = size
         self.urgent = urgent
         self.note = note
+        # How often it met a lock of another session.
+        self.put_off = 0
         # What the request changed, as it was; for its note.
         self.before: Any = None
         self.outcome: Any = None

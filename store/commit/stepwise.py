@@ -28,8 +28,19 @@ logger = structlog.stdlib.get_logger(__name__)
 Request = TypeVar("Request")
 
 # Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
-DONE_OVER = (pg.UniqueViolation, pg.DeadlockDetected, pg.SerializationFailure, pg.LockNotAvailable)
+# Or the server ended the session because this process stopped in the middle: nothing of the batch was stored.
+DONE_OVER = (
+    pg.UniqueViolation,
+    pg.DeadlockDetected,
+    pg.SerializationFailure,
+    pg.LockNotAvailable,
+    pg.IdleInTransactionSessionTimeout,
+)
 MAX_ATTEMPTS = 4
+# An end whose transaction another session has locked comes again after this; the others do not wait for it.
+PUT_OFF_SECONDS = 0.5
+# The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
+IDLE_TIMEOUT = "500ms"
 # A database that is there but does not answer is given up after this; its own statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
@@ -51,6 +62,7 @@ class GroupCommit:
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._closing = False
+        self._put_off: set[Pending[Any]] = set()
 
     async def submit(
         self,
@@ -87,6 +99,8 @@ class GroupCommit:
     async def close(self) -> None:
         """Writes what is waiting, then lets go of the connection."""
         self._closing = True
+        for pending in list(self._put_off):
+            self._come_again(pending)
         self._wake.set()
         if self._task is not None:
             await self._task
@@ -149,7 +163,7 @@ class GroupCommit:
             except pg.LockNotAvailable as locked:
                 # Of one request: the others are not kept waiting for it.
                 problem = locked
-                if len(pending) > 1:
+                if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
             except DONE_OVER as conflict:
                 problem = conflict
@@ -160,7 +174,24 @@ class GroupCommit:
                 problem = spoiled
                 break
         assert problem is not None
-        await self._isolate(pending, problem)
+        if not self._put_off.issuperset(pending):
+            await self._isolate(pending, problem)
+
+    def _is_put_off(self, pending: Pending[Any]) -> bool:
+        """Has an end that met a lock come again later, so that the others do not wait meanwhile."""
+        if not pending.urgent or self._closing or pending.put_off >= MAX_ATTEMPTS:
+            return False
+        pending.put_off += 1
+        self._put_off.add(pending)
+        asyncio.get_running_loop().call_later(PUT_OFF_SECONDS, self._come_again, pending)
+        return True
+
+    def _come_again(self, pending: Pending[Any]) -> None:
+        if pending in self._put_off:
+            self._put_off.discard(pending)
+            self._bytes += pending.size
+            self._urgent.append(pending)
+            self._wake.set()
 
     async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
         if len(pending) > 1:
@@ -203,7 +234,7 @@ class GroupCommit:
         except DONE_OVER:
             await self._abandon()
             raise
-        except (psycopg.OperationalError, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
+        except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
             await self._disconnect()
             refusal = connections.away(problem)
@@ -235,7 +266,10 @@ class GroupCommit:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 await connection.commit()
-        except (psycopg.OperationalError, TimeoutError) as problem:
+        except pg.IdleInTransactionSessionTimeout:
+            await self._disconnect()
+            raise
+        except (psycopg.OperationalError, pg.TransactionTimeout, TimeoutError) as problem:
             await self._disconnect()
             if isinstance(problem, Unanswered):
                 self._refuse_waiting(connections.away(problem))
@@ -258,8 +292,7 @@ class GroupCommit:
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
             connection = await connections.connect("mqbroker-writer")
-            # A roll or an export holds the log for half a second at most.
-            await connection.execute(b"SET lock_timeout = '1s'")
+            await connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'".encode())
             await bound_transactions(connection, int(WRITE_SECONDS))
             self._connection = connection
         return self._connection

@@ -42,6 +42,25 @@ def test_a_stopped_process_does_not_stop_the_sends_of_another(keeper: Keeper) ->
     assert max(stalls) < 1
 
 
+def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of_another(keeper: Keeper) -> None:
+    keeper.send("payments", "first", queue_id=0)
+    other = keeper.start("tests.store.stopping", "payments")
+    try:
+        _, status = os.waitpid(other.pid, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), "it stops before its commit, while it holds the lock of the queue"
+        began = time.monotonic()
+        ours = keeper.send("payments", "ours", queue_id=0)
+        seconds = time.monotonic() - began
+        os.kill(other.pid, signal.SIGCONT)
+        printed, _ = other.communicate(timeout=30)
+    finally:
+        other.kill()
+        other.wait()
+
+    assert seconds < 1
+    assert (ours["queue_offset"], printed) == (1, "2\n"), "what it wrote was rolled back, and written again"
+
+
 def wait_for_sends(keeper: Keeper) -> None:
     """Until the other process sends."""
     deadline = time.monotonic() + 30

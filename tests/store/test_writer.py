@@ -125,6 +125,31 @@ def test_a_half_message_whose_row_is_locked_stops_no_other_request(keeper: Keepe
     assert stuck["state"] == "COMMITTED"
 
 
+def test_a_half_message_whose_row_is_locked_stops_no_stepwise_request(keeper: Keeper) -> None:
+    """Repeats go the stepwise way, as the end of the locked one does."""
+
+    async def run() -> tuple[list[float], Any]:
+        repeated = [uuid.uuid4() for _ in range(6)]
+        await asyncio.gather(*(send("repeated", message_id=id_) for id_ in repeated))
+        locked = (await begin("half"))["transaction_id"]
+        with keeper.session() as session:
+            session.execute("SELECT FROM half_message WHERE transaction_id = %s FOR UPDATE", (locked,))
+            stuck = asyncio.create_task(outcome(end(locked)))
+            await asyncio.to_thread(wait_for_a_second_try, keeper, "transactionid")
+            seconds = []
+            for id_ in repeated:
+                began = time.monotonic()
+                await send("repeated", message_id=id_)
+                seconds.append(time.monotonic() - began)
+            session.rollback()
+        return seconds, await stuck
+
+    seconds, stuck = keeper.do(run())
+
+    assert max(seconds) < 0.5
+    assert stuck["state"] == "COMMITTED"
+
+
 def test_a_queue_that_is_locked_elsewhere_delays_the_others_by_a_moment_only(keeper: Keeper) -> None:
     async def run() -> tuple[float, dict[str, Any]]:
         await asyncio.gather(*(send("first", queue_id=number) for number in range(4)))
@@ -177,10 +202,10 @@ def test_messages_of_one_key_keep_their_order_when_the_first_is_left_out(keeper:
     assert offsets == sorted(offsets)
 
 
-def wait_for_a_second_try(keeper: Keeper) -> None:
-    """Until a stepwise batch waits for a queue: the pipelined one before it has passed over the queue."""
-    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'advisory' AND query NOT LIKE '%%try_advisory%%'"
+def wait_for_a_second_try(keeper: Keeper, lock: str = "advisory") -> None:
+    """Until a stepwise batch waits for such a lock: the pipelined one before it has passed over what is locked."""
+    waiting = "SELECT pid FROM pg_stat_activity WHERE wait_event = %s AND query NOT LIKE '%%try_advisory%%'"
     deadline = time.monotonic() + 10
-    while not keeper.sql(waiting):
-        assert time.monotonic() < deadline, "no stepwise batch waits for the queue"
+    while not keeper.sql(waiting, lock):
+        assert time.monotonic() < deadline, "no stepwise batch waits for the lock"
         time.sleep(0.005)
