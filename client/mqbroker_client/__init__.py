@@ -9,6 +9,7 @@ from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import Delivery, Entry, HalfMessage, Message, StoredMessage
 from mqbroker_client.polling import CheckPoller
 from mqbroker_client.producers import Ended, Placed, Producer, Sent, Transaction
+from mqbroker_client.push import PushListener
 from mqbroker_client.states import LocalTransactionState
 from mqbroker_client.transactional import TransactionListener, TransactionProducer, TransactionSent
 
@@ -31,6 +32,7 @@ __all__ = [
     "Page",
     "Placed",
     "Producer",
+    "PushListener",
     "Redeliver",
     "Retry",
     "Sent",

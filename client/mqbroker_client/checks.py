@@ -59,23 +59,26 @@ class Reply:
         return "application/json" if self.status == HTTPStatus.OK else "application/problem+json"
 
 
-@dataclass(frozen=True, slots=True)
-class CheckListener:
-    """Answers signed `transaction.check` calls at the endpoint's URL.
+class SignedListener:
+    """Answers signed calls of the broker.
 
     The listener is an ASGI application, to be added as a route; `wsgi` is a WSGI application; `reply` is for the view
     of any other framework. A framework's redirects, log-in and CSRF check must let the call through.
     `secrets` holds every secret that may have signed: two of them while one is being rotated.
     """
 
-    check: Check
+    __slots__ = ()
+    #: The type of the calls, for a refusal.
+    EVENT = ""
     secrets: Sequence[str]
 
-    def __post_init__(self) -> None:
-        if not self.secrets:
-            raise ValueError("a check listener needs at least one secret; registering the endpoint gives it")
-        if isinstance(self.secrets, str):
-            object.__setattr__(self, "secrets", (self.secrets,))
+    def _read(self, event: Any) -> Sequence[Any]:
+        """What the call is about. Raises ValueError, KeyError or TypeError where it is none of its type."""
+        raise NotImplementedError
+
+    def _results(self, read: Sequence[Any]) -> list[Document]:
+        """The results of the answer."""
+        raise NotImplementedError
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to one POST. Nothing in an unsigned or altered body is looked at."""
@@ -84,11 +87,10 @@ class CheckListener:
         if not any(_signed_by(secret, headers, body) for secret in self.secrets):
             return _problem(HTTPStatus.UNAUTHORIZED, "the signature is missing, too old, or made with no known secret")
         try:
-            event = json.loads(body)
-            halves = [HalfMessage.read(entry, event["producer_group"]) for entry in event["transactions"]]
+            read = self._read(json.loads(body))
         except (ValueError, KeyError, TypeError) as error:
-            return _problem(HTTPStatus.BAD_REQUEST, f"not a transaction.check event: {type(error).__name__}: {error}")
-        return Reply(HTTPStatus.OK, {"results": [_result(*found) for found in outcomes_of(self.check, halves)]})
+            return _problem(HTTPStatus.BAD_REQUEST, f"not a {self.EVENT} event: {type(error).__name__}: {error}")
+        return Reply(HTTPStatus.OK, {"results": self._results(read)})
 
     def wsgi(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
         reply = self._wsgi_reply(environ)
@@ -143,6 +145,31 @@ class CheckListener:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         # The producer's function reads its database and may block.
         return await asyncio.to_thread(self.reply, headers, body)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckListener(SignedListener):
+    """Answers signed `transaction.check` calls at the endpoint's URL; `SignedListener` says how it is served."""
+
+    EVENT = "transaction.check"
+    check: Check
+    secrets: Sequence[str]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "secrets", listed(self.secrets, "a check listener", "registering the endpoint"))
+
+    def _read(self, event: Any) -> Sequence[HalfMessage]:
+        return [HalfMessage.read(entry, event["producer_group"]) for entry in event["transactions"]]
+
+    def _results(self, read: Sequence[HalfMessage]) -> list[Document]:
+        return [_result(*found) for found in outcomes_of(self.check, read)]
+
+
+def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:
+    """One secret, or several. Raises ValueError without any."""
+    if not secrets:
+        raise ValueError(f"{whose} needs at least one secret; {given_by} gives it")
+    return (secrets,) if isinstance(secrets, str) else secrets
 
 
 def _result(half: HalfMessage, outcome: Outcome) -> Document:
