@@ -37,6 +37,8 @@ DONE_OVER = (
     pg.IdleInTransactionSessionTimeout,
 )
 MAX_ATTEMPTS = 4
+# Of one request by itself: it waits 4 s in all for a lock.
+MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
 # The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
@@ -155,7 +157,7 @@ class GroupCommit:
     async def _write(self, pending: list[Pending[Any]]) -> None:
         """Writes a batch; where one request spoils it, writes it in halves until only that one is left out."""
         problem: Exception | None = None
-        for attempt in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS if len(pending) > 1 else MAX_ATTEMPTS_ALONE):
             try:
                 await self._attempt(pending, again=attempt > 0)
                 resolve(pending)
