@@ -128,8 +128,7 @@ def shape(path: str) -> str:
 def test_the_pages_on_decisions_are_numbered_and_say_context_choice_and_price() -> None:
     decisions = [page for page in PAGES if page.path.parent.name == "decisions"]
 
-    numbers = [int(page.path.name[:4]) for page in decisions]
-    assert len(set(numbers)) == len(numbers)
+    assert [int(page.path.name[:4]) for page in decisions] == list(range(1, len(decisions) + 1))
     architecture = next(page for page in PAGES if page.path.name == "architecture.md")
     assert [page.path.name for page in decisions] == [
         Path(link).name for link in architecture.section("Decisions").links
