@@ -9,7 +9,8 @@ from mqbroker_client import HalfMessage
 from mqbroker_client.barrier import Barrier
 from mqbroker_client.states import LocalTransactionState, Outcome
 
-from tests.barrier import places, processes, test_barrier_accidents, test_decisions
+from tests.barrier import places, processes, test_decisions
+from tests.barrier import test_barrier_accidents as accidents
 from tests.barrier.conftest import Shop
 from tests.broker.running import RunningBroker
 
@@ -49,9 +50,7 @@ def mutable(
 def test_a_check_that_takes_a_running_one_for_a_rollback_is_caught(mutable: Shop, mutant: type[Barrier]) -> None:
     shop = replace(mutable, place=replace(mutable.place, barrier_class=mutant))
     with shop.program.process() as process, pytest.raises(CAUGHT):
-        test_barrier_accidents.test_a_transaction_that_runs_is_unknown_in_half_a_second_and_later_the_truth(
-            shop, process
-        )
+        accidents.test_a_transaction_that_runs_is_unknown_in_half_a_second_and_later_the_truth(shop, process)
 
 
 @pytest.mark.parametrize("mutable", ["driver"], indirect=True)
@@ -64,4 +63,4 @@ def test_a_check_that_leaves_no_row_is_caught(mutable: Shop) -> None:
 @pytest.mark.parametrize("mutable", ["late driver"], indirect=True)
 def test_a_row_that_is_written_after_the_commit_is_caught(mutable: Shop) -> None:
     with mutable.program.process() as process, pytest.raises(CAUGHT):
-        test_barrier_accidents.test_a_kill_before_the_commit_is_answered_rollback(mutable, process)
+        accidents.test_a_kill_before_the_commit_is_answered_rollback(mutable, process)
