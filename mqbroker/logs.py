@@ -17,6 +17,7 @@ APPS = (
     "mqbroker",
     "console",
     "monitoring",
+    "actions",
     "transactions",
     "delivery",
     "analytics",

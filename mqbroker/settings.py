@@ -163,7 +163,7 @@ LOG = env.choice(
     "LOG", "text", "The log of every process: text to read, or json, an object per line, to collect.", logs.FORMS
 )
 DATABASE_CONNECTIONS = env.whole(
-    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 4 more.", 1
+    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 6 more.", 1
 )
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES

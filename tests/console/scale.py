@@ -69,7 +69,10 @@ class Counter:
 
 
 async def measure(user: str, pages: tuple[str, ...] = PAGES, times: int = 5) -> dict[str, tuple[int, int, float]]:
-    """Of each page the status, the statements, and the median of its milliseconds, in this process."""
+    """Of each page the status, the statements, and the median of its milliseconds, in this process.
+
+    The fewest statements of all times: the process's own work, such as its heartbeat, falls into some of them.
+    """
     from asgiref.sync import sync_to_async
     from django.contrib.auth.models import User
     from django.test import AsyncClient
@@ -82,12 +85,13 @@ async def measure(user: str, pages: tuple[str, ...] = PAGES, times: int = 5) -> 
     found = {}
     for page in pages:
         await client.get(f"/console/{page}")
-        took = []
+        took, asked = [], []
         for _ in range(times):
             counter.statements, began = 0, time.perf_counter()
             status = (await client.get(f"/console/{page}")).status_code
             took.append((time.perf_counter() - began) * 1000)
-        found[page] = (status, counter.statements, statistics.median(took))
+            asked.append(counter.statements)
+        found[page] = (status, min(asked), statistics.median(took))
     await background.close()
     return found
 

@@ -20,8 +20,8 @@ from tests.console.rows import Broker
 from tests.console.test_console_hostile import PARAMETER, ROUTES
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
-# What a mere visit writes.
-VISITS = ("django_session", "sign_in_limit")
+# What a mere visit writes, and what the process writes by itself.
+VISITS = ("django_session", "sign_in_limit", "heartbeat")
 TABLES = """
 SELECT c.relname FROM pg_class AS c
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace ORDER BY 1
