@@ -53,8 +53,9 @@ WHERE t.name LIKE '%DLQ%group-%';
 
 INSERT INTO progress (segment_id, reader_id, topic_id, queue_id, move, next_offset, moved_at)
 SELECT 1, g.id, p.topic_id, q, 1, g.id % 7, now()
-FROM consumer_group AS g
-INNER JOIN places AS p ON p.place IN (g.id % :topics, (g.id + 1) % :topics), generate_series(0, 3) AS q;
+FROM (SELECT id, row_number() OVER (ORDER BY name) - 1 AS place
+FROM consumer_group) AS g
+INNER JOIN places AS p ON p.place IN (g.place % :topics, (g.place + 1) % :topics), generate_series(0, 3) AS q;
 
 INSERT INTO half_message (transaction_id, producer_group_id, stored_at, immunity_seconds, next_check_at,
     check_times, exhausted, last_failure, discarded_at, log_segment, log_offsets, message_ids, topic_ids,
