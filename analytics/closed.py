@@ -17,8 +17,8 @@ import psycopg
 from analytics.connections import Connection, connect, read
 from analytics.errors import LogBusy
 from analytics.rows import EntryBounds, SegmentBounds, SegmentState, SnapshotName
-from store import log
 from store.db.statements import Statement
+from store.segments import log
 
 EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", SnapshotName)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")

@@ -5,9 +5,9 @@ group in the ledger, and there the group is found.
 """
 
 from delivery.rows import DeletedReceipt, GroupId
-from store import progress
 from store.db import connections
 from store.db.statements import Statement
+from store.reading import progress
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
 DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)

@@ -12,7 +12,7 @@ from delivery import groups, registry
 from delivery.receive import deliveries
 from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts, LetterCount
 from scheduling.publish import Publication, publish
-from store import messages, progress, queues, topics
+from store import messages, queues, topics
 from store import registry as topic_registry
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
@@ -20,6 +20,7 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
 from store.messages import StoredMessage, Time
+from store.reading import progress
 from store.rows import TopicFacts
 
 COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)

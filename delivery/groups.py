@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from typing import Self
 
 from delivery.rows import GroupFacts, RetryQueueId
-from store import progress, runtime, topics
+from store import runtime, topics
 from store.db import connections
+from store.db.cached_groups import Groups
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
-from store.groups import Groups
 from store.queues import Queue
+from store.reading import progress
 from store.rows import PositionRow, TopicFacts
 from store.topics import RETRY_PREFIX
 

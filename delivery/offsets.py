@@ -13,12 +13,13 @@ from delivery import groups
 from delivery.groups import QueueProgress, locks_of
 from delivery.receive import pull
 from delivery.rows import GroupFacts, OffsetAtTime
-from store import notifier, progress, topics
-from store.commit import writer
+from store import topics
+from store.commit import notifier, writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, QueueIllegal, Refusal
+from store.reading import progress
 from store.rows import PositionRow, TopicFacts
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")

@@ -1,10 +1,10 @@
 """Reappend: the messages of receipts are stored again before their segment is dropped; a retry needs their bodies."""
 
 from delivery.rows import ReceiptOfLog
-from store.commit import writer
+from store.commit import reappend, writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
-from store.segments import reappend, retention
+from store.segments import retention
 
 LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts", ReceiptOfLog)
 MOVE_RECEIPTS = Statement(__file__, "move_receipts")

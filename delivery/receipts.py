@@ -14,8 +14,7 @@ from delivery.errors import ReceiptExpired
 from delivery.retries import redelivery
 from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
 from scheduling.publish import publish
-from store import notifier
-from store.commit import writer
+from store.commit import notifier, writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import Request
 from store.db import arrays

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from delivery.models import ConsumerGroup, Receipt
 from delivery.rows import OldestReceipt
-from store import progress
 from store.db import sync
 from store.db.statements import Statement
 from store.queues import Queue
+from store.reading import progress
 from store.rows import Lag
 
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)

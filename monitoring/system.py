@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from monitoring import health
-from store import database_health, heartbeats
 from store import stats as store_stats
-from store.database_health import Connections, HotTable, SegmentSize, Snapshot
-from store.heartbeats import Alive
+from store.db import health as database_health
+from store.db.health import Connections, HotTable, SegmentSize, Snapshot
+from store.process import heartbeats
+from store.process.heartbeats import Alive
 
 # A snapshot that is pinned for longer keeps dead rows of the hot tables, and receives and checks get slower.
 PINNED_SECONDS = 60.0

@@ -14,12 +14,13 @@ from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
-from store import heartbeats, runtime
+from store import runtime
+from store.commit.notifier import Wakeups
 from store.commit.writer import Writers
 from store.db import event_loop
 from store.db.connections import Reads
 from store.errors import Refusal
-from store.notifier import Wakeups
+from store.process import heartbeats
 from store.runtime import Runtime
 from store.segments import lifecycle
 from transactions import discards

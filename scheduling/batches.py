@@ -10,9 +10,9 @@ from django.conf import settings
 from scheduling import sends
 from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
-from store import accept, runtime, topics
-from store.accept import Accepted
-from store.commit import writer
+from store import runtime, topics
+from store.commit import accept, writer
+from store.commit.accept import Accepted
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal

@@ -8,12 +8,12 @@ from datetime import datetime
 from scheduling import alarms, delays
 from scheduling.delays import Delay
 from store import topics
+from store.commit import reappend
 from store.commit.batch import Batch
+from store.commit.reappend import Place
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.queues import Entry
-from store.segments import reappend
-from store.segments.reappend import Place
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduling.rows import LockedTimer, ScanStep
-from store.commit import writer
+from store.commit import reappend, writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
-from store.segments import reappend, retention
+from store.segments import retention
 
 FIND_OLD_TIMERS = Statement(__file__, "find_old_timers", ScanStep)
 LOCK_OLD_TIMERS = Statement(__file__, "lock_old_timers", LockedTimer)

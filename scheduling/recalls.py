@@ -12,12 +12,13 @@ from msgspec import Meta, UnsetType
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
-from store import progress, topics
+from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
+from store.reading import progress
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
 FIND_FATE = Statement(__file__, "find_fate", Fate)

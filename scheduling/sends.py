@@ -14,9 +14,9 @@ from scheduling import alarms, delays, recalls
 from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
-from store import accept, notifier, runtime, topics
-from store.accept import Accepted
-from store.commit import writer
+from store import runtime, topics
+from store.commit import accept, notifier, writer
+from store.commit.accept import Accepted
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.db import arrays

@@ -6,9 +6,9 @@ from datetime import datetime
 
 from scheduling import delays
 from scheduling.rows import EntryOfMessage, TimerOfMessage
-from store import progress
 from store.db import connections
 from store.db.statements import Statement
+from store.reading import progress
 
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
 FIND_TIMERS_OF_MESSAGE = Statement(__file__, "find_timers_of_message", TimerOfMessage)

@@ -6,10 +6,10 @@ from datetime import datetime
 from typing import NamedTuple
 from zlib import crc32
 
-from store import budget
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.process import budget
 from store.rows import Enqueued, EntryRow, Locked, QueueBounds
 
 

@@ -2,8 +2,8 @@
 
 from celery import shared_task
 
-from store import heartbeats
 from store.db import event_loop
+from store.process import heartbeats
 from store.segments import lifecycle
 
 

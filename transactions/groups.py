@@ -6,10 +6,10 @@ from django.conf import settings
 
 from store import runtime
 from store.db import connections
+from store.db.cached_groups import CACHED_SECONDS, Groups
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist, NoPermission
-from store.groups import CACHED_SECONDS, Groups
 from transactions.errors import RateLimited, TransactionsRejected
 from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
 

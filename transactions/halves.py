@@ -10,9 +10,8 @@ import msgspec
 from django.conf import settings
 
 from scheduling import delays
-from store import accept
-from store.accept import Accepted
-from store.commit import writer
+from store.commit import accept, writer
+from store.commit.accept import Accepted
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections

@@ -10,14 +10,15 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from store import accept, notifier, runtime
-from store.accept import Accepted
+from store import runtime
+from store.commit import accept, notifier
+from store.commit.accept import Accepted
 from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.log import APPEND_NEW
 from store.queues import ENTER_PLACED
+from store.segments.log import APPEND_NEW
 from transactions.answers import EndedMessage
 
 

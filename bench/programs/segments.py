@@ -13,11 +13,11 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
 from scheduling import sends  # noqa: E402  # after Django is set up
-from store import log, runtime  # noqa: E402
+from store import runtime  # noqa: E402
 from store.db import connections  # noqa: E402
 from store.db.connections import Connection  # noqa: E402
 from store.messages import Message  # noqa: E402
-from store.segments import lifecycle  # noqa: E402
+from store.segments import lifecycle, log  # noqa: E402
 from store.segments.retention import CARRY_POSITIONS  # noqa: E402
 
 POSITIONS = 10_000

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import frame, halves
-from store import previews
+from store.reading import previews
 from store.stats import now
 from transactions import listing
 from transactions.listing import Place

@@ -13,9 +13,9 @@ from console import search
 from console.pages import frame
 from console.search import Typed
 from delivery import registry as consumer_registry
-from store import lookup, previews
 from store import registry as topic_registry
 from store.db import sync
+from store.reading import lookup, previews
 from store.stats import now
 from transactions import halves, history
 from transactions import registry as producer_registry

@@ -12,7 +12,7 @@ from console.pages.counts import GROUP_LIMIT, Count
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
-from store import progress
+from store.reading import progress
 from store.stats import now
 from transactions import endpoints, registry
 from transactions import stats as transaction_stats

@@ -11,8 +11,8 @@ from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
 from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
-from store import previews
 from store import registry as topic_registry
+from store.reading import previews
 from store.stats import now
 from transactions import listing, registry, summary
 from transactions.answers import TransactionSummary

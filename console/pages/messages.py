@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET
 from access import roles
 from console.pages import bodies, frame
 from monitoring import trace
-from store import lookup, previews
 from store.db import sync
+from store.reading import lookup, previews
 from store.stats import now
 
 BODY_BYTES = 16 * 1024

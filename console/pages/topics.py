@@ -7,8 +7,9 @@ from console.pages import counts, frame
 from console.pages.counts import Count
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
-from store import previews, registry, stats
+from store import registry, stats
 from store.models import Topic
+from store.reading import previews
 from store.topics import is_system
 
 PAGE = 25

@@ -14,7 +14,7 @@ from access import audit, roles
 from access.audit import Wanted
 from access.models import AuditEntry
 from console.pages import bodies, frame
-from store import previews
+from store.reading import previews
 from store.rows import Preview
 from store.stats import now
 from transactions import history

@@ -12,8 +12,8 @@ from msgspec import Meta
 
 from delivery.nacks import MAX_REASON
 from delivery.receive.deliveries import Delivery, Entry
-from store import strict_json
-from store.strict_json import DuplicateName
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
 from webhooks.answers import Answer
 
 # In bytes; a call has more only when its single message has.

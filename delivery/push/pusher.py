@@ -18,7 +18,8 @@ from delivery.push.subscribers import Subscriber
 from delivery.receive import receives, returns
 from delivery.receive.receives import Receive
 from delivery.rows import SubscriptionId
-from store import notifier, runtime
+from store import runtime
+from store.commit import notifier
 from store.db import connections
 from store.db.statements import Statement
 from store.db.uuid7 import new_id

@@ -10,8 +10,8 @@ from delivery import receipts
 from delivery.filters import Filter
 from delivery.rows import GroupFacts
 from store import messages
-from store.budget import Hold
 from store.messages import MessageRow, StoredMessage
+from store.process.budget import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
 from store.topics import DEAD_LETTER_PREFIX

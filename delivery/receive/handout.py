@@ -9,10 +9,11 @@ from delivery.groups import QueueProgress, locks_of
 from delivery.receive import selection
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.rows import GroupId, HandedEntry
-from store import budget, progress
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
+from store.process import budget
 from store.queues import Queue
+from store.reading import progress
 from store.rows import PositionRow
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntry)

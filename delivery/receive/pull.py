@@ -8,9 +8,10 @@ from django.conf import settings
 
 from delivery.receive import deliveries
 from delivery.receive.deliveries import Entry
-from store import messages, notifier, queues, topics
-from store.budget import Hold
+from store import messages, queues, topics
+from store.commit import notifier
 from store.errors import MessageIllegal, OffsetOutOfRange, QueueIllegal
+from store.process.budget import Hold
 from store.rows import EntryRow, TopicFacts
 
 MAX_MESSAGES = 1000

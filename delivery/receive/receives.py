@@ -16,10 +16,10 @@ from delivery.receive import deliveries, returns
 from delivery.receive.deliveries import Delivery, HandedOut, Handout, Receiver
 from delivery.receive.handout import RECEIVERS
 from delivery.rows import GroupFacts
-from store import notifier, topics
-from store.budget import Hold
-from store.commit import writer
+from store import topics
+from store.commit import notifier, writer
 from store.errors import MessageIllegal
+from store.process.budget import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
 

@@ -10,12 +10,14 @@ from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.ordered import OrderedQueue
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.rows import OrderedReceipt
-from store import budget, log, progress
 from store.commit.batch import Batch
 from store.db.statements import Statement
 from store.messages import MessageRow
+from store.process import budget
 from store.queues import Queue
+from store.reading import progress
 from store.rows import Head
+from store.segments import log
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 

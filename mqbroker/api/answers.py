@@ -7,8 +7,8 @@ import msgspec
 
 from mqbroker import errors
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
-from store.budget import Hold
 from store.errors import Refusal
+from store.process.budget import Hold
 
 Headers = tuple[tuple[bytes, bytes], ...]
 # Returns deliveries to their group if their caller is gone; whether it did.

@@ -6,8 +6,8 @@ from django.conf import settings
 
 from mqbroker.http.exchange import Exchange
 from store import runtime
-from store.budget import Budget
 from store.errors import MessageTooLarge, Refusal, SystemBusy
+from store.process.budget import Budget
 
 # Forms of unknown callers may hold this much together: 64 of the largest. They and the control plane have budgets of
 # their own, so that neither takes the room of messages.

@@ -3,8 +3,8 @@
 from django.conf import settings
 
 from scheduling import batches
-from store.budget import RESERVED_PART
 from store.messages import MAX_PROPERTIES_BYTES
+from store.process.budget import RESERVED_PART
 from transactions import halves
 
 # The longest JSON of a legal body: four characters of base64 for three bytes, and each may be written as \u002B.

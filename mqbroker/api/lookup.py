@@ -6,10 +6,11 @@ from monitoring import trace as monitoring_trace
 from mqbroker.api import cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
-from store import lookup, messages, topics
+from store import messages, topics
 from store.errors import MessageIllegal
-from store.lookup import Found, Place
 from store.messages import StoredMessage
+from store.reading import lookup
+from store.reading.lookup import Found, Place
 
 
 class FoundMessage(msgspec.Struct):

@@ -12,8 +12,9 @@ from mqbroker.api.requests import DataRequest, decode
 from scheduling import batches, recalls, sends
 from scheduling.answers import Sent
 from scheduling.batches import SendBatch, SentBatch
-from store import lookup, topics
+from store import topics
 from store.messages import Message
+from store.reading import lookup
 from transactions import ends, groups, halves, history
 from transactions.answers import Begun
 from transactions.checks import polling

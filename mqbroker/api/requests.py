@@ -12,11 +12,10 @@ import msgspec
 from access.audit import Signature
 from mqbroker.access import Caller
 from mqbroker.http.exchange import Exchange
-from store import strict_json
-from store.budget import Hold
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
-from store.messages import Time
-from store.strict_json import DuplicateName
+from store.messages import Time, strict_json
+from store.messages.strict_json import DuplicateName
+from store.process.budget import Hold
 from transactions.errors import TransactionNotFound
 
 Shape = TypeVar("Shape")

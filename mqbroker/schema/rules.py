@@ -5,7 +5,7 @@ from typing import Any
 
 from delivery.receipts import MAX_HANDLES
 from store.messages import MAX_SHARDING_KEY
-from store.properties import MAX_PROPERTIES
+from store.messages.properties import MAX_PROPERTIES
 from transactions.checks.polling import MAX_TRANSACTIONS
 from transactions.halves import longest_immunity_seconds
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from mqbroker import background
 from mqbroker.http.connection import Serve
 from mqbroker.web import application
-from store import notifier
+from store.commit import notifier
 from store.db import guards
 
 

@@ -1,1 +1,1 @@
-"""How a process writes: pipelined batches, one round trip each, and the stepwise writer for all that needs more."""
+"""How a process writes: what it accepts, pipelined batches of one round trip, the stepwise writer, and the notices."""

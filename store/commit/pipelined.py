@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.log import APPENDERS_LOCK
+from store.segments.log import APPENDERS_LOCK
 
 Answer = TypeVar("Answer")
 

@@ -15,13 +15,15 @@ import structlog
 from django.conf import settings
 from psycopg import errors as pg
 
-from store import log, notifier, queues
+from store import queues
+from store.commit import notifier
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, patience
 from store.db.connections import Connection
 from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -1,1 +1,1 @@
-"""Segments of the log: their life cycle, partitions and retention, and messages that must outlive one."""
+"""Segments of the commit log: the log itself, their life cycle, partitions and retention."""

@@ -11,11 +11,10 @@ import psycopg
 import structlog
 from django.conf import settings
 
-from store import log
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments import partitions, retention
+from store.segments import log, partitions, retention
 from store.segments.rows import Maintenance, OpenSegmentState
 
 logger = structlog.stdlib.get_logger(__name__)

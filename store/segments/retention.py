@@ -9,11 +9,10 @@ from itertools import takewhile
 
 import structlog
 
-from store import log
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments import partitions
+from store.segments import log, partitions
 from store.segments.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 
 logger = structlog.stdlib.get_logger(__name__)

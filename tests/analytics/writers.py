@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from store.log import APPENDERS_LOCK
+from store.segments.log import APPENDERS_LOCK
 
 Connection = psycopg.Connection[Any]
 

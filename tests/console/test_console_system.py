@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 
 from monitoring.system import System
-from store.database_health import Connections, HotTable, Snapshot
-from store.heartbeats import Alive
+from store.db.health import Connections, HotTable, Snapshot
+from store.process.heartbeats import Alive
 from tests.broker.polling import eventually
 from tests.console.operators import Operator, Page
 from tests.console.rows import Broker

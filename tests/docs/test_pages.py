@@ -144,7 +144,7 @@ def test_the_pages_on_decisions_are_numbered_and_say_context_choice_and_price() 
         ("`store/nothing.py`", ["store/nothing.py"]),
         ("`nothing.md`", ["nothing.md"]),
         ("`store.nothing.at_all`", ["store.nothing.at_all"]),
-        ("`store.log.append` and `store/log.py`, `README.md`", []),
+        ("`store.segments.log.append` and `store/segments/log.py`, `README.md`", []),
         ("`POST /v1/messages`, `true` and `docker compose up`", []),
     ],
 )

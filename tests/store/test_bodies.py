@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from store.messages import BLANK
-from store.properties import CONTROL, RESERVED_PROPERTIES
+from store.messages.properties import CONTROL, RESERVED_PROPERTIES
 from tests.broker import characters
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire

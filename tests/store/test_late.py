@@ -10,8 +10,8 @@ from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
-from store.budget import Hold
 from store.errors import OffsetOutOfRange
+from store.process.budget import Hold
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
 from transactions import ends, halves

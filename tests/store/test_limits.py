@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from mqbroker_client import Consumer
 
-from store.log import APPENDERS_LOCK
+from store.segments.log import APPENDERS_LOCK
 from tests.broker.load import Crowd
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.tellings import received_until_empty

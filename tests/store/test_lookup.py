@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from scheduling import reappend, trace
-from store import lookup
 from store.errors import MessageNotFound
-from store.lookup import Page
+from store.reading import lookup
+from store.reading.lookup import Page
 from tests.store.keeper import Keeper
 
 

@@ -4,8 +4,8 @@ from collections import Counter
 
 import psycopg
 
-from store import notifier
-from store.notifier import ALONE_SECONDS, CHANNEL, PRESENCE_SECONDS, Peers
+from store.commit import notifier
+from store.commit.notifier import ALONE_SECONDS, CHANNEL, PRESENCE_SECONDS, Peers
 from tests.store.keeper import Keeper
 
 

@@ -10,8 +10,8 @@ from delivery import receipts
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
-from store.budget import Hold
 from store.errors import OffsetOutOfRange
+from store.process.budget import Hold
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, entries, rolled, sent

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from store.db import connections
-from store.log import APPENDERS_LOCK
 from store.segments import lifecycle
+from store.segments.log import APPENDERS_LOCK
 from tests.store.keeper import Keeper, maintained, rolled, sent
 
 PARTITIONED = {"check_attempt", "commit_log", "consume_queue", "operation", "progress"}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from delivery.receive.receives import Receive
 from mqbroker.api.bulks import Bulk, Operation
-from store import strict_json
-from store.strict_json import DuplicateName
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from store import log, messages, strict_json, topics
+from store import messages, topics
 from store.db import connections
-from store.strict_json import DuplicateName
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
+from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import msgspec
 from django.conf import settings
 
-from store import strict_json
 from store.db.uuid7 import new_id
-from store.strict_json import DuplicateName
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
 from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Results

@@ -21,9 +21,9 @@ from access.audit import Change, Signature
 from mqbroker.access import Caller
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
-from store import strict_json
 from store.errors import BadRequest, MessageIllegal
-from store.strict_json import DuplicateName
+from store.messages import strict_json
+from store.messages.strict_json import DuplicateName
 
 
 class JsonAlways(BaseContentNegotiation):

@@ -8,13 +8,14 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from store import log, queues, topics
+from store import queues, topics
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
 from store.messages import BLANK, MessageRow, Time
-from store.properties import CONTROL
+from store.messages.properties import CONTROL
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, WalkedKeyMatch
+from store.segments import log
 from store.topics import FIND_TOPIC
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)

@@ -12,9 +12,10 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, UnsetType
 
-from store import errors, properties
+from store import errors
 from store.db import arrays
-from store.properties import CONTROL
+from store.messages import properties
+from store.messages.properties import CONTROL
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64

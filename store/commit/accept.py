@@ -8,13 +8,14 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from store import errors, log, messages, runtime, topics
+from store import errors, messages, runtime, topics
 from store.commit.batch import Batch
 from store.db import arrays
 from store.db.uuid7 import new_id
 from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore, TopicFacts
+from store.segments import log
 
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256

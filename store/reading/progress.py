@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Sequence
 
-from store import log
 from store.commit.batch import Batch
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.queues import Queue
 from store.rows import DeletedProgress, Head, Lag, PositionRow, ReaderId, TriedLock
+from store.segments import log
 
 DELETE_PROGRESS = Statement(__file__, "delete_progress", DeletedProgress)
 FIND_LAGS = Statement(__file__, "find_lags", Lag)

@@ -1,0 +1,33 @@
+"""What a message is, and the rules that its fields, its properties and its JSON obey."""
+
+from store.messages.fields import (
+    BLANK,
+    MAX_PROPERTIES_BYTES,
+    MAX_SHARDING_KEY,
+    Message,
+    MessageRow,
+    Record,
+    StoredMessage,
+    Time,
+    body_of,
+    columns,
+    packed,
+    stored,
+    validate,
+)
+
+__all__ = [
+    "BLANK",
+    "MAX_PROPERTIES_BYTES",
+    "MAX_SHARDING_KEY",
+    "Message",
+    "MessageRow",
+    "Record",
+    "StoredMessage",
+    "Time",
+    "body_of",
+    "columns",
+    "packed",
+    "stored",
+    "validate",
+]
