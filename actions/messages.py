@@ -6,9 +6,10 @@ from typing import Any
 
 from access import audit
 from access.audit import Outcome, Signature
-from delivery import dead_letters, offsets
-from delivery.dead_letters import RedriveDeadLetters
-from delivery.offsets import ResetOffsets
+from delivery.dead_letters import letters as dead_letters
+from delivery.dead_letters.letters import RedriveDeadLetters
+from delivery.receive import offsets
+from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 

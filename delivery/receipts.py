@@ -9,9 +9,9 @@ from typing import NamedTuple, Self
 
 from django.conf import settings
 
-from delivery import groups, nacks, ordered
+from delivery import groups
 from delivery.errors import ReceiptExpired
-from delivery.retries import redelivery
+from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
 from scheduling.publish import publish
 from store.commit import notifier, writer

@@ -7,8 +7,18 @@ from django.db import transaction
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
+from delivery.rows import DeletedReceipt, GroupId
 from store import registry, topics
+from store.db import connections
+from store.db.statements import Statement
 from store.errors import MessageIllegal
+from store.reading import progress
+
+FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
+DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)
+
+MAX_RECEIPTS_AT_ONCE = 1000
+MAX_STEPS = 100
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
@@ -58,7 +68,7 @@ def _require_settled(group: ConsumerGroup) -> None:
 
 
 def remove(name: str) -> None:
-    """Deletes a group with its deliveries in flight and its retries; `cleanup` deletes its progress.
+    """Deletes a group with its deliveries in flight and its retries; `clean_up` deletes its progress.
 
     Its dead letters stay readable. A group created later under the same name begins anew. Other processes may have the
     group cached for 2 s. Raises MessageIllegal or GroupNotExist.
@@ -82,3 +92,27 @@ def _remove_if_empty(topic_name: str) -> None:
 def named(name: str) -> ConsumerGroup | None:
     """The consumer group of this name, or None."""
     return ConsumerGroup.objects.filter(name=name).first()
+
+
+async def clean_up() -> set[int]:
+    """Deletes the receipts, then the progress of deleted groups, within limits; returns the groups' ids.
+
+    For seconds a process may still have such a group cached, and hand out messages to it. Each such receive also moves
+    the group in the ledger, and there the group is found.
+    """
+    # Read progress first: a group created after this read cannot be taken for a deleted one.
+    readers = await progress.readers()
+    existing = {row.id for row in await connections.read(FIND_GROUPS, {"ids": list(readers)})}
+    deleted = readers - existing
+    if deleted:
+        await _delete(list(deleted))
+    return deleted
+
+
+async def _delete(group_ids: list[int]) -> None:
+    for _ in range(MAX_STEPS):
+        receipts = await connections.read(
+            DELETE_LEFT_RECEIPTS, {"group_ids": group_ids, "max_receipts": MAX_RECEIPTS_AT_ONCE}
+        )
+        if not receipts and not await progress.forget(group_ids):
+            return

@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from delivery import cleanup, expiry
 from delivery import reappend as reappends
+from delivery import registry
 from delivery.push import pusher
+from delivery.retries import expiry
 from store.db import event_loop
 
 
@@ -23,7 +24,7 @@ def push() -> None:
 @shared_task(name="delivery.clean_up")
 def clean_up() -> None:
     """Deletes the rows of consumer groups that were deleted."""
-    event_loop.run(cleanup.run(), limit_seconds=60)
+    event_loop.run(registry.clean_up(), limit_seconds=60)
 
 
 @shared_task(name="delivery.reappend")

@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from delivery import nacks
+from delivery.retries import nacks
 from delivery.rows import GroupAtEntry, KeptNack, RedrivenLetter
 from scheduling.trace import Entry, Wait, Way
 from store.db import connections

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from delivery import dead_letter_lists
 from delivery import stats as delivery_stats
+from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
 from monitoring import stats
 from scheduling import lateness

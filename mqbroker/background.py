@@ -9,9 +9,9 @@ import structlog
 from django.db import connection
 
 from actions import jobs
-from delivery import expiry
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
+from delivery.retries import expiry
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store import runtime

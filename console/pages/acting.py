@@ -18,7 +18,7 @@ from console import asking
 from console.asking import Asked
 from console.pages import frame
 from console.signing import signed
-from delivery import offsets
+from delivery.receive import offsets
 from store.db import sync
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now

@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from console.pages import counts
 from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
-from delivery import dead_letter_lists
+from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import registry as subscription_registry
 from scheduling.stats import Ends

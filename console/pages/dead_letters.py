@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import frame
-from delivery import dead_letter_lists, registry
-from delivery.dead_letter_lists import Wanted
+from delivery import registry
+from delivery.dead_letters import lists as dead_letter_lists
+from delivery.dead_letters.lists import Wanted
 from delivery.rows import SharedByDeadLetters
 from store.stats import now
 

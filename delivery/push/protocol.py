@@ -10,8 +10,8 @@ import msgspec
 from django.conf import settings
 from msgspec import Meta
 
-from delivery.nacks import MAX_REASON
 from delivery.receive.deliveries import Delivery, Entry
+from delivery.retries.nacks import MAX_REASON
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
 from webhooks.answers import Answer

@@ -5,10 +5,10 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from delivery import ordered
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
-from delivery.ordered import OrderedQueue
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
+from delivery.retries import ordered
+from delivery.retries.ordered import OrderedQueue
 from delivery.rows import OrderedReceipt
 from store.commit.batch import Batch
 from store.db.statements import Statement

@@ -1,1 +1,1 @@
-"""Retries: after how long a failed message is offered again, and as what it is published."""
+"""Retries: what becomes of a delivery without an ack: its nack or expiry, its order, when it is offered again."""

@@ -3,13 +3,13 @@
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from delivery import dead_letters as delivery_dead_letters
-from delivery import offsets as delivery_offsets
 from delivery import receipts
-from delivery.dead_letters import RedriveDeadLetters, Sent
-from delivery.offsets import ResetOffsets
+from delivery.dead_letters import letters as delivery_dead_letters
+from delivery.dead_letters.letters import RedriveDeadLetters, Sent
+from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
 from delivery.receive import receives
+from delivery.receive.offsets import ResetOffsets
 from delivery.receive.receives import Receive
 from mqbroker import errors
 from mqbroker.access import Caller

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from delivery.dead_letters import MAX_LISTED, DeadLetters, RedriveDeadLetters
-from delivery.offsets import Offsets, OffsetsReset, ResetOffsets
+from delivery.dead_letters.letters import MAX_LISTED, DeadLetters, RedriveDeadLetters
+from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from delivery import cleanup
+from delivery import registry
 from delivery.receive import receives
 from delivery.receive.receives import Receive
 from tests.broker import characters
@@ -38,8 +38,8 @@ def test_what_a_group_that_is_gone_left_is_deleted_and_nothing_of_others(keeper:
     # As it is when a process received for the group after another one had taken it away.
     keeper.sql("DELETE FROM consumer_group WHERE id = %s", ids[leaving])
 
-    assert keeper.do(cleanup.run()) == {ids[leaving]}
+    assert keeper.do(registry.clean_up()) == {ids[leaving]}
 
     assert left(keeper, ids[leaving]) == (0, 0)
     assert left(keeper, ids[staying]) == before
-    assert keeper.do(cleanup.run()) == set()
+    assert keeper.do(registry.clean_up()) == set()

@@ -5,9 +5,9 @@ import uuid
 
 import pytest
 
-from delivery import expiry
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
+from delivery.retries import expiry
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
 from store.errors import OffsetOutOfRange

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from delivery import expiry, receipts
 from delivery import reappend as receipt_reappend
+from delivery import receipts
 from delivery.receive import receives
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
+from delivery.retries import expiry
 from scheduling import reappend as timer_reappends
 from scheduling import release
 from scheduling.publish import Publication, publish_all

@@ -2,8 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from delivery import ordered
-from delivery.retries import redelivery
+from delivery.retries import ordered, redelivery
 from delivery.rows import ExpiryProbe, FailedReceipt
 from scheduling.publish import publish
 from store import runtime
