@@ -9,9 +9,10 @@ from typing import Any
 from access.audit import Signature
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now
-from transactions import discards, listing
+from transactions import discards
 from transactions.checks import checker
-from transactions.listing import Place, Wanted
+from transactions.reads import listing
+from transactions.reads.listing import Place, Wanted
 
 COUNT_LIMIT = 100_001
 # Under way at once: they share batches of the group commit, and leave room for those of producers.

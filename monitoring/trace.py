@@ -16,9 +16,9 @@ from store import topics
 from store.messages import Time
 from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from transactions import history
 from transactions.answers import TransactionHistory
 from transactions.errors import TransactionNotFound
+from transactions.reads import history
 from transactions.rows import CheckAnswer, Decider, Decision
 
 # What is read in several statements may change in between: it is read again until it does not.

@@ -14,11 +14,12 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.segments import retention
-from transactions import answers, ends, history
+from transactions import answers, ends
 from transactions.answers import Awaited, Ended
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
 from transactions.halves import FIND_TRANSACTIONS
+from transactions.reads import history
 from transactions.rows import DiscardedHalf, ResumedHalf, TransactionId
 
 DISCARD_HALVES = Statement(__file__, "discard_halves", DiscardedHalf)

@@ -15,8 +15,8 @@ from delivery.push import registry as subscription_registry
 from scheduling.stats import Ends
 from transactions import endpoints
 from transactions.models import Endpoint
+from transactions.reads.summary import Pending
 from transactions.rows import AllUndecided
-from transactions.summary import Pending
 
 # Of one kind; the list that a line leads to has the others.
 SHOWN = 5

@@ -6,8 +6,8 @@ from django.views.decorators.http import require_GET
 from console.pages import frame, halves
 from store.reading import previews
 from store.stats import now
-from transactions import listing
-from transactions.listing import Place
+from transactions.reads import listing
+from transactions.reads.listing import Place
 
 # As the address has them, and as the API.
 STATES = {"": None, "committed": "COMMITTED", "rolled_back": "ROLLED_BACK"}

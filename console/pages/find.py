@@ -17,8 +17,9 @@ from store import registry as topic_registry
 from store.db import sync
 from store.reading import lookup, previews
 from store.stats import now
-from transactions import halves, history
+from transactions import halves
 from transactions import registry as producer_registry
+from transactions.reads import history
 
 MAX_TYPED = 400
 MESSAGES = 50

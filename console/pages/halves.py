@@ -14,9 +14,10 @@ from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
 from store import registry as topic_registry
 from store.reading import previews
 from store.stats import now
-from transactions import listing, registry, summary
+from transactions import registry
 from transactions.answers import TransactionSummary
-from transactions.listing import DiscardedPlace, DuePlace, Wanted
+from transactions.reads import listing, summary
+from transactions.reads.listing import DiscardedPlace, DuePlace, Wanted
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))

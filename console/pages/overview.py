@@ -16,7 +16,7 @@ from scheduling import stats as scheduling_stats
 from store import runtime
 from store import stats as store_stats
 from transactions import stats as transaction_stats
-from transactions import summary
+from transactions.reads import summary
 from transactions.stats import LastHour
 
 CONSUMER_GROUPS = 10

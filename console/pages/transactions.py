@@ -17,8 +17,8 @@ from console.pages import bodies, frame
 from store.reading import previews
 from store.rows import Preview
 from store.stats import now
-from transactions import history
-from transactions.history import Kept
+from transactions.reads import history
+from transactions.reads.history import Kept
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 MESSAGES = 20

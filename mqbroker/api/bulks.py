@@ -15,7 +15,7 @@ from mqbroker.api import producers
 from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode
-from scheduling import sends
+from scheduling.sending import sends
 from store import topics
 from store.errors import MessageIllegal, Refusal
 from store.messages import Message

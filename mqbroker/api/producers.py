@@ -9,18 +9,20 @@ from mqbroker.access import Caller
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
-from scheduling import batches, recalls, sends
-from scheduling.answers import Sent
-from scheduling.batches import SendBatch, SentBatch
+from scheduling import recalls
+from scheduling.sending import batches, sends
+from scheduling.sending.answers import Sent
+from scheduling.sending.batches import SendBatch, SentBatch
 from store import topics
 from store.messages import Message
 from store.reading import lookup
-from transactions import ends, groups, halves, history
+from transactions import ends, groups, halves
 from transactions.answers import Begun
 from transactions.checks import polling
 from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
+from transactions.reads import history
 
 
 class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

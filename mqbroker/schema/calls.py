@@ -12,9 +12,9 @@ from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
 from mqbroker.api.router import View
 from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
-from scheduling.answers import Sent
-from scheduling.batches import SendBatch, SentBatch
 from scheduling.recalls import Recalled
+from scheduling.sending.answers import Sent
+from scheduling.sending.batches import SendBatch, SentBatch
 from store.messages import Message
 from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks

@@ -2,15 +2,20 @@
 
 import ast
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from tests.house.sources import OURS, Source, modules
+from tests.house.sources import APPS, OURS, Source, modules
 
 MODULES = modules(*OURS)
 # Past this a file is hard to read as a whole; the aim is 40 to 140.
 LONGEST_MODULE = 320
+# Past this a module's name has to be looked for; an app with more has folders.
+MOST_AT_THE_TOP = 16
+# Folders whose names Django gives.
+OF_DJANGO = {"migrations", "management", "templatetags"}
 # Names that say nothing of what is inside.
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "services", "managers", "common", "misc", "base"}
 # A silenced rule is followed by its reason.
@@ -49,6 +54,32 @@ def test_every_module_keeps_to_the_layout() -> None:
 )  # fmt: skip -- one case to a line
 def test_the_checker_catches_a_module_that_breaks_the_layout(path: str, text: str, breach: str) -> None:
     assert breaches(Source(Path(path), text)) == [breach]
+
+
+def test_no_app_shows_more_than_sixteen_modules_and_folders_at_its_top() -> None:
+    shown = {app: len(at_the_top(app, MODULES)) for app in APPS}
+
+    assert {app: count for app, count in shown.items() if count > MOST_AT_THE_TOP} == {}
+    assert shown["store"] > 10
+
+
+def test_a_folder_counts_once_however_much_is_in_it() -> None:
+    paths = (
+        "store/__init__.py",
+        "store/log.py",
+        "store/db/a.py",
+        "store/db/b.py",
+        "store/migrations/0001.py",
+        "mq/x.py",
+    )
+
+    assert at_the_top("store", [Source(Path(path), "") for path in paths]) == {"log", "db"}
+
+
+def at_the_top(app: str, found: Iterable[Source]) -> set[str]:
+    """The modules and folders that an app shows, without those of Django."""
+    parts = [Path(*module.path.parts[1:]) for module in found if module.app == app]
+    return {part.parts[0].removesuffix(".py") for part in parts} - {"__init__"} - OF_DJANGO
 
 
 def breaches(module: Source) -> list[str]:

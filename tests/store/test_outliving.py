@@ -21,9 +21,10 @@ from store.errors import Refusal
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
-from transactions import discards, ends, halves, history
+from transactions import discards, ends, halves
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
+from transactions.reads import history
 
 DAY_SECONDS = 86400
 

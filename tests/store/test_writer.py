@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scheduling import sends
+from scheduling.sending import sends
 from store.errors import Refusal
 from store.messages import Message
 from tests.broker import databases

@@ -12,8 +12,8 @@ from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Shape, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-from transactions import listing
-from transactions.listing import DiscardedPlace, Place, Wanted
+from transactions.reads import listing
+from transactions.reads.listing import DiscardedPlace, Place, Wanted
 
 MAX_AGE_SECONDS = 10 * 366 * 86400
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 from django.conf import settings
 
-from scheduling import sends
-from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
+from scheduling.sending import sends
+from scheduling.sending.answers import Sent
 from store import runtime, topics
 from store.commit import accept, writer
 from store.commit.accept import Accepted

@@ -11,9 +11,9 @@ from typing import Self
 from msgspec import UNSET
 
 from scheduling import alarms, delays, recalls
-from scheduling.answers import Sent
 from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
+from scheduling.sending.answers import Sent
 from store import runtime, topics
 from store.commit import accept, notifier, writer
 from store.commit.accept import Accepted
