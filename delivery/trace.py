@@ -32,6 +32,8 @@ MAX_GROUPS = 500
 MAX_SHARED_ENTRIES = 8
 
 State = Literal["WAITING", "IN_FLIGHT", "RETRYING", "PARKED", "DEAD_LETTER", "REDRIVEN", "PASSED"]
+# What can happen between a group and a message, as its trace names it.
+GroupEventName = Literal["received", "passed", "nack", "redriven"]
 RECEIPT_STATES: dict[str, State] = {"flight": "IN_FLIGHT", "held": "RETRYING", "parked": "PARKED"}
 
 
@@ -207,8 +209,8 @@ def events(standing: Standing) -> list[dict[str, Any]]:
         elif row.state is None and row.passed_at is not None:
             # An ordered group may have parked it then, and handed it out later.
             is_proven = not row.ordered and _was_not_acked(standing, following)
-            kind = "received" if is_proven else "passed"
-            found.append(_event(kind, row.passed_at, standing, step, step.entry.reconsume_times))
+            name: GroupEventName = "received" if is_proven else "passed"
+            found.append(_event(name, row.passed_at, standing, step, step.entry.reconsume_times))
     return found
 
 
@@ -217,9 +219,11 @@ def _was_not_acked(standing: Standing, following: Step | None) -> bool:
     return bool(standing.waits) if following is None else following.kind != "offered"
 
 
-def _event(kind: str, at: datetime, standing: Standing, step: Step, reconsume_times: int) -> dict[str, object]:
+def _event(
+    name: GroupEventName, at: datetime, standing: Standing, step: Step, reconsume_times: int
+) -> dict[str, object]:
     return {
-        "event": kind,
+        "event": name,
         # The transaction that moved the group may have begun a moment before the entry's own was committed.
         "at": max(at, step.at),
         "group": standing.group,

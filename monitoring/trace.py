@@ -9,14 +9,14 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery import trace as delivery_trace
-from delivery.trace import Standing, TraceGroup
+from delivery.trace import GroupEventName, Standing, TraceGroup
 from scheduling import trace as scheduling_trace
 from scheduling.trace import Entry, Wait, Way
 from store import topics
 from store.messages import Time
 from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from transactions.answers import TransactionHistory
+from transactions.answers import TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.reads import history
 from transactions.rows import CheckAnswer, Decider, Decision
@@ -33,22 +33,7 @@ class TraceEvent(msgspec.Struct, kw_only=True):
     fields are there depends on it.
     """
 
-    event: Literal[
-        "stored",
-        "prepared",
-        "check",
-        "end",
-        "discard",
-        "resume",
-        "delayed",
-        "visible",
-        "retry",
-        "dead_letter",
-        "redriven",
-        "received",
-        "passed",
-        "nack",
-    ]
+    event: Literal[TransactionEventName, GroupEventName, "stored", "delayed", "visible", "retry", "dead_letter"]
     at: Time
     state: Decision | UnsetType = UNSET
     by: Decider | UnsetType = UNSET

@@ -11,6 +11,9 @@ from msgspec import UNSET, UnsetType
 from store.messages import Time
 from transactions.rows import CheckAnswer, Decider, Decision, State, TransactionRow
 
+# What can happen to a transaction; the trace of a message names it alike.
+TransactionEventName = Literal["prepared", "check", "end", "discard", "resume"]
+
 
 class TransactionPart(msgspec.Struct):
     """A message of a transaction; its offset is null until it is visible."""
@@ -29,7 +32,7 @@ class TransactionEvent(msgspec.Struct):
     when no producer was reached, and only a `counted` one counts.
     """
 
-    event: Literal["prepared", "check", "end", "discard", "resume"]
+    event: TransactionEventName
     at: Time
     state: Decision | UnsetType = UNSET
     by: Decider | UnsetType = UNSET
