@@ -43,11 +43,11 @@ def parser() -> argparse.ArgumentParser:
         "--beside",
         type=Path,
         metavar="CHECKOUT",
-        help="throughput: run another checkout's broker in turns with this one",
+        help="throughput, client: run another checkout's broker or client in turns with this one",
     )
     words.add_argument("--case", action="append", default=[], help="throughput: only the cases with this in their name")
     words.add_argument(
-        "--rounds", type=int, default=Options.rounds, help="of limit and throughput (default: %(default)s)"
+        "--rounds", type=int, default=Options.rounds, help="of limit, throughput and client (default: %(default)s)"
     )
     words.add_argument(
         "--seconds", type=float, default=Options.seconds, help="of each of these rounds (default: %(default)s)"

@@ -1,47 +1,75 @@
-"""The client: whole transactions by threads of one process, with coalescing and without it, in turns."""
+"""The client: whole transactions by threads of one process, with coalescing and without it, in turns.
+
+`--beside CHECKOUT` adds the client of another checkout, at the same broker.
+"""
 
 import json
 import os
 import subprocess
+from dataclasses import dataclass
+from pathlib import Path
 
 from bench import broker
 from bench.broker import KEY, Broker
+from bench.checkout import OURS, Checkout
 from bench.figures import Figures
 from bench.report import Report
 from embedded import commands
 
 CALLERS = (1, 32)
-COALESCED, ONE_BY_ONE = "coalesced", "one by one"
+
+
+@dataclass(frozen=True)
+class Side:
+    """A client that is measured: of which checkout, and with which options of its `Broker`."""
+
+    name: str
+    root: Path
+    options: str
+
+
+COALESCED = Side("coalesced", OURS, "{}")
+ONE_BY_ONE = Side("one by one", OURS, '{"coalescing": false}')
 
 
 def main(report: Report) -> None:
-    """Prints a table: rates, latencies and the CPU of the process, and within each round the ratio of the two ways."""
+    """Prints rates, latencies and the CPU of the process, and our rate and CPU beside those of the same round."""
     report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    beside = report.options.beside
+    sides = [ONE_BY_ONE, COALESCED]
+    if beside is not None:
+        sides.insert(0, Side(Checkout(beside).name, beside, "{}"))
     with broker.running(worker=False) as running:
         for callers in CALLERS:
-            _rounds(report, running, callers)
+            for number in range(report.options.rounds):
+                # The side that is measured first differs from round to round, because the machine's speed drifts.
+                _round(report, running, callers, sides if number % 2 else sides[::-1])
     report.table()
 
 
-def _rounds(report: Report, running: Broker, callers: int) -> None:
+def _round(report: Report, running: Broker, callers: int, sides: list[Side]) -> None:
     name = f"transactions, {callers} caller{'s' if callers > 1 else ''}"
     report.progress(name)
-    options = report.options
+    found = {side: _measured(running, callers, report.options.seconds, side) for side in sides}
+    ours = found[COALESCED]
+    for side, figures in found.items():
+        if side != COALESCED:
+            figures.of_other = _ratio(ours.per_second, figures.per_second)
+            figures.cpu_of_other = _ratio(figures.load_cpu_us, ours.load_cpu_us)
+        report.measured(name, side.name, figures)
+
+
+def _measured(running: Broker, callers: int, seconds: float, side: Side) -> Figures:
+    words = (running.url, KEY, str(callers), str(seconds), side.options)
     done = subprocess.run(
-        commands.python(
-            "-m", "bench.programs.callers", running.url, KEY, str(callers), str(options.seconds), str(options.rounds)
-        ),
-        env=running.environment | {"PYTHONPATH": "client"},
+        commands.python("-m", "bench.programs.callers", *words),
+        env=running.environment | {"PYTHONPATH": str(side.root / "client")},
         cwd=commands.ROOT,
         stdout=subprocess.PIPE,
         check=True,
     )
-    for line in done.stdout.splitlines():
-        found = {side: Figures(**figures) for side, figures in json.loads(line).items()}
-        found[COALESCED].of_other = _ratio(found[COALESCED].per_second, found[ONE_BY_ONE].per_second)
-        for side, figures in found.items():
-            report.measured(name, side, figures)
+    return Figures(**json.loads(done.stdout))
 
 
-def _ratio(ours: float | None, other: float | None) -> float | None:
-    return ours / other if ours and other else None
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None

@@ -19,7 +19,8 @@ class Figures:
     # Beside the yardstick, and beside the other checkout, each in the same round.
     of_limit: float | None = None
     of_other: float | None = None
-    # The CPU per operation, web and PostgreSQL, of the other over ours: it hardly depends on other load of the machine.
+    # The CPU per operation, of web and PostgreSQL or else of the client, of the other over ours: it hardly depends on
+    # other load of the machine.
     cpu_of_other: float | None = None
 
     def known(self) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Threads of one process that run whole transactions by the client: their rate, and the CPU of this process for each.
 
-python -m bench.programs.callers URL KEY THREADS SECONDS CHUNKS: `CHUNKS` rounds, coalesced and not in turns.
+python -m bench.programs.callers URL KEY THREADS SECONDS OPTIONS: one round of the client that PYTHONPATH leads to, with
+the options of its `Broker` as JSON.
 """
 
 import json
@@ -47,18 +48,10 @@ def measure(producer: Producer, threads: int, seconds: float) -> dict[str, float
 
 
 def main() -> None:
-    url, key = sys.argv[1:3]
-    threads, seconds, rounds = int(sys.argv[3]), float(sys.argv[4]), int(sys.argv[5])
-    sides = {
-        "coalesced": Producer(Broker(url, key), "bench"),
-        "one by one": Producer(Broker(url, key, coalescing=False), "bench"),
-    }
-    for producer in sides.values():
-        measure(producer, threads, WARM_UP_SECONDS)
-    for number in range(rounds):
-        # The side that is measured first differs from round to round, because the machine's speed drifts.
-        order = sides if number % 2 else dict(reversed(sides.items()))
-        print(json.dumps({side: measure(producer, threads, seconds) for side, producer in order.items()}), flush=True)
+    url, key, threads, seconds, options = sys.argv[1:]
+    producer = Producer(Broker(url, key, **json.loads(options)), "bench")
+    measure(producer, int(threads), WARM_UP_SECONDS)
+    print(json.dumps(measure(producer, int(threads), float(seconds))))
 
 
 if __name__ == "__main__":
