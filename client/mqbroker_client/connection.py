@@ -13,10 +13,9 @@ import urllib3
 from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Document, Result, path
 from mqbroker_client.coalescing import Lane
-from mqbroker_client.ids import uuid7
 from mqbroker_client.later import LATER_SECONDS, Later
 from mqbroker_client.pool import ConnectionPool
-from mqbroker_client.requests import VERSION, Answer, Request, Requests
+from mqbroker_client.requests import VERSION, Answer, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
 log = logging.getLogger(__name__)
@@ -117,7 +116,7 @@ class Broker:
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other threads. Its repetitions go alone."""
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
-        alone = partial(self._alone, call, str(uuid7()))
+        alone = partial(self._alone, OwnRequest(self._requests, call))
         lane = self._lane if call.operation else None
         while True:
             try:
@@ -150,8 +149,8 @@ class Broker:
             elif isinstance(result, errors.BrokerError):
                 log.warning("%s was refused: %s", call.what, result)
 
-    def _alone(self, call: Call[Any], request_id: str, seconds: float) -> Document:
-        request = self._requests.of(call, request_id)
+    def _alone(self, own: OwnRequest, seconds: float) -> Document:
+        request = own.get()
         return requests.document_of(request, self._once(request, seconds))
 
     def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:

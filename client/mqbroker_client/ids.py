@@ -8,13 +8,16 @@ from uuid import UUID, uuid5
 
 def uuid7() -> UUID:
     """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random ones; what is made later sorts later."""
+    return UUID(int=_value())
+
+
+def _value() -> int:
     # Python has uuid.uuid7 only since 3.14.
     milliseconds = time.time_ns() // 1_000_000
     random = int.from_bytes(os.urandom(10), "big")
     value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | random
     value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return UUID(int=value)
+    return value & ~(0x3 << 62) | 0x2 << 62
 
 
 class OwnId(UUID):
@@ -28,7 +31,7 @@ class OwnId(UUID):
 
     @classmethod
     def make(cls) -> "OwnId":
-        made = cls(int=uuid7().int)
+        made = cls(int=_value())
         # Past the immutability of a UUID, as its own __init__ does.
         object.__setattr__(made, "_transactions", {})
         return made

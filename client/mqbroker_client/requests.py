@@ -47,9 +47,9 @@ class Requests:
             "User-Agent": f"mqbroker-client/{VERSION}",
         }
 
-    def of(self, call: Call[Any], request_id: str) -> Request:
-        """A call by itself; the same in each of its tries."""
-        request = self._request(call.method, call.target, call.content, request_id)
+    def of(self, call: Call[Any]) -> Request:
+        """A call by itself."""
+        request = self._request(call.method, call.target, call.content)
         if call.traceparent is not None:
             request.headers["traceparent"] = call.traceparent
         return request
@@ -57,13 +57,30 @@ class Requests:
     def bulk(self, calls: Sequence[Call[Any]]) -> Request:
         """Calls that go together."""
         parts = b",".join([call.part for call in calls])
-        return self._request("POST", "/v1/bulk", b'{"operations":[%s]}' % parts, str(uuid7()))
+        return self._request("POST", "/v1/bulk", b'{"operations":[%s]}' % parts)
 
-    def _request(self, method: str, target: str, content: bytes | None, request_id: str) -> Request:
-        headers = {**self._headers, "X-Request-Id": request_id}
+    def _request(self, method: str, target: str, content: bytes | None) -> Request:
+        headers = {**self._headers, "X-Request-Id": str(uuid7())}
         if content is not None:
             headers["Content-Type"] = "application/json"
         return Request(method, target, headers, content)
+
+
+class OwnRequest:
+    """The request of one call by itself, the same in each of its tries; a call that goes with others needs none."""
+
+    __slots__ = ("_call", "_made", "_requests")
+
+    def __init__(self, requests: Requests, call: Call[Any]) -> None:
+        self._requests = requests
+        self._call = call
+        self._made: Request | None = None
+
+    def get(self) -> Request:
+        """Made at the first try."""
+        if self._made is None:
+            self._made = self._requests.of(self._call)
+        return self._made
 
 
 def addresses(url: str | Sequence[str]) -> list[str]:

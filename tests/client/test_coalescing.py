@@ -197,6 +197,30 @@ def test_a_caller_does_not_wait_beyond_its_own_deadline_for_the_one_before() -> 
     assert paths(server)[:2] == ["/v1/messages", "/v1/transactions"]
 
 
+def test_a_caller_that_left_holds_up_none_of_those_behind_it() -> None:
+    """Each thread with an answer wakes the next one: were one asleep for ever, the next would wait to its deadline."""
+    gate, left = Gate(results), threading.Event()
+
+    def answered_late(asked: Asked) -> Answer:
+        assert left.wait(WITHIN_SECONDS)
+        return results(asked)
+
+    with scripted(gate, answered_late, results) as server:
+        producer = producer_of(server, retry=Retry(tries=2, seconds=200), timeout_seconds=100)
+        message = Message("orders", b"half")
+        with calls_behind_one(server, [lambda: producer.send("orders", b"x")]), ThreadPoolExecutor(3) as threads:
+            others = [threads.submit(producer.send, "orders", b"before")]
+            all_wait(producer.broker, 1)
+            leaving = threads.submit(producer.begin_messages, [message], retry=Retry(tries=2, seconds=2))
+            all_wait(producer.broker, 2)
+            others.append(threads.submit(producer.send, "orders", b"behind"))
+            all_wait(producer.broker, 3)
+            gate.opened.set()
+            assert leaving.result().state == "PREPARED"
+            left.set()
+            assert [future.result(WITHIN_SECONDS).topic for future in others] == ["orders", "orders"]
+
+
 def test_coalescing_can_be_turned_off() -> None:
     gate = Gate(results)
     with scripted(gate, results) as server:

@@ -13,8 +13,7 @@ from yarl import URL
 from mqbroker_client import calls, errors, forks, requests
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.calls import Call, Document, Result
-from mqbroker_client.ids import uuid7
-from mqbroker_client.requests import Answer, Request, Requests
+from mqbroker_client.requests import Answer, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
 # What a parent had opened. A session that is collected takes its sockets out of an epoll that the parent shares.
@@ -116,7 +115,7 @@ class AsyncBroker:
     async def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other tasks. Its repetitions go alone."""
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
-        alone = partial(self._alone, call, str(uuid7()))
+        alone = partial(self._alone, OwnRequest(self._requests, call))
         lane = self._line().lane if call.operation else None
         while True:
             try:
@@ -149,8 +148,8 @@ class AsyncBroker:
             line = self._lines[loop] = Line(session, AsyncLane(self._together) if self.coalescing else None)
         return line
 
-    async def _alone(self, call: Call[Any], request_id: str, seconds: float) -> Document:
-        request = self._requests.of(call, request_id)
+    async def _alone(self, own: OwnRequest, seconds: float) -> Document:
+        request = own.get()
         return requests.document_of(request, await self._once(request, seconds))
 
     async def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:
