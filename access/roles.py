@@ -7,15 +7,18 @@ A role is a group of Django's, and each role may also do what the roles before i
 - admin: has keys, secrets, users and deletes.
 """
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Protocol
 
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, User
 
 from store.errors import NoPermission
 
 ROLES = VIEWER, OPERATOR, ADMIN = ("viewer", "operator", "admin")
 # The group of viewers that read message bodies, too.
 BODIES = "bodies"
+# The attribute of a user under which the names of its groups are kept.
+KEPT = "_roles"
 
 # What an operator may do. Every other action, one that is not named anywhere too, is an admin's: keys, users, deletes,
 # and what gives a secret or an address that messages are sent to.
@@ -39,25 +42,47 @@ OPERATORS = frozenset(
 )
 
 
-def of(user: Any) -> str | None:
+class NamedGroups(Protocol):
+    """The groups of a user: a manager of Django's."""
+
+    def values_list(self, field: str, /, *, flat: bool) -> Iterable[str]: ...
+
+
+class ConsoleUser(Protocol):
+    """What a role is read from: a user of Django's, a stored one or the anonymous one of a request."""
+
+    @property
+    def pk(self) -> object: ...
+    @property
+    def is_authenticated(self) -> bool: ...
+    @property
+    def is_active(self) -> bool: ...
+    @property
+    def is_superuser(self) -> bool: ...
+    @property
+    def groups(self) -> NamedGroups: ...
+    def get_username(self) -> str: ...
+
+
+def of(user: ConsoleUser) -> str | None:
     """The role of a console user, None for one that may not even look; read once per request."""
     return role_in(user) if user.is_authenticated and user.is_active else None
 
 
-def role_in(user: Any) -> str | None:
+def role_in(user: ConsoleUser) -> str | None:
     """The role of a user, also of one that is not active; a superuser is an admin."""
     if user.is_superuser:
         return ADMIN
     return next((role for role in reversed(ROLES) if role in groups_of(user)), None)
 
 
-def may(user: Any, action: str) -> bool:
+def may(user: ConsoleUser, action: str) -> bool:
     """Whether a console user may do this."""
     role = of(user)
     return role == ADMIN or (role == OPERATOR and action in OPERATORS)
 
 
-def require(user: Any, action: str) -> None:
+def require(user: ConsoleUser, action: str) -> None:
     """Raises NoPermission, which names the role that may."""
     if not may(user, action):
         least = OPERATOR if action in OPERATORS else ADMIN
@@ -67,24 +92,25 @@ def require(user: Any, action: str) -> None:
         )
 
 
-def may_read_bodies(user: Any) -> bool:
+def may_read_bodies(user: ConsoleUser) -> bool:
     """Whether a console user may see the bodies of messages."""
     return of(user) in (OPERATOR, ADMIN) or (of(user) == VIEWER and BODIES in groups_of(user))
 
 
-def assign(user: Any, role: str, *, bodies: bool) -> None:
+def assign(user: User, role: str, *, bodies: bool) -> None:
     """Gives a stored user one role and takes every other one away; `bodies` counts for a viewer."""
     wanted = {role, BODIES} if bodies else {role}
     user.is_staff, user.is_superuser = True, role == ADMIN
     user.save(update_fields=["is_staff", "is_superuser"])
     user.groups.remove(*Group.objects.filter(name__in={*ROLES, BODIES} - wanted))
     user.groups.add(*Group.objects.filter(name__in=wanted))
-    user.__dict__.pop("_roles", None)
+    vars(user).pop(KEPT, None)
 
 
-def groups_of(user: Any) -> frozenset[str]:
+def groups_of(user: ConsoleUser) -> frozenset[str]:
     """The names of a user's groups. Kept with the user, whom each request loads anew."""
-    if not hasattr(user, "_roles"):
-        user._roles = frozenset() if user.pk is None else frozenset(user.groups.values_list("name", flat=True))
-    found: frozenset[str] = user._roles
+    found: frozenset[str] | None = getattr(user, KEPT, None)
+    if found is None:
+        found = frozenset() if user.pk is None else frozenset(user.groups.values_list("name", flat=True))
+        setattr(user, KEPT, found)
     return found
