@@ -1,5 +1,8 @@
 -- Sum a group's latest dead letters that were not redriven by what they have in common: their topic, tags, attempts, hour and
 -- reason, each by itself. `max_looked_at` letters at most are read, so that no number of them costs more.
+-- Which letters count, and their reasons, is repeated of list_dead_letters: a view could not take `max_looked_at` below its
+-- joins, a function would hide the tables from the tests that read statements, and SQL is never made from pieces. The page's
+-- test follows links from the sums to the lists, with a redriven letter beside them.
 WITH letters AS (
     SELECT
         coalesce(t.name, '(deleted topic ' || m.topic_id || ')') AS topic, coalesce(m.tags, '') AS tags,

@@ -55,9 +55,11 @@ def test_letters_are_summed_by_what_they_have_in_common_and_each_narrows_the_lis
         (orders, "paid", 16, timedelta(0), "no such address"),
         (orders, None, 16, timedelta(0), "no such address"),
         (coupons, "paid", 0, timedelta(hours=5), None),
+        (orders, "paid", 16, timedelta(0), "no such address"),
     ):
         message = broker.stored(topic, 0, b"x", MINUTE, tags=tags)
-        given_up.dead_letter(broker, mail, dead, message, retries, ago, reason=reason)
+        last = given_up.dead_letter(broker, mail, dead, message, retries, ago, reason=reason)
+    given_up.redriven(broker, mail, last)
 
     page = ada.sees("dead-letters/mail/")
 
