@@ -38,7 +38,7 @@ UNKNOWN_GROUP = -1
 ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
 
 
-class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet."""
 
     producer_group: str

@@ -49,7 +49,7 @@ class DeadLetters(msgspec.Struct):
     next: int | None
 
 
-class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Which dead letters to send again, and where: to the group's own readers of the origin, or to another topic."""
 
     message_ids: list[uuid.UUID] | None = None

@@ -48,7 +48,7 @@ class Offsets(msgspec.Struct):
     lag: int
 
 
-class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run changes nothing."""
 
     topic: str

@@ -28,7 +28,7 @@ READ_AGAIN_SECONDS = 5.0
 READ_AGAIN_ORDERED_SECONDS = 0.5
 
 
-class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a consumer asks for."""
 
     topic: str

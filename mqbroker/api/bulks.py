@@ -31,7 +31,7 @@ MAX_OPERATIONS = 1000
 Traceparent = Annotated[str, msgspec.Meta(max_length=128)]
 
 
-class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The operations of a bulk request, each still to be read."""
 
     operations: list[msgspec.Raw]

@@ -19,7 +19,7 @@ from mqbroker.errors import Code
 from store.errors import Refusal
 
 
-class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Deliveries that a consumer is done with."""
 
     receipt_handles: list[str]

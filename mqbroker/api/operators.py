@@ -16,13 +16,13 @@ from transactions.checks import checker
 ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback"}
 
 
-class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Why a discarded transaction is checked again."""
 
     reason: str | None = None
 
 
-class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What becomes of a transaction, and why."""
 
     state: Literal["COMMIT", "ROLLBACK"]

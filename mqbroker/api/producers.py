@@ -25,7 +25,7 @@ from transactions.halves import BeginTransaction
 from transactions.reads import history
 
 
-class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """A delayed message that is wanted back."""
 
     recall_handle: str

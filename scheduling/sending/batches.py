@@ -38,7 +38,7 @@ class SentBatch(msgspec.Struct):
     results: list[Sent]
 
 
-class SendBatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class SendBatch(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Messages that are stored together in one queue of one topic."""
 
     topic: str = ""

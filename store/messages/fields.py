@@ -24,7 +24,7 @@ BLANK = re.compile(r"\s")
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, gc=False):
+class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, gc=False):
     """A message as its producer sends it, before `validate` has checked it."""
 
     topic: str = ""

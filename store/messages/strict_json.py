@@ -14,8 +14,12 @@ import msgspec
 from msgspec import inspect
 
 Shape = TypeVar("Shape")
-TEXT_TYPES = (inspect.StrType, inspect.UUIDType, inspect.DateTimeType)
-PLAIN_TYPES = (inspect.IntType, inspect.FloatType, inspect.BoolType)
+# Up to here it is faster to write the value again than to walk through it: 3 us instead of 26 us for a batch of 16
+# messages of 128 B, 1.2 us instead of 1.7 us for one of 1 KiB. At 4 MiB it takes 9 ms instead of 1 ms.
+WRITTEN_BYTES = 64 * 1024
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 class DuplicateName(ValueError):
@@ -25,8 +29,8 @@ class DuplicateName(ValueError):
 def decode(body: bytes, shape: type[Shape]) -> Shape:
     """The body as a shape; as msgspec's `decode`, and raises DuplicateName.
 
-    To count names costs 2 us at 1 KiB, and as much as msgspec's decoding at 4 MiB; the exact parse where that does not
-    tell costs 4 to 8 us, and five times as much.
+    To count quotes costs 1.2 us at 1 KiB, and as much as msgspec's decoding at 4 MiB; the exact parse where that does
+    not tell costs 4 to 8 us, and five times as much.
     """
     decoder: msgspec.json.Decoder[Shape] = _decoder_of(cast(Hashable, shape))
     found = decoder.decode(body)
@@ -44,12 +48,16 @@ def _decoder_of(shape: Hashable) -> msgspec.json.Decoder[Any]:
 def is_plain(body: bytes, found: object) -> bool:
     """Whether a text has no more quotes than the value that was decoded from it needs: then no name stands twice.
 
-    False, too, when a field is given its default, or a quote is written as a number.
+    False, too, when a field is given its default, or a quote is written as a number. A struct must leave its defaults
+    out when it is encoded (`omit_defaults`): another one is never plain.
     """
     has_escapes = b"\\" in body
     if has_escapes and b"\\u0022" in body:
         return False
-    return body.count(b'"') == _quotes_of(found, has_escapes)
+    quotes = body.count(b'"')
+    if len(body) > WRITTEN_BYTES:
+        return quotes == _quotes_of(found, has_escapes)
+    return quotes == _encode(found).count(b'"')
 
 
 def require_distinct(body: bytes) -> None:
@@ -84,33 +92,16 @@ def _quotes_of(value: object, has_escapes: bool) -> int:
 
 
 def _quotes_of_struct(struct: msgspec.Struct, has_escapes: bool) -> int:
-    form = _form_of(type(struct))
-    found = form.quotes_of_tag
-    for value, default, quotes in zip(msgspec.structs.astuple(struct), form.defaults, form.quotes, strict=True):
-        if value is default:
-            continue
-        found += 2 + (_quotes_of(value, has_escapes) if quotes is None or has_escapes else quotes)
+    defaults, found = _defaults_of(type(struct))
+    for value, default in zip(msgspec.structs.astuple(struct), defaults, strict=True):
+        if value is not default:
+            found += 2 + _quotes_of(value, has_escapes)
     return found
 
 
-class _Form(msgspec.Struct):
-    """Of each field of a struct its default, and the quotes of any value without escapes: None where they differ."""
-
-    defaults: Sequence[Any]
-    quotes: Sequence[int | None]
-    quotes_of_tag: int
-
-
 @cache
-def _form_of(struct: type[msgspec.Struct]) -> _Form:
+def _defaults_of(struct: type[msgspec.Struct]) -> tuple[Sequence[Any], int]:
+    """The default of each field of a struct, and the quotes of its tag."""
     info = inspect.type_info(struct)
     assert isinstance(info, inspect.StructType)
-    quotes = [_quotes_of_type(field.type) for field in info.fields]
-    return _Form([field.default for field in info.fields], quotes, 0 if info.tag is None else 4)
-
-
-def _quotes_of_type(type_: inspect.Type) -> int | None:
-    types = [one for one in getattr(type_, "types", (type_,)) if not isinstance(one, inspect.NoneType)]
-    if all(isinstance(one, TEXT_TYPES) for one in types):
-        return 2
-    return 0 if all(isinstance(one, PLAIN_TYPES) for one in types) else None
+    return [field.default for field in info.fields], 0 if info.tag is None else 4

@@ -38,7 +38,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 SHORTEST_PAUSE_SECONDS = 0.2
 
 
-class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The request of a poll."""
 
     max_transactions: int = DEFAULT_TRANSACTIONS
