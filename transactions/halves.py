@@ -17,7 +17,7 @@ from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections
 from store.db.arrays import literal
 from store.db.statements import Statement
-from store.db.uuid7 import new_id
+from store.db.uuid7 import derived_id, new_id
 from store.errors import (
     BatchIllegal,
     DelayIllegal,
@@ -119,7 +119,7 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> Begun:
     )
     if begun.refusal is not None and not any(one.may_repeat for one in accepted):
         raise begun.refusal
-    size = accept.size_of(accepted)
+    size = accept.size_of([one.content for one in accepted])
     if begun.refusal is None and _is_plain(accepted) and size < MAX_BATCH_BYTES:
         kept = await writer.write(
             Beginning(accepted[0], transaction_id, group.id, endpoint_id, immunity, may_repeat=begun.may_repeat)
@@ -150,7 +150,7 @@ def _messages_of(request: BeginTransaction) -> Sequence[Message]:
 
 def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | None:
     """The id of a message that brings none but whose transaction does: the same again when the request is repeated."""
-    return None if transaction_id is None else uuid.uuid5(transaction_id, f"message {place}")
+    return None if transaction_id is None else derived_id(transaction_id, f"message {place}")
 
 
 def _validate_together(accepted: Sequence[Accepted]) -> None:

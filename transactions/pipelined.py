@@ -96,7 +96,7 @@ class Beginning(Request[Kept]):
         *,
         may_repeat: bool,
     ) -> None:
-        super().__init__(transaction_id.bytes, accept.size_of((accepted,)), (accepted.message_id.bytes,))
+        super().__init__(transaction_id.bytes, accept.size_of((accepted.content,)), (accepted.message_id.bytes,))
         self.accepted = accepted
         self.group_id = group_id
         self.endpoint_id = endpoint_id
@@ -107,7 +107,10 @@ class Beginning(Request[Kept]):
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
         columns = {
-            **accept.columns([request.accepted for request in requests]),
+            **accept.columns(
+                [request.accepted.content for request in requests],
+                [request.accepted.message_id for request in requests if request.accepted.may_repeat],
+            ),
             "segment_id": segment_id,
             "transaction_id": arrays.uuids([request.key for request in requests]),
             "producer_group_id": arrays.int4s([request.group_id for request in requests]),

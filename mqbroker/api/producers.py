@@ -52,7 +52,7 @@ async def send(request: DataRequest) -> Answer:
 async def send_batch(request: DataRequest) -> Answer:
     """POST /v1/messages/batch."""
     given = decode(SendBatch, request.body)
-    for topic in {given.topic, *(message.topic for message in given.messages)} - {""}:
+    for topic in {given.topic, *[message.topic for message in given.messages]} - {""}:
         request.caller.require("produce", topic)
     results = await batches.send(given, request.header(b"traceparent"))
     return answer(SentBatch(results), status_of(results[0]))

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
-from django.conf import settings
 
 from scheduling.publish import Publication, publish
 from scheduling.sending import sends
@@ -15,7 +14,7 @@ from store.commit import accept, writer
 from store.commit.accept import Accepted
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
-from store.errors import BatchIllegal, MessageIdReused, MessageTooLarge, Refusal
+from store.errors import BatchIllegal, MessageIdReused, Refusal
 from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore
@@ -62,18 +61,17 @@ async def send(request: SendBatch, traceparent: str | None = None) -> list[Sent]
     """
     _validate(request)
     topic = request.topic or request.messages[0].topic
-    for message in request.messages:
-        message.topic = topic
-    accepted = [await accept.accept(message, traceparent=traceparent) for message in request.messages]
-    together = Together(_in_one_queue(accepted))
-    size = accept.size_of(accepted)
+    parcel = await accept.accept_together(request.messages, topic, traceparent)
+    size = accept.size_of(parcel.records)
     detours = runtime.part(sends.Detours)
-    if size < MAX_BATCH_BYTES and not detours.precede(together.accepted):
-        sent = await writer.write(sends.Sending(together.accepted))
+    if size < MAX_BATCH_BYTES and not detours.precede(parcel.records):
+        sent = await writer.write(sends.Sending(parcel, size))
         if sent is not None:
             return sent
-    with detours.of(together.accepted[0]):
-        results: list[Sent] = await writer.submit(BATCHES, together, key=accepted[0].message_id, size=size)
+    first = parcel.records[0]
+    with detours.of(first):
+        together = Together(parcel.each(request.messages))
+        results: list[Sent] = await writer.submit(BATCHES, together, key=first.message_id, size=size)
     return results
 
 
@@ -98,30 +96,13 @@ def _validate_message(message: BatchedMessage) -> None:
         raise BatchIllegal("TimeDelayLevel is not supported for batching")
     if message.delay_seconds is not None or message.deliver_at is not None:
         raise BatchIllegal("delay_seconds and deliver_at are not supported for batching: send it by itself.")
-    of_transactions = (
-        message.producer_group,
-        message.transaction_id,
-        message.check_immunity_seconds,
-        message.check_url,
-    )
-    if any(given is not None for given in of_transactions):
+    if (
+        message.producer_group is not None
+        or message.transaction_id is not None
+        or message.check_immunity_seconds is not None
+        or message.check_url is not None
+    ):
         raise BatchIllegal("Transactional messages are not supported for batching: use POST /v1/transactions.")
-
-
-def _in_one_queue(accepted: list[Accepted]) -> list[Accepted]:
-    """All messages, on the one queue that any of them names."""
-    size = sum(len(one.body) for one in accepted)
-    if size > settings.MAX_MESSAGE_BYTES:
-        raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
-    if len({one.message_id for one in accepted}) < len(accepted):
-        raise MessageIdReused("Two messages of the batch have the same message_id: give each its own.")
-    named = {
-        one.queue_id for one in accepted if one.message.queue_id is not None or one.message.sharding_key is not None
-    }
-    if len(named) > 1:
-        raise BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
-    queue_id = named.pop() if named else accepted[0].queue_id
-    return [one.on_queue(queue_id) for one in accepted]
 
 
 class Batches(Kind[Together]):

@@ -3,10 +3,10 @@
 import contextlib
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Self, TypeVar
 
 from msgspec import UNSET
 
@@ -16,7 +16,7 @@ from scheduling.rows import Standing
 from scheduling.sending.answers import Sent
 from store import runtime, topics
 from store.commit import accept, notifier, writer
-from store.commit.accept import Accepted
+from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.db import arrays
@@ -47,13 +47,14 @@ async def send(message: Message, traceparent: str | None = None) -> Sent:
     """
     accepted = await accept.accept(message, traceparent=traceparent)
     delay = delays.of_message(message)
-    size = accept.size_of((accepted,))
+    parcel = Parcel.of(accepted)
+    size = accept.size_of(parcel.records)
     detours = runtime.part(Detours)
-    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.precede((accepted,)):
-        sent = await writer.write(Sending((accepted,), await _level_of(delay)))
+    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.precede(parcel.records):
+        sent = await writer.write(Sending(parcel, size, await _level_of(delay)))
         if sent is not None:
             return sent[0]
-    with detours.of(accepted):
+    with detours.of(accepted.content):
         answer: Sent = await writer.submit(SENDS, Send(accepted), key=accepted.message_id, size=size)
     return answer
 
@@ -64,14 +65,14 @@ class Detours:
     def __init__(self) -> None:
         self._queues: Counter[tuple[int, int]] = Counter()
 
-    def precede(self, accepted: Sequence[Accepted]) -> bool:
+    def precede(self, records: Sequence[Record]) -> bool:
         """Whether one of the messages, which have one queue, would overtake another one of it."""
-        return _queue_of(accepted[0]) in self._queues and any(one.message.sharding_key is not None for one in accepted)
+        return bool(self._queues) and _queue_of(records[0]) in self._queues and _have_keys(records)
 
     @contextlib.contextmanager
-    def of(self, accepted: Accepted) -> Iterator[None]:
-        """The message goes the stepwise way within the block."""
-        queue = _queue_of(accepted)
+    def of(self, record: Record) -> Iterator[None]:
+        """The message, or its batch, goes the stepwise way within the block."""
+        queue = _queue_of(record)
         self._queues[queue] += 1
         try:
             yield
@@ -81,8 +82,12 @@ class Detours:
                 del self._queues[queue]
 
 
-def _queue_of(accepted: Accepted) -> tuple[int, int]:
-    return accepted.topic.id, accepted.queue_id
+def _queue_of(record: Record) -> tuple[int, int]:
+    return record.topic_id, record.queue_id
+
+
+def _have_keys(records: Sequence[Record]) -> bool:
+    return [record.sharding_key for record in records].count(None) < len(records)
 
 
 @dataclass(slots=True, frozen=True)
@@ -106,29 +111,21 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
 class Sending(Request[list[Sent]]):
     """Messages of one request, for one queue, in a pipelined batch: stored at consecutive offsets, or none of them."""
 
-    __slots__ = ("accepted", "level")
+    __slots__ = ("level", "parcel", "queue")
     ORDER = 2
 
-    def __init__(self, accepted: Sequence[Accepted], level: Level | None = None) -> None:
-        others = (one.message_id.bytes for one in accepted[1:] if one.may_repeat)
-        super().__init__(accepted[0].message_id.bytes, accept.size_of(accepted), others)
-        self.accepted = accepted
+    def __init__(self, parcel: Parcel, size: int, level: Level | None = None) -> None:
+        first = parcel.records[0]
+        chosen = [message_id.bytes for message_id in parcel.repeatable]
+        super().__init__(first.message_id.bytes, size, chosen, ordered=_have_keys(parcel.records))
+        self.parcel = parcel
         self.level = level
-
-    @property
-    def ordered(self) -> bool:
-        return any(one.message.sharding_key is not None for one in self.accepted)
+        # The queue that the messages are entered in now.
+        self.queue = _queue_of(first) if level is None else (level.topic_id, level.queue_id)
 
     @property
     def overtakes(self) -> bool:
-        return runtime.part(Detours).precede(self.accepted)
-
-    @property
-    def queue(self) -> tuple[int, int]:
-        """The queue that the messages are entered in now."""
-        if self.level is not None:
-            return self.level.topic_id, self.level.queue_id
-        return self.accepted[0].topic.id, self.accepted[0].queue_id
+        return runtime.part(Detours).precede(self.parcel.records)
 
     @classmethod
     def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
@@ -136,19 +133,20 @@ class Sending(Request[list[Sent]]):
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        rows = [(number, request, one) for number, request in enumerate(requests) for one in request.accepted]
-        entered = [request.queue for _, request, _ in rows]
-        delays_ = [None if request.level is None else request.level.seconds for _, request, _ in rows]
+        records = _records_of(requests)
+        repeatable = [(number, id_) for number, request in enumerate(requests) for id_ in request.parcel.repeatable]
         yield Call(
             SEND_MESSAGES,
             {
-                **accept.columns([one for _, _, one in rows]),
+                **accept.columns(records, [message_id for _, message_id in repeatable]),
                 "segment_id": segment_id,
-                "entry_topic_id": arrays.int4s([topic for topic, _ in entered]),
-                "entry_queue_id": arrays.int4s([queue for _, queue in entered]),
-                "delay_seconds": arrays.float8s(delays_),
-                "request": arrays.int4s([number for number, _, _ in rows]),
-                "repeatable_request": arrays.int4s([number for number, _, one in rows if one.may_repeat]),
+                "entry_topic_id": arrays.int4s(_spread(requests, lambda request: request.queue[0])),
+                "entry_queue_id": arrays.int4s(_spread(requests, lambda request: request.queue[1])),
+                "delay_seconds": arrays.float8s(_spread(requests, _seconds_of)),
+                "request": arrays.int4s(
+                    [number for number, request in enumerate(requests) for _ in request.parcel.records]
+                ),
+                "repeatable_request": arrays.int4s([number for number, _ in repeatable]),
             },
         )
 
@@ -158,37 +156,50 @@ class Sending(Request[list[Sent]]):
         if placed is None:
             return
         stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
-        rows = [(request, one) for request in requests for one in request.accepted]
+        by_place = _spread(requests, lambda request: request)
+        records = _records_of(requests)
         visible: Counter[int] = Counter()
         # In the order of their places within each queue, and so within each request.
         for place, log_offset, queue_offset in PLACED.iter_unpack(placed):
-            request, accepted = rows[place - 1]
+            request, record = by_place[place - 1], records[place - 1]
+            topic = request.parcel.topic
+            sent = Sent(record.message_id, topic.name, record.queue_id, queue_offset, log_offset, stored_at)
             if request.answer is None:
                 request.answer = []
-            request.answer.append(_answer_placed(accepted, request.level, stored_at, log_offset, queue_offset))
+            request.answer.append(sent)
             if request.level is None:
-                visible[accepted.topic.id] += 1
+                visible[topic.id] += 1
             else:
-                alarms.set_now(request.level.seconds)
+                _answer_delayed(sent, request.level)
         notifier.notify(visible)
 
 
-def _answer_placed(
-    accepted: Accepted, level: Level | None, stored_at: datetime, log_offset: int, queue_offset: int
-) -> Sent:
-    """The answer to a message that was stored at these offsets."""
-    answer = Sent(
-        accepted.message_id,
-        accepted.topic.name,
-        accepted.queue_id,
-        queue_offset if level is None else None,
-        log_offset,
-        stored_at,
-    )
-    if level is not None:
-        answer.deliver_at = stored_at + timedelta(seconds=level.seconds)
-        answer.recall_handle = recalls.handle(accepted.message_id, None, level.queue_id, queue_offset)
-    return answer
+Value = TypeVar("Value")
+
+
+def _spread(requests: Sequence[Sending], value_of: Callable[[Sending], Value]) -> list[Value]:
+    """A value of each request, once for each of its messages."""
+    values: list[Value] = []
+    for request in requests:
+        values += [value_of(request)] * len(request.parcel.records)
+    return values
+
+
+def _seconds_of(request: Sending) -> float | None:
+    return None if request.level is None else request.level.seconds
+
+
+def _records_of(requests: Sequence[Sending]) -> list[Record]:
+    return [record for request in requests for record in request.parcel.records]
+
+
+def _answer_delayed(sent: Sent, level: Level) -> None:
+    """A message that waits in the queue of its level has no offset in its own yet."""
+    assert sent.queue_offset is not None
+    sent.deliver_at = sent.stored_at + timedelta(seconds=level.seconds)
+    sent.recall_handle = recalls.handle(sent.message_id, None, level.queue_id, sent.queue_offset)
+    sent.queue_offset = None
+    alarms.set_now(level.seconds)
 
 
 class Sends(Kind[Send]):

@@ -1,17 +1,19 @@
 """Takes messages in: from what a producer sent to a record for the commit log, the same through every way in."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Self
 from zlib import crc32
 
+from django.conf import settings
 from msgspec.structs import replace
 
 from store import errors, messages, runtime, topics
 from store.commit.batch import Batch
 from store.db import arrays
-from store.db.uuid7 import new_id
+from store.db.uuid7 import new_id, new_ids
 from store.messages import Message, Record
 from store.queues import tags_code_of
 from store.rows import StoredBefore, TopicFacts
@@ -48,17 +50,34 @@ class Accepted:
         """A record for one attempt to write it."""
         return replace(self.content, transaction_id=transaction_id, producer_group_id=producer_group_id)
 
-    def on_queue(self, queue_id: int) -> "Accepted":
-        """The same message on this queue of its topic."""
-        return Accepted(self.message, self.topic, self.may_repeat, replace(self.content, queue_id=queue_id))
+
+@dataclass(slots=True)
+class Parcel:
+    """Messages of one request that obey every rule, for one queue: they are stored together."""
+
+    topic: TopicFacts
+    records: Sequence[Record]
+    # The ids that the client chose.
+    repeatable: Sequence[uuid.UUID]
+
+    @classmethod
+    def of(cls, accepted: Accepted) -> Self:
+        """One message by itself."""
+        return cls(accepted.topic, (accepted.content,), (accepted.message_id,) if accepted.may_repeat else ())
+
+    def each(self, given: Sequence[Message]) -> list[Accepted]:
+        """The messages one by one; `given` are the messages that the parcel was made of."""
+        chosen = set(self.repeatable)
+        pairs = zip(given, self.records, strict=True)
+        return [Accepted(message, self.topic, record.message_id in chosen, record) for message, record in pairs]
 
 
-def columns(accepted: Sequence[Accepted]) -> dict[str, bytes]:
+def columns(records: Sequence[Record], repeatable: Iterable[uuid.UUID]) -> dict[str, bytes]:
     """Messages as the columns, in binary form, that pipelined statements name."""
     return {
-        **messages.packed([one.content for one in accepted]),
-        "tags_code": arrays.int8s([tags_code_of(one.content.tags) for one in accepted]),
-        "repeatable": arrays.uuids([one.message_id.bytes for one in accepted if one.may_repeat]),
+        **messages.packed(records),
+        "tags_code": arrays.int8s([tags_code_of(record.tags) for record in records]),
+        "repeatable": arrays.uuids([message_id.bytes for message_id in repeatable]),
     }
 
 
@@ -81,9 +100,49 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
     messages.validate(message)
     topic = await topics.for_sending(message.topic)
     chosen = message.message_id or message_id
-    content = Record.of(message, chosen or new_id(), topic.id, _queue_of(message, topic), body)
-    content.traceparent = traceparent
+    content = Record.of(message, chosen or new_id(), topic.id, _queue_of(message, topic), body, traceparent)
     return Accepted(message, topic, may_repeat=chosen is not None, content=content)
+
+
+async def accept_together(given: Sequence[Message], topic_name: str, traceparent: str | None) -> Parcel:
+    """Holds the messages of a batch to every rule and finds their topic and the one queue that any of them names.
+
+    The message that breaks a rule first is the one that is refused, as by `accept`.
+    """
+    bodies = []
+    for message in given:
+        bodies.append(messages.body_of(message))
+        messages.validate(message)
+    topic = await topics.for_sending(topic_name)
+    _validate_together(given, bodies)
+    queue_id = _common_queue(given, topic)
+    repeatable = [message.message_id for message in given if message.message_id is not None]
+    made = iter(new_ids(len(given) - len(repeatable)))
+    records = [
+        Record.of(message, message.message_id or next(made), topic.id, queue_id, body, traceparent)
+        for message, body in zip(given, bodies, strict=True)
+    ]
+    return Parcel(topic, records, repeatable)
+
+
+def _validate_together(given: Sequence[Message], bodies: Sequence[bytes]) -> None:
+    if (size := sum(map(len, bodies))) > settings.MAX_MESSAGE_BYTES:
+        limit = settings.MAX_MESSAGE_BYTES
+        raise errors.MessageTooLarge(f"The bodies have {size} bytes together, the limit is {limit}.")
+    chosen = [message.message_id for message in given if message.message_id is not None]
+    if len(set(chosen)) < len(chosen):
+        raise errors.MessageIdReused("Two messages of the batch have the same message_id: give each its own.")
+
+
+def _common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
+    named = {
+        _queue_of(message, topic)
+        for message in given
+        if message.queue_id is not None or message.sharding_key is not None
+    }
+    if len(named) > 1:
+        raise errors.BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
+    return named.pop() if named else _queue_of(given[0], topic)
 
 
 def _queue_of(message: Message, topic: TopicFacts) -> int:
@@ -98,9 +157,9 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
     return runtime.part(Turns).next() % topic.queues
 
 
-def size_of(accepted: Sequence[Accepted]) -> int:
+def size_of(records: Sequence[Record]) -> int:
     """What messages add to a batch in bytes: bodies, properties, and what a row costs besides."""
-    return sum(len(one.body) + len(one.content.properties or b"") + ROW_BYTES for one in accepted)
+    return sum([len(record.body) + len(record.properties or b"") + ROW_BYTES for record in records])
 
 
 async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:

@@ -52,7 +52,7 @@ class Request(Generic[Answer]):
     all of a batch at once.
     """
 
-    __slots__ = ("answer", "future", "ids", "key", "size")
+    __slots__ = ("answer", "future", "ids", "key", "ordered", "size")
 
     # The requests of a lane share a writer, and so their batches; those of another lane keep no order with them.
     LANE: ClassVar[str] = "log"
@@ -61,17 +61,14 @@ class Request(Generic[Answer]):
     # Goes before those that are not, so that under load the backlog drains.
     URGENT: ClassVar[bool] = False
 
-    def __init__(self, key: bytes, size: int = 0, ids: Iterable[bytes] = ()) -> None:
+    def __init__(self, key: bytes, size: int = 0, ids: Iterable[bytes] = (), *, ordered: bool = False) -> None:
         self.key = key
         self.ids = (key, *ids)
         self.size = size
+        # No later batch may overtake it: a batch that is sent again would come behind the next one.
+        self.ordered = ordered
         self.answer: Answer | None = None
         self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
-
-    @property
-    def ordered(self) -> bool:
-        """Whether no later batch may overtake it: a batch that is sent again would come behind the next one."""
-        return False
 
     @property
     def overtakes(self) -> bool:

@@ -26,6 +26,11 @@ class Waiting:
         yield from self._urgent
         yield from self._ordinary
 
+    @property
+    def size(self) -> int:
+        """The sizes of all of them, in bytes."""
+        return self._bytes
+
     def add(self, request: Request[Any]) -> None:
         """Takes a request in; raises SystemBusy when too much waits."""
         self._admit(request.size)

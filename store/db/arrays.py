@@ -63,6 +63,13 @@ def uuids(values: Sequence[bytes]) -> bytes:
 
 def texts(values: Sequence[str | None]) -> bytes:
     """An array of text."""
+    count = len(values)
+    if count and values[0] is not None and values.count(values[0]) == count:
+        # As the form of the bodies almost always is.
+        value = values[0].encode()
+        return _head(1, 0, TEXT, count, 1) + (_length(len(value)) + value) * count
+    if count and values.count(None) == count:
+        return _nulls(TEXT, count)
     return _varying(TEXT, [None if value is None else value.encode() for value in values])
 
 
@@ -90,9 +97,15 @@ def _fixed(type_: int, code: str, values: Sequence[int | float | None]) -> bytes
             return _nulls(type_, count)
         one = struct.Struct(f"!{code}").pack
         return _varying(type_, [None if value is None else one(value) for value in values])
-    flat: list[int | float | None] = [struct.calcsize(f"!{code}")] * (2 * count)
+    head, width = _head(1, 0, type_, count, 1), struct.calcsize(f"!{code}")
+    if code != "d" and values.count(values[0]) == count:
+        # As the topic of a batch is, and the tags of messages without any.
+        return head + _pairs(code, 1).pack(width, values[0]) * count
+    flat: list[int | float | None] = [width] * (2 * count)
     flat[1::2] = values
-    return _head(1, 0, type_, count, 1) + _pairs(code, count).pack(*flat)
+    steps = range(0, 2 * count, 2 * CACHED_ROWS)
+    parts = [flat[at : at + 2 * CACHED_ROWS] for at in steps] if count > CACHED_ROWS else [flat]
+    return head + b"".join([_pairs(code, len(part) // 2).pack(*part) for part in parts])
 
 
 def _varying(type_: int, values: Sequence[bytes | None]) -> bytes:
@@ -110,16 +123,10 @@ def _varying(type_: int, values: Sequence[bytes | None]) -> bytes:
     return b"".join(parts)
 
 
+@lru_cache(maxsize=4 * CACHED_ROWS)
 def _pairs(code: str, count: int) -> struct.Struct:
     """Length and value of each element of one width."""
-    return _cached_pairs(code, count) if count <= CACHED_ROWS else _made_pairs(code, count)
-
-
-def _made_pairs(code: str, count: int) -> struct.Struct:
     return struct.Struct("!" + f"i{code}" * count)
-
-
-_cached_pairs = lru_cache(maxsize=4 * CACHED_ROWS)(_made_pairs)
 
 
 def _nulls(type_: int, count: int) -> bytes:

@@ -1,9 +1,10 @@
 """Ids made by the broker: UUIDv7, so that neighbours in time are neighbours in an index."""
 
+import hashlib
 import os
 import time
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 # Random bytes are read from the system for 400 ids at a time: one call per id was 4 % of a send.
 STOCK_BYTES = 10 * 400
@@ -20,6 +21,22 @@ def _random_bytes() -> bytes:
     return taken
 
 
+# Version 7 and its variant, and the bits that are random.
+_FORM = 0x7 << 76 | 0x2 << 62
+_RANDOM = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+_made = UUID.__new__
+_set = object.__setattr__
+_UNKNOWN = SafeUUID.unknown
+
+
+def of_int(value: int) -> UUID:
+    """The UUID of a number: in 0.3 us, where UUID() takes 0.9 to check what it is given."""
+    made = _made(UUID)
+    _set(made, "int", value)
+    _set(made, "is_safe", _UNKNOWN)
+    return made
+
+
 def new_id() -> UUID:
     """A UUIDv7 (RFC 9562): 48 bits of milliseconds, then random bits.
 
@@ -27,10 +44,21 @@ def new_id() -> UUID:
     set back by an hour its ids have the later hour for an hour, and stats from `first_id_of` on count them wrongly.
     0.4 µs is 0.2 % of a send.
     """
-    value = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(_random_bytes())
-    value = value & ~(0xF << 76) | 0x7 << 76
-    value = value & ~(0x3 << 62) | 0x2 << 62
-    return UUID(int=value)
+    return of_int((time.time_ns() // 1_000_000) << 80 | _FORM | int.from_bytes(_random_bytes()) & _RANDOM)
+
+
+def new_ids(count: int) -> list[UUID]:
+    """So many UUIDv7 of one time: 0.6 us for each of 16."""
+    form = (time.time_ns() // 1_000_000) << 80 | _FORM
+    given = os.urandom(10 * count)
+    return [of_int(form | int.from_bytes(given[at : at + 10]) & _RANDOM) for at in range(0, len(given), 10)]
+
+
+def derived_id(namespace: UUID, name: str) -> UUID:
+    """As `uuid.uuid5`, in a quarter of its 5 us."""
+    digest = hashlib.sha1(namespace.bytes + name.encode(), usedforsecurity=False).digest()
+    value = int.from_bytes(digest[:16]) & ~(0xF << 76 | 0x3 << 62)
+    return of_int(value | 0x5 << 76 | 0x2 << 62)
 
 
 def first_id_of(at: datetime) -> UUID:

@@ -152,7 +152,15 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
     log_offset: int = -1
 
     @classmethod
-    def of(cls, message: Message, message_id: uuid.UUID, topic_id: int, queue_id: int, body: bytes) -> Self:
+    def of(
+        cls,
+        message: Message,
+        message_id: uuid.UUID,
+        topic_id: int,
+        queue_id: int,
+        body: bytes,
+        traceparent: str | None,
+    ) -> Self:
         """The record of a message that obeys every rule; `body` is `body_of(message)`."""
         return cls(
             topic_id=topic_id,
@@ -165,6 +173,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
             keys=" ".join(message.keys) if message.keys else None,
             sharding_key=message.sharding_key,
             properties=msgspec.json.encode(message.properties) if message.properties else None,
+            traceparent=traceparent,
         )
 
 
@@ -182,6 +191,7 @@ PACKED: dict[str, Callable[[Sequence[Any]], bytes]] = {
     "body": arrays.byteas,
     "body_form": arrays.texts,
 }
+_packed_values = attrgetter(*PACKED)
 # The columns of an append: a half message's transaction, too.
 COLUMNS = (*PACKED, "transaction_id", "producer_group_id")
 
@@ -193,7 +203,8 @@ def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
 
 def packed(records: Sequence[Record]) -> dict[str, bytes]:
     """The values of records by column, without their transactions, as pipelined statements take them."""
-    return {name: pack(list(map(attrgetter(name), records))) for name, pack in PACKED.items()}
+    by_column = zip(*map(_packed_values, records), strict=True)
+    return {name: pack(values) for (name, pack), values in zip(PACKED.items(), by_column, strict=True)}
 
 
 class MessageRow(msgspec.Struct, gc=False):

@@ -42,7 +42,7 @@ def reader(prepared: str) -> Iterator[psycopg.Connection[Any]]:
 @given(data=st.data())
 def test_an_array_comes_back_as_it_was_packed(type_: str, data: st.DataObject, reader: psycopg.Connection[Any]) -> None:
     pack, elements = COLUMNS[type_]
-    values = data.draw(st.lists(st.none() | elements, max_size=20))
+    values = data.draw(st.lists(st.none() | elements, max_size=20)) * data.draw(st.sampled_from((1, 100)))
 
     assert read_back(reader, type_, pack(values)) == values
 
