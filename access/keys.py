@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from access.models import ApiKey
@@ -26,6 +27,10 @@ SCOPE_RULE = (
 
 
 MAX_SCOPES = 100
+# What a limit may be at most; far above what one broker takes.
+MAX_LIMITS = {"messages_per_second": 10**9, "bytes_per_second": 10**12, "max_undecided": 10**9}
+# Keys that the metrics name.
+MAX_LISTED = 1000
 FIND_KEY = Statement(__file__, "find_key", KeyRow)
 
 
@@ -76,6 +81,24 @@ def find(name_or_id: str) -> ApiKey:
     return found
 
 
+def limits_of(values: Mapping[str, str]) -> dict[str, int]:
+    """The limits that a form names, without those that it leaves empty.
+
+    Raises MessageIllegal for what is no limit.
+    """
+    given = {name: values[name].strip() for name in MAX_LIMITS if values.get(name, "").strip()}
+    for name, text in given.items():
+        if not re.fullmatch(r"[0-9]{1,12}", text) or not 1 <= int(text) <= MAX_LIMITS[name]:
+            raise MessageIllegal(f"{name} {text[:40]!r}: give a whole number from 1 to {MAX_LIMITS[name]}, or nothing.")
+    return {name: int(text) for name, text in given.items()}
+
+
+def limits() -> Sequence[ApiKey]:
+    """The keys that have a limit or had a request refused, by name: MAX_LISTED at most."""
+    limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in MAX_LIMITS), _connector=Q.OR)
+    return list(ApiKey.objects.filter(limited).order_by("name")[:MAX_LISTED])
+
+
 def validate(name: str, scopes: Sequence[str]) -> None:
     """Raises MessageIllegal for a name or a scope that breaks a rule, or for no scope."""
     if not re.fullmatch(NAME, name):
@@ -85,8 +108,11 @@ def validate(name: str, scopes: Sequence[str]) -> None:
         raise MessageIllegal(f"scopes {' '.join(wrong)[:100]!r}: 1 to {MAX_SCOPES}, apart by blanks; {SCOPE_RULE}.")
 
 
-def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -> tuple[ApiKey, str]:
-    """Makes a key; gives its row, and the key itself, of which only the digest is stored.
+def make(
+    name: str, scopes: Sequence[str], expires_at: datetime | None = None, limits: Mapping[str, int | None] | None = None
+) -> tuple[ApiKey, str]:
+    """Makes a key, with limits by their names in MAX_LIMITS; gives its row, and the key itself, of which only the
+    digest is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
     """
@@ -94,7 +120,12 @@ def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -
     try:
         with transaction.atomic():
             row = ApiKey.objects.create(
-                name=name, digest=digest_of(key), hint=key[-4:], scopes=list(scopes), expires_at=expires_at
+                name=name,
+                digest=digest_of(key),
+                hint=key[-4:],
+                scopes=list(scopes),
+                expires_at=expires_at,
+                **(limits or {}),
             )
             require_unexpired(row)
     except IntegrityError as problem:
@@ -103,7 +134,8 @@ def make(name: str, scopes: Sequence[str], expires_at: datetime | None = None) -
 
 
 def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's `scopes` and `expires_at`: every process applies it within KEY_BELIEVED_SECONDS.
+    """Changes what is given of a key's `scopes`, `expires_at` and limits: every process applies it within
+    KEY_BELIEVED_SECONDS.
 
     Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
     """

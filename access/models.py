@@ -17,6 +17,13 @@ class ApiKey(models.Model):
     scopes = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True)
+    # What it may send in each web process, and begin in all of them; null: no limit of the key's own.
+    messages_per_second = models.IntegerField(null=True)
+    bytes_per_second = models.BigIntegerField(null=True)
+    max_undecided = models.IntegerField(null=True)
+    # Requests that these limits refused, ever, and when the last of them was counted.
+    refused = models.BigIntegerField(default=0, db_default=0)
+    refused_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "api_key"

@@ -7,7 +7,11 @@ from typing import NamedTuple
 
 
 class KeyRow(NamedTuple):
-    """The holder of an API key that has not expired."""
+    """The holder of an API key that has not expired, with the key's limits; None for no limit."""
 
+    id: int
     name: str
     scopes: list[str]
+    messages_per_second: int | None
+    bytes_per_second: int | None
+    max_undecided: int | None

@@ -33,19 +33,22 @@ class Once:
     action: str
     run: Callable[[str, Values, Signature], Shown]
     fields: tuple[str, ...] = ()
+    # May be left empty.
+    optional: tuple[str, ...] = ()
 
 
 def make_key(target: str, values: Values, signature: Signature) -> Shown:
-    """Makes an API key of this name with the scopes, apart by blanks.
+    """Makes an API key of this name with the scopes, apart by blanks, and the limits that are given.
 
-    Raises MessageIllegal for a name or a scope that breaks a rule.
+    Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
-    scopes = values["scopes"].split()
+    scopes, limits = values["scopes"].split(), keys.limits_of(values)
     keys.validate(target, scopes)
     with audit.change(signature, "key.make", target) as change:
-        row, key = keys.make(target, scopes)
+        row, key = keys.make(target, scopes, limits=limits)
         change.after = picture(row)
-    return Shown((("Name", row.name), ("Scopes", ", ".join(scopes))), key)
+    lines = tuple((name.replace("_", " ").capitalize(), str(limit)) for name, limit in limits.items())
+    return Shown((("Name", row.name), ("Scopes", ", ".join(scopes)), *lines), key)
 
 
 def rotate_endpoint(target: str, values: Values, signature: Signature) -> Shown:
@@ -87,7 +90,7 @@ def try_endpoint(target: str, values: Values, signature: Signature) -> Shown:
 
 
 KINDS: Mapping[str, Once] = {
-    "key.make": Once("key.make", make_key, ("scopes",)),
+    "key.make": Once("key.make", make_key, ("scopes",), tuple(keys.MAX_LIMITS)),
     "endpoint.register": Once("endpoint.register", register_endpoint, ("url",)),
     "endpoint.rotate_secret": Once("endpoint.rotate_secret", rotate_endpoint),
     "endpoint.test": Once("endpoint.test", try_endpoint),

@@ -7,7 +7,7 @@ from django.http import HttpRequest
 from django.utils.safestring import SafeString
 from unfold.decorators import display
 
-from access import roles
+from access import keys, roles
 from access.models import ApiKey
 from console import users
 from console.tables import CREATED, ConsoleAdmin, exact
@@ -115,10 +115,21 @@ class SegmentAdmin(ReadOnlyAdmin):
 class ApiKeyAdmin(ReadOnlyAdmin):
     """API keys by name. A key itself is kept nowhere, and its digest is not shown."""
 
-    list_display = ("name", "hint", "shown_scopes", CREATED, "shown_expiry")
+    list_display = ("name", "hint", "shown_scopes", "shown_limits", "refused", CREATED, "shown_expiry")
     search_fields = ("name",)
     ordering = ("name",)
-    fields = ("name", "hint", "shown_scopes", "created_at", "shown_expiry")
+    fields = (
+        "name",
+        "hint",
+        "shown_scopes",
+        "messages_per_second",
+        "bytes_per_second",
+        "max_undecided",
+        "refused",
+        "refused_at",
+        "created_at",
+        "shown_expiry",
+    )
 
     def get_list_display(self, request: HttpRequest) -> tuple[object, ...]:
         return (*self.list_display, "revoked") if roles.may(request.user, "key.revoke") else self.list_display
@@ -130,6 +141,11 @@ class ApiKeyAdmin(ReadOnlyAdmin):
     @admin.display(description="Scopes")
     def shown_scopes(self, key: ApiKey) -> str:
         return ", ".join(key.scopes)
+
+    @admin.display(description="Limits", empty_value="none")
+    def shown_limits(self, key: ApiKey) -> str | None:
+        limits = {name: getattr(key, name) for name in keys.MAX_LIMITS}
+        return ", ".join(f"{name} {limit}" for name, limit in limits.items() if limit is not None) or None
 
     @admin.display(description="Expires at", ordering="expires_at", empty_value="never")
     def shown_expiry(self, key: ApiKey) -> object:

@@ -12,6 +12,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from access import keys
+from access.models import ApiKey
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
@@ -77,6 +79,11 @@ class Reading(Collector):
         """How far each consumer group is behind in each topic."""
         return list(delivery_stats.lags())
 
+    @cached_property
+    def limited_keys(self) -> Sequence[ApiKey]:
+        """The API keys that have limits."""
+        return keys.limits()
+
     def collect(self) -> Iterator[Family]:
         return (metric.family(self) for metric in METRICS)
 
@@ -111,6 +118,14 @@ def _forecast(_: Reading) -> Iterator[Sample]:
     for level, minutes in (coming | {TIMER: scheduling_stats.timer_forecast()[0]}).items():
         yield (level, "minute"), minutes[0]
         yield (level, "hour"), sum(minutes)
+
+
+def _key_limits(reading: Reading) -> Iterator[Sample]:
+    for key in reading.limited_keys:
+        for name in keys.MAX_LIMITS:
+            limit = getattr(key, name)
+            if limit is not None:
+                yield (key.name, name), limit
 
 
 METRICS = (
@@ -239,6 +254,19 @@ METRICS = (
         "Messages that become due within the coming minute, or hour, at a delay level or as timers.",
         _forecast,
         labels=("level", "within"),
+    ),
+    Metric(
+        "mqbroker_key_refused_total",
+        "Requests that the limits of an API key refused.",
+        lambda reading: [((key.name,), key.refused) for key in reading.limited_keys],
+        labels=("api_key",),
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_key_limit",
+        "Limits of an API key: messages_per_second and bytes_per_second in each web process, max_undecided in all.",
+        _key_limits,
+        labels=("api_key", "limit"),
     ),
     Metric(
         "mqbroker_segments",

@@ -1,6 +1,7 @@
 """Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
 
 import fnmatch
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,8 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from access import keys, roles
+from access import keys, limits, roles
+from access.limits import Allowance
 from store.db import connections
 from store.db.ttl_cache import TtlCache
 from store.errors import NoPermission, Unauthenticated
@@ -30,6 +32,8 @@ class Caller:
     name: str
     scopes: tuple[str, ...]
     is_authenticated: bool = True
+    # What its limits let it send in this process; None without limits.
+    allowance: Allowance | None = field(default=None, repr=False, compare=False)
     # What `may` has answered: matching the patterns again would cost 1 µs per scope in every request.
     _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -72,6 +76,14 @@ class Caller:
         if not any(scope.partition(":")[0] == verb for scope in self.scopes):
             raise NoPermission(f"The key {self.name!r} has no {verb} scope: add one at /v1/api-keys.")
 
+    def spend(self, messages: int, size: int) -> None:
+        """Counts messages of a request of so many bytes against the key's limits.
+
+        Raises RateLimited when one of them is used up.
+        """
+        if self.allowance is not None:
+            self.allowance.spend(messages, size, time.monotonic())
+
     def require_receive(self, group: str, topic: str) -> None:
         """Raises NoPermission unless the key may receive the topic's messages in the group."""
         self.require("consume", group)
@@ -104,7 +116,7 @@ class KeyRing:
 
 async def _find(key: str) -> Caller | None:
     rows = await connections.read(keys.FIND_KEY, {"digest": keys.digest_of(key)})
-    return Caller(rows[0].name, tuple(rows[0].scopes)) if rows else None
+    return Caller(rows[0].name, tuple(rows[0].scopes), allowance=limits.of(rows[0])) if rows else None
 
 
 def key_of(authorization: str) -> str | None:

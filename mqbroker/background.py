@@ -8,6 +8,7 @@ from datetime import datetime
 import structlog
 from django.db import connection
 
+from access import limits
 from actions import jobs
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
@@ -51,6 +52,7 @@ class Fallback:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             await self._try(lambda: heartbeats.beat("web"))
+            await self._try(limits.keep)
             await self._try(self._release)
             await self._try(lambda: checker.run(late_seconds=LATE_SECONDS))
             await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))

@@ -51,7 +51,7 @@ STATUS_OF_CODE = {
     "outcome_unknown": 503,
 }
 PROBLEM_TYPE = "application/problem+json"
-RETRY_AFTER_SECONDS = "1"
+BUSY_SECONDS = 1
 
 
 Code = Annotated[str, Meta(description="A stable word for what happened.")]
@@ -95,8 +95,10 @@ def status_of(refusal: errors.Refusal) -> int:
 
 def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     """The headers that a refusal's answer bears besides its type."""
-    if status_of(refusal) in (429, 503):
-        return {"Retry-After": RETRY_AFTER_SECONDS}
+    if isinstance(refusal, errors.RateLimited):
+        return {"Retry-After": str(refusal.retry_after_seconds)}
+    if status_of(refusal) == 503:
+        return {"Retry-After": str(BUSY_SECONDS)}
     if refusal.code == "unauthenticated":
         return {"WWW-Authenticate": "Bearer"}
     return {}

@@ -105,6 +105,17 @@ class OffsetOutOfRange(Refusal):
     code = "offset_out_of_range"
 
 
+class RateLimited(Refusal):
+    """The caller, or its producer group, has used its limit up; nothing was stored."""
+
+    code = "rate_limited"
+
+    def __init__(self, detail: str, *, retry_after_seconds: int = 1) -> None:
+        # In the document, too: a result within a bulk has no header.
+        super().__init__(detail, retry_after_seconds=retry_after_seconds)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class SystemBusy(Refusal):
     """Too many requests wait, or the database is away; nothing was stored."""
 

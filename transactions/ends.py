@@ -24,8 +24,8 @@ from transactions.errors import (
     TransactionNotFound,
 )
 from transactions.halves import FIND_TRANSACTIONS
-from transactions.pipelined import Ending
 from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, State, TransactionRow
+from transactions.writing.pipelined import Ending
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")

@@ -39,12 +39,6 @@ class TransactionDiscarded(Refusal):
     code = "transaction_discarded"
 
 
-class RateLimited(Refusal):
-    """The producer group has too many undecided transactions."""
-
-    code = "rate_limited"
-
-
 class EndpointNotExist(Refusal):
     """The producer group has no endpoint of this id."""
 

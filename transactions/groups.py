@@ -1,4 +1,4 @@
-"""Producer groups by name, cached for a moment by each process, and the limit of their undecided transactions."""
+"""Producer groups by name, cached for a moment by each process."""
 
 import fnmatch
 
@@ -6,22 +6,17 @@ from django.conf import settings
 
 from store import runtime
 from store.db import connections
-from store.db.cached_groups import CACHED_SECONDS, Groups
+from store.db.cached_groups import Groups
 from store.db.statements import Statement
-from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist, NoPermission
-from transactions.errors import RateLimited, TransactionsRejected
-from transactions.rows import GroupName, ProducerGroupRow, UndecidedCount
+from transactions.errors import TransactionsRejected
+from transactions.rows import GroupName, ProducerGroupRow
 
-COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
 CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
 FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
 
 MAX_NAME = 127
-# Up to this limit a group's undecided transactions are counted for each begin; beyond it a count is cached.
-SMALL_COUNT = 1000
-LARGE_COUNT_CACHED_SECONDS = 0.2
 
 
 class ProducerGroups(Groups[ProducerGroupRow]):
@@ -29,9 +24,6 @@ class ProducerGroups(Groups[ProducerGroupRow]):
 
     def __init__(self) -> None:
         super().__init__("producer", MAX_NAME, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
-        self.undecided: TtlCache[tuple[int, int], int] = TtlCache(LARGE_COUNT_CACHED_SECONDS)
-        # Requests that need a small count at the same time share one read.
-        self.counting: TtlCache[tuple[int, int], int] = TtlCache(0)
 
 
 def _groups() -> ProducerGroups:
@@ -99,29 +91,3 @@ async def name(group_id: int) -> str:
 def deleted_name(group_id: int) -> str:
     """What stands for the name of a group that was deleted."""
     return f"(deleted producer group {group_id})"
-
-
-async def over_limit(group: ProducerGroupRow) -> RateLimited | None:
-    """The refusal of one more undecided transaction of the group, or None when it may have one.
-
-    Up to SMALL_COUNT the transactions are counted for each begin: begins one after another meet the limit exactly. A
-    larger limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their
-    number.
-    """
-    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
-
-    async def count() -> int:
-        rows = await connections.read(COUNT_UNDECIDED, {"group_id": group.id, "max_count": limit})
-        return rows[0].undecided
-
-    groups = _groups()
-    counts = groups.counting if limit <= SMALL_COUNT else groups.undecided
-    undecided = await counts.get((group.id, limit), count) or 0
-    if undecided > SMALL_COUNT:
-        # The larger a count, the more it costs, and the less of it changes within seconds.
-        groups.undecided.remember((group.id, limit), undecided, CACHED_SECONDS)
-    if undecided < limit:
-        return None
-    return RateLimited(
-        f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
-    )

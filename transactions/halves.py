@@ -1,6 +1,5 @@
 """Half messages: stored, durable, and seen by no consumer until their transaction is committed."""
 
-import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 from django.conf import settings
 
+from access.limits import Allowance
 from scheduling import delays
 from store.commit import accept, writer
 from store.commit.accept import Accepted
@@ -32,19 +32,15 @@ from store.queues import tags_code_of
 from store.rows import StoredBefore
 from transactions import endpoints, groups
 from transactions.answers import Begun
-from transactions.pipelined import Beginning
 from transactions.rows import HeldGroup, State, TransactionRow
+from transactions.writing import immunity, limits
+from transactions.writing.pipelined import Beginning
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
 INSERT_HALVES = Statement(__file__, "insert_halves")
 
 MAX_MESSAGES = 128
-# For the claim and the call of the one check that fits in before a half message is too old.
-ONE_CHECK_SECONDS = 60
-# RocketMQ's users give the immunity as this property, in whole seconds.
-IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
-WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
 class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +58,11 @@ def topics_of(request: BeginTransaction) -> set[str]:
     return {message.topic for message in request.messages or (request,)}
 
 
+def count(request: BeginTransaction) -> int:
+    """The number of messages of a transaction, one at least."""
+    return len(request.messages or (request,))
+
+
 @dataclass(slots=True)
 class Begin:
     """One transaction to be begun, and on each attempt to write it the records of its messages."""
@@ -71,6 +72,7 @@ class Begin:
     group_name: str
     endpoint_id: int | None
     immunity_seconds: float
+    api_key_id: int | None
     accepted: list[Accepted]
     may_repeat: bool
     # What it is answered when it was not begun before.
@@ -78,27 +80,27 @@ class Begin:
     records: list[Record] = field(default_factory=list)
 
 
-async def begin(request: BeginTransaction, traceparent: str | None = None) -> Begun:
-    """Stores a transaction's messages as half messages.
+async def begin(request: BeginTransaction, traceparent: str | None = None, allowance: Allowance | None = None) -> Begun:
+    """Stores a transaction's messages as half messages, within the allowance of the caller's key.
 
     Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
     `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. Raises a Refusal when a rule is
     broken or the broker cannot write now; nothing is stored then.
     """
-    taken = _taken_immunity(request.messages or (request,))
+    taken = immunity.taken(request.messages or (request,))
     if request.check_immunity_seconds is None:
         request.check_immunity_seconds = taken
     try:
-        return await _begin(request, traceparent)
+        return await _begin(request, traceparent, allowance)
     except GroupNotExist:
         # This process may remember a group that another one has just deleted.
         groups.forget(request.producer_group)
-    return await _begin(request, traceparent)
+    return await _begin(request, traceparent, allowance)
 
 
-async def _begin(request: BeginTransaction, traceparent: str | None) -> Begun:
+async def _begin(request: BeginTransaction, traceparent: str | None, allowance: Allowance | None) -> Begun:
     given = _messages_of(request)
-    immunity = _immunity(request.check_immunity_seconds)
+    immunity_seconds = immunity.in_seconds(request.check_immunity_seconds)
     group = await groups.for_producing(request.producer_group)
     endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
     transaction_id = request.transaction_id or new_id()
@@ -112,20 +114,29 @@ async def _begin(request: BeginTransaction, traceparent: str | None) -> Begun:
         group_id=group.id,
         group_name=group.name,
         endpoint_id=endpoint_id,
-        immunity_seconds=immunity,
+        immunity_seconds=immunity_seconds,
+        api_key_id=limits.counted_key(allowance),
         accepted=accepted,
         may_repeat=request.transaction_id is not None,
-        refusal=await groups.over_limit(group),
+        refusal=await limits.of_group(group) or await limits.of_key(allowance),
     )
     if begun.refusal is not None and not any(one.may_repeat for one in accepted):
         raise begun.refusal
     size = accept.size_of([one.content for one in accepted])
     if begun.refusal is None and _is_plain(accepted) and size < MAX_BATCH_BYTES:
         kept = await writer.write(
-            Beginning(accepted[0], transaction_id, group.id, endpoint_id, immunity, may_repeat=begun.may_repeat)
+            Beginning(
+                accepted[0],
+                transaction_id,
+                group.id,
+                endpoint_id,
+                immunity_seconds,
+                begun.api_key_id,
+                may_repeat=begun.may_repeat,
+            )
         )
         if kept is not None:
-            next_check_at = kept.stored_at + timedelta(seconds=immunity)
+            next_check_at = kept.stored_at + timedelta(seconds=immunity_seconds)
             return _answer(transaction_id, [accepted[0].message_id], [kept.log_offset], "PREPARED", next_check_at)
     answer: Begun = await writer.submit(BEGINS, begun, key=transaction_id, size=size)
     return answer
@@ -159,30 +170,6 @@ def _validate_together(accepted: Sequence[Accepted]) -> None:
         raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
     if len({one.message_id for one in accepted}) < len(accepted):
         raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
-
-
-def longest_immunity_seconds() -> int:
-    """After it a half message can still be asked about before its age discards it: once, with the interval after it."""
-    first_check = settings.TRANSACTION_CHECK_INTERVAL_SECONDS + ONE_CHECK_SECONDS
-    return max(settings.RESERVED_HOURS * 3600 - int(first_check), 0)
-
-
-def _immunity(asked: float | None) -> float:
-    """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
-    longest = longest_immunity_seconds()
-    if asked is not None and asked > longest:
-        raise MessageIllegal(
-            f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
-            f"{settings.RESERVED_HOURS} hours, less the time for one check."
-        )
-    return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
-
-
-def _taken_immunity(messages: Sequence[Message]) -> float | None:
-    """RocketMQ's property for the immunity, taken off the messages: the longest. What is no number is the default."""
-    given = [message.properties.pop(IMMUNITY, None) for message in messages if message.properties]
-    seconds = [float(text) for text in given if text is not None and WHOLE_SECONDS.fullmatch(text)]
-    return max(seconds, default=None)
 
 
 class Begins(Kind[Begin]):
@@ -290,6 +277,7 @@ def _half(begun: Begin) -> dict[str, object]:
         "producer_group_id": begun.group_id,
         "endpoint_id": begun.endpoint_id,
         "immunity_seconds": begun.immunity_seconds,
+        "api_key_id": begun.api_key_id,
         "log_offsets": literal(record.log_offset for record in records),
         "message_ids": literal(record.message_id for record in records),
         "topic_ids": literal(record.topic_id for record in records),

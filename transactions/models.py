@@ -99,6 +99,8 @@ class HalfMessage(models.Model):
     queue_ids = ArrayField(models.IntegerField())
     tags_codes = ArrayField(models.BigIntegerField())
     delays = models.JSONField(null=True)
+    # Of the key that began it; null for a key without `max_undecided`: its transactions stay out of the index.
+    api_key_id = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "half_message"
@@ -123,6 +125,12 @@ class HalfMessage(models.Model):
             ),
             # The console and the limit per group read one group's halves, the oldest first.
             models.Index(fields=("producer_group_id", "stored_at"), name="half_message_group"),
+            # The limit per API key counts one key's pending halves.
+            models.Index(
+                fields=("api_key_id",),
+                condition=models.Q(api_key_id__isnull=False, discarded_at__isnull=True),
+                name="half_message_key",
+            ),
         )
 
 

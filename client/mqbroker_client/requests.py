@@ -143,7 +143,11 @@ def results_of(request: Request, document: Document, count: int) -> list[Documen
 
 def _result(request: Request, result: Document) -> Document | errors.BrokerError:
     status = int(result["status"])
-    return result if 200 <= status < 300 else errors.from_problem(status, result, request.id, None)
+    if 200 <= status < 300:
+        return result
+    # What a call by itself is answered as the header Retry-After.
+    pause = result.get("retry_after_seconds")
+    return errors.from_problem(status, result, request.id, None if pause is None else float(pause))
 
 
 def _not_understood(request: Request, detail: str, status: int) -> errors.AnswerNotUnderstood:

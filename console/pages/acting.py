@@ -2,7 +2,7 @@
 
 import contextlib
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any
 
@@ -116,17 +116,22 @@ def once(request: HttpRequest) -> HttpResponse:
     kind, target = given.get("action", ""), given.get("target", "").strip()[: asking.MAX_TEXT]
     found = shown_once.find(kind)
     roles.require(request.user, found.action)
-    values = {name: given.get(name, "").strip()[:MAX_VALUE] for name in found.fields}
+    values = {name: given.get(name, "").strip()[:MAX_VALUE] for name in (*found.fields, *found.optional)}
     reason = given.get("reason", "").strip()
     shown = None
-    if request.method == "POST" and target and reason and all(values.values()):
+    if request.method == "POST" and target and reason and all(values[name] for name in found.fields):
         shown = shown_once.run(kind, target, values, signed(request, reason))
     words = asking.words(kind)
-    asked = {"kind": kind, "target": target, "words": words, "fields": values.items(), "shown": shown}
+    asked = {"kind": kind, "target": target, "words": words, "fields": _fields(values, found.fields), "shown": shown}
     page = frame.show(request, "console/shown_once.html", words.title, **asked)
     page.headers["Cache-Control"] = "no-store"
     page.status_code = 422 if request.method == "POST" and shown is None else 200
     return page
+
+
+def _fields(values: Mapping[str, str], required: Sequence[str]) -> list[tuple[str, str, str, bool]]:
+    """Name, label and value, and whether it may be left empty."""
+    return [(name, name.replace("_", " "), value, name not in required) for name, value in values.items()]
 
 
 @require_GET

@@ -43,8 +43,9 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
     transaction_id: ClassVar[None] = None
     traceparent: Traceparent | None = None
 
-    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
         caller.require("produce", self.topic)
+        caller.spend(1, size)
         result = await sends.send(self, self.traceparent or traceparent)
         return with_status(producers.status_of(result), result)
 
@@ -54,11 +55,12 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
 
     traceparent: Traceparent | None = None
 
-    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         await producers.require_group(caller, self.producer_group, creates=True)
-        result = await halves.begin(self, self.traceparent or traceparent)
+        caller.spend(halves.count(self), size)
+        result = await halves.begin(self, self.traceparent or traceparent, caller.allowance)
         return with_status(producers.status_of(result), result)
 
 
@@ -67,7 +69,7 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 
     transaction_id: uuid.UUID
 
-    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
         await producers.require_group(caller, self.producer_group)
         result = await ends.end(self.transaction_id, self)
@@ -80,7 +82,7 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     transaction_id: ClassVar[None] = None
     group: str
 
-    async def run(self, caller: Caller, traceparent: str | None) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
         return with_status(200, results_of(self.receipt_handles, outcomes))
@@ -106,11 +108,11 @@ async def _results(request: DataRequest) -> list[msgspec.Raw]:
     await _warm(operations, request.caller)
     earlier: dict[uuid.UUID, asyncio.Task[msgspec.Raw]] = {}
     tasks = []
-    for operation in operations:
+    for operation, raw in zip(operations, raws, strict=True):
         # Two operations on one transaction keep their order: the half is stored before its end is decided.
         transaction_id = None if isinstance(operation, Refusal) else operation.transaction_id
         before = earlier.get(transaction_id) if transaction_id is not None else None
-        task = asyncio.create_task(_result(operation, request, before))
+        task = asyncio.create_task(_result(operation, request, len(bytes(raw)), before))
         if transaction_id is not None:
             earlier[transaction_id] = task
         tasks.append(task)
@@ -136,14 +138,14 @@ async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
 
 
 async def _result(
-    operation: Operation | Refusal, request: DataRequest, before: Awaitable[msgspec.Raw] | None
+    operation: Operation | Refusal, request: DataRequest, size: int, before: Awaitable[msgspec.Raw] | None
 ) -> msgspec.Raw:
     if isinstance(operation, Refusal):
         return _refused(operation)
     if before is not None:
         await before
     try:
-        return await operation.run(request.caller, request.header(b"traceparent"))
+        return await operation.run(request.caller, request.header(b"traceparent"), size)
     except Refusal as refusal:
         return _refused(refusal)
     except Exception:

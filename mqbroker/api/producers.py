@@ -45,6 +45,7 @@ async def send(request: DataRequest) -> Answer:
     """POST /v1/messages."""
     message = decode(Message, request.body)
     request.caller.require("produce", message.topic)
+    request.caller.spend(1, len(request.body))
     result = await sends.send(message, request.header(b"traceparent"))
     return answer(result, status_of(result))
 
@@ -54,6 +55,7 @@ async def send_batch(request: DataRequest) -> Answer:
     given = decode(SendBatch, request.body)
     for topic in {given.topic, *[message.topic for message in given.messages]} - {""}:
         request.caller.require("produce", topic)
+    request.caller.spend(len(given.messages), len(request.body))
     results = await batches.send(given, request.header(b"traceparent"))
     return answer(SentBatch(results), status_of(results[0]))
 
@@ -72,7 +74,8 @@ async def begin(request: DataRequest) -> Answer:
     for topic in halves.topics_of(begun):
         request.caller.require("produce", topic)
     await require_group(request.caller, begun.producer_group, creates=True)
-    result = await halves.begin(begun, request.header(b"traceparent"))
+    request.caller.spend(halves.count(begun), len(request.body))
+    result = await halves.begin(begun, request.header(b"traceparent"), request.caller.allowance)
     return answer(result, status_of(result))
 
 

@@ -79,7 +79,11 @@ def test_an_expired_key_is_good_again_with_a_later_expiry(operator: Operator, ma
         ({"scopes": ["admin"]}, f"scopes: 0: {SCOPE_RULE}"),
         ({"scopes": None}, "scopes: it cannot be null."),
         ({"expires_at": "2020-01-01T00:00:00Z"}, "expires_at: it is over already."),
-        ({"name": "other"}, "There is no field name here: the fields are scopes, expires_at."),
+        (
+            {"name": "other"},
+            "There is no field name here: the fields are scopes, expires_at, "
+            "messages_per_second, bytes_per_second, max_undecided.",
+        ),
     ],
 )
 def test_a_change_that_breaks_a_rule_changes_nothing(

@@ -47,6 +47,11 @@ def test_a_key_is_shown_once(operator: Operator, holder: str) -> None:
         "scopes": ["produce:orders-*", "consume:*"],
         "created_at": ...,
         "expires_at": None,
+        "messages_per_second": None,
+        "bytes_per_second": None,
+        "max_undecided": None,
+        "refused": 0,
+        "refused_at": None,
     }
     assert answer.document in operator.walks("/v1/api-keys")
     assert operator.reads(f"/v1/api-keys/{holder}") == answer.document
@@ -125,7 +130,8 @@ def test_a_key_may_do_what_its_scopes_say_and_no_more(operator: Operator, holder
         ),
         (
             {"name": "shop", "scopes": ["manage"], "key": "x"},
-            "There is no field key here: the fields are name, scopes, expires_at.",
+            "There is no field key here: the fields are name, scopes, expires_at, "
+            "messages_per_second, bytes_per_second, max_undecided.",
         ),
     ],
 )

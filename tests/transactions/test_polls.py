@@ -127,6 +127,7 @@ def test_a_group_has_no_more_undecided_transactions_than_it_may(
         429,
         "rate_limited",
         f"The producer group {producer.group} has 2 undecided transactions, its limit: end some of them first.",
+        retry_after_seconds=1,
     )
     assert "retry-after" in refused.headers
     assert third.status == 201

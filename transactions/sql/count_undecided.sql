@@ -4,6 +4,6 @@ SELECT count(*) AS undecided
 FROM (
     SELECT 1
     FROM half_message
-    WHERE producer_group_id = %(group_id)s AND discarded_at IS NULL
+    WHERE producer_group_id = %(id)s AND discarded_at IS NULL
     LIMIT %(max_count)s
 ) AS counted

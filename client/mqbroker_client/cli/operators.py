@@ -24,7 +24,8 @@ def groups(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def keys(broker: Broker, given: argparse.Namespace, output: Output) -> None:
-    columns = ("name", "hint", "scopes", "created_at", "expires_at")
+    limits = ("messages_per_second", "bytes_per_second", "max_undecided", "refused")
+    columns = ("name", "hint", "scopes", *limits, "created_at", "expires_at")
     output.rows(list(every(broker, path("api-keys"))), columns, "There is no API key.")
 
 

@@ -15,6 +15,15 @@ from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 
+MESSAGES = "Messages that it may send at each web process"
+BYTES = "Bytes of requests with its messages at each web process"
+UNDECIDED = "Undecided transactions that it may have begun"
+
+
+def _limit(name: str, meaning: str) -> Whole:
+    help_text = f"{meaning}; null: no limit."
+    return Whole(required=False, allow_null=True, min_value=1, max_value=keys.MAX_LIMITS[name], help_text=help_text)
+
 
 class NewApiKey(Given):
     """A key to be made."""
@@ -22,6 +31,9 @@ class NewApiKey(Given):
     name = Word(keys.NAME, keys.NAME_RULE)
     scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=keys.MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, help_text="null or left out: never.")
+    messages_per_second = _limit("messages_per_second", MESSAGES)
+    bytes_per_second = _limit("bytes_per_second", BYTES)
+    max_undecided = _limit("max_undecided", UNDECIDED)
 
 
 class ApiKeyChange(Given):
@@ -29,6 +41,9 @@ class ApiKeyChange(Given):
 
     scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), required=False, min_length=1, max_length=keys.MAX_SCOPES)
     expires_at = Time(required=False, allow_null=True, help_text="null: never.")
+    messages_per_second = _limit("messages_per_second", MESSAGES)
+    bytes_per_second = _limit("bytes_per_second", BYTES)
+    max_undecided = _limit("max_undecided", UNDECIDED)
 
 
 class ApiKey(Shape):
@@ -40,6 +55,11 @@ class ApiKey(Shape):
     scopes = serializers.ListField(child=serializers.CharField())
     created_at = Time()
     expires_at = Time(allow_null=True)
+    messages_per_second = Whole(allow_null=True)
+    bytes_per_second = Whole(allow_null=True)
+    max_undecided = Whole(allow_null=True)
+    refused = Whole(help_text="Requests that these limits refused, ever; a process adds its own every few seconds.")
+    refused_at = Time(allow_null=True)
 
 
 class ApiKeyMade(ApiKey):
@@ -63,7 +83,8 @@ class ApiKeyList(Resource):
         """Makes a key and shows it, once."""
         given = self.body(NewApiKey)
         with self.recorded(given["name"]) as change:
-            row, key = keys.make(**given)
+            limits = {name: given[name] for name in keys.MAX_LIMITS if name in given}
+            row, key = keys.make(given["name"], given["scopes"], given.get("expires_at"), limits)
             change.after = picture(row)
         return Response({**ApiKey(row).data, "key": key}, status=201)
 
@@ -78,7 +99,7 @@ class ApiKeyDetail(Resource):
 
     @extend_schema(operation_id="change_api_key", request=ApiKeyChange, responses=ApiKey)
     def put(self, request: Request, name_or_id: str) -> Response:
-        """Changes a key's scopes and expiry, also of one that has expired: within 5 s every process goes by it.
+        """Changes a key's scopes, limits and expiry, also of one that has expired: within 5 s every process goes by it.
 
         The key itself stays; POST /v1/api-keys makes another.
         """

@@ -83,7 +83,7 @@ class Kept(NamedTuple):
 class Beginning(Request[Kept]):
     """A transaction of one message that is to be begun."""
 
-    __slots__ = ("accepted", "endpoint_id", "group_id", "immunity_seconds", "may_repeat")
+    __slots__ = ("accepted", "api_key_id", "endpoint_id", "group_id", "immunity_seconds", "may_repeat")
     ORDER = 1
 
     def __init__(
@@ -93,6 +93,7 @@ class Beginning(Request[Kept]):
         group_id: int,
         endpoint_id: int | None,
         immunity_seconds: float,
+        api_key_id: int | None,
         *,
         may_repeat: bool,
     ) -> None:
@@ -101,6 +102,7 @@ class Beginning(Request[Kept]):
         self.group_id = group_id
         self.endpoint_id = endpoint_id
         self.immunity_seconds = immunity_seconds
+        self.api_key_id = api_key_id
         # The client chose the transaction's id.
         self.may_repeat = may_repeat
 
@@ -118,6 +120,7 @@ class Beginning(Request[Kept]):
             "repeatable_transactions": arrays.uuids([request.key for request in requests if request.may_repeat]),
             "endpoint_id": arrays.int4s([request.endpoint_id for request in requests]),
             "immunity_seconds": arrays.float8s([request.immunity_seconds for request in requests]),
+            "api_key_id": arrays.int8s([request.api_key_id for request in requests]),
         }
         return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
 

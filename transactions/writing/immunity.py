@@ -1,0 +1,39 @@
+"""Immunity: the age of a half message at its first check, as its producer may set it."""
+
+import re
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from store.errors import MessageIllegal
+from store.messages import Message
+
+# For the claim and the call of the one check that fits in before a half message is too old.
+ONE_CHECK_SECONDS = 60
+# RocketMQ's users give the immunity as this property, in whole seconds.
+IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
+WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
+
+
+def longest_seconds() -> int:
+    """After it a half message can still be asked about before its age discards it: once, with the interval after it."""
+    first_check = settings.TRANSACTION_CHECK_INTERVAL_SECONDS + ONE_CHECK_SECONDS
+    return max(settings.RESERVED_HOURS * 3600 - int(first_check), 0)
+
+
+def in_seconds(asked: float | None) -> float:
+    """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
+    longest = longest_seconds()
+    if asked is not None and asked > longest:
+        raise MessageIllegal(
+            f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
+            f"{settings.RESERVED_HOURS} hours, less the time for one check."
+        )
+    return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
+
+
+def taken(messages: Sequence[Message]) -> float | None:
+    """RocketMQ's property for the immunity, taken off the messages: the longest. What is no number is the default."""
+    given = [message.properties.pop(IMMUNITY, None) for message in messages if message.properties]
+    seconds = [float(text) for text in given if text is not None and WHOLE_SECONDS.fullmatch(text)]
+    return max(seconds, default=None)

@@ -1,0 +1,77 @@
+"""Limits of undecided transactions: of a producer group, and of an API key that has one.
+
+Up to SMALL_COUNT the transactions are counted for each begin: begins one after another meet the limit exactly. A larger
+limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their number.
+"""
+
+from django.conf import settings
+
+from access.limits import Allowance
+from store import runtime
+from store.db import connections
+from store.db.cached_groups import CACHED_SECONDS
+from store.db.statements import Statement
+from store.db.ttl_cache import TtlCache
+from store.errors import RateLimited
+from transactions.rows import ProducerGroupRow, UndecidedCount
+
+COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
+COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", UndecidedCount)
+
+SMALL_COUNT = 1000
+LARGE_COUNT_CACHED_SECONDS = 0.2
+
+# The statement that counts, the id that it counts for, and the limit.
+Counted = tuple[Statement[UndecidedCount], int, int]
+
+
+class Counts:
+    """What one process knows of the numbers of undecided transactions."""
+
+    def __init__(self) -> None:
+        self.cached: TtlCache[Counted, int] = TtlCache(LARGE_COUNT_CACHED_SECONDS)
+        # Requests that need a small count at the same time share one read.
+        self.running: TtlCache[Counted, int] = TtlCache(0)
+
+
+async def of_group(group: ProducerGroupRow) -> RateLimited | None:
+    """The refusal of one more undecided transaction of the group, or None when it may have one."""
+    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
+    if not await _is_reached((COUNT_UNDECIDED, group.id, limit)):
+        return None
+    return RateLimited(
+        f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
+    )
+
+
+async def of_key(allowance: Allowance | None) -> RateLimited | None:
+    """The refusal of one more undecided transaction of an API key, or None when it may have one."""
+    if allowance is None or allowance.max_undecided is None:
+        return None
+    if not await _is_reached((COUNT_UNDECIDED_OF_KEY, allowance.key_id, allowance.max_undecided)):
+        return None
+    allowance.refused += 1
+    return RateLimited(
+        f"The key {allowance.name!r} has {allowance.max_undecided} undecided transactions, its limit: end some of them "
+        "first, or have its max_undecided raised at /v1/api-keys."
+    )
+
+
+def counted_key(allowance: Allowance | None) -> int | None:
+    """The key that a transaction names: None for one without a limit of them, whose transactions need no counting."""
+    return None if allowance is None or allowance.max_undecided is None else allowance.key_id
+
+
+async def _is_reached(counted: Counted) -> bool:
+    statement, id_, limit = counted
+
+    async def count() -> int:
+        rows = await connections.read(statement, {"id": id_, "max_count": limit})
+        return rows[0].undecided
+
+    counts = runtime.part(Counts)
+    undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0
+    if undecided > SMALL_COUNT:
+        # The larger a count, the more it costs, and the less of it changes within seconds.
+        counts.cached.remember(counted, undecided, CACHED_SECONDS)
+    return undecided >= limit
