@@ -34,17 +34,20 @@ class RetryQueueId(NamedTuple):
     queue_id: int
 
 
-class HandedEntry(MessageRow, gc=False):
-    """An entry that was handed out with its message. `share` is the number of its share in the arrays, from 1.
+class HeldReadings(NamedTuple):
+    """The numbers of the readings whose groups are locked and not paused, as the register `mq.readings` has them."""
 
-    `bytes_before`: those of the bodies before it in its queue.
-    """
+    readings: str
 
-    share: int
-    queue_offset: int
-    reconsume_times: int
-    tags_code: int
-    bytes_before: int
+
+class HandedEntries(NamedTuple):
+    """What a batch hands out, packed: the readings that were not left out, those that were cut, and the entries."""
+
+    readings: bytes | None
+    cut: bytes | None
+    handed: bytes | None
+    moved: bool
+    named: bool
 
 
 class OrderedReceipt(NamedTuple):

@@ -1,6 +1,6 @@
 """Deliveries: what a receive reads, what it is handed, and how an entry is answered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -10,10 +10,12 @@ from delivery import receipts
 from delivery.filters import Filter
 from delivery.rows import GroupFacts
 from store import messages
+from store.db import connections
 from store.messages import MessageRow, StoredMessage
 from store.process.budget import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
+from store.segments import log
 from store.topics import DEAD_LETTER_PREFIX
 
 
@@ -54,17 +56,22 @@ class Receiver:
 # Not frozen: one is made for each delivery, in a third of the time.
 @dataclass(slots=True)
 class HandedOut:
-    """A message that is handed out, its queue offset, this delivery's nonce, and the retries before it."""
+    """An entry that is handed out: where its message lies, this delivery's nonce, and the retries before it."""
 
-    message: MessageRow
+    segment_id: int
+    log_offset: int
+    body_bytes: int
     queue: Queue
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # The topic that the message was sent to: not the one that is read where that holds dead letters.
-    origin_topic_id: int
     # The retries that another group gave the message before it became the dead letter that is read here.
     died_after: int | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The segment and the log offset of its message."""
+        return self.segment_id, self.log_offset
 
     def receipt_handle(self, group_id: int) -> str:
         """The handle that the group's consumer gets."""
@@ -76,24 +83,46 @@ class Handout:
     """What one receive is handed; while a batch is written, what it has been handed so far."""
 
     receiver: Receiver
-    messages: list[HandedOut] = field(default_factory=list)
+    entries: list[HandedOut] = field(default_factory=list)
+    # Those that are read already, by their places.
+    messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
     # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it reads again.
     more: bool = False
 
     def count_bodies(self) -> None:
         """Counts the bodies in what the receive holds of the process's answers."""
-        size = sum(len(handed.message.body) for handed in self.messages)
+        size = sum(handed.body_bytes for handed in self.entries)
         if size != self.receiver.hold.size:
             self.receiver.hold.set(size)
 
+    async def read(self) -> None:
+        """Reads the messages that are not read yet, when no lock is held any more: bodies may be large.
 
-def answered(receiver: Receiver, handed: HandedOut, origins: Mapping[int, str]) -> Delivery:
+        An entry whose message is gone with its segment is left out: it comes again as a retry. Raises SystemBusy.
+        """
+        missing = [handed for handed in self.entries if handed.place not in self.messages]
+        if not missing:
+            return
+        rows = await connections.read(log.READ_MESSAGES, log.places([handed.place for handed in missing]))
+        self.messages = {**self.messages, **{(row.segment_id, row.log_offset): row for row in rows}}
+        self.entries = [handed for handed in self.entries if handed.place in self.messages]
+        for handed in missing:
+            if (message := self.messages.get(handed.place)) is not None:
+                handed.body_bytes = len(message.body)
+        self.count_bodies()
+
+    def __iter__(self) -> Iterator[tuple[HandedOut, MessageRow]]:
+        return ((handed, self.messages[handed.place]) for handed in self.entries)
+
+
+def answered(receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str]) -> Delivery:
     """A delivery as it is answered; `origins` are the names of the topics that dead letters come from."""
-    message = messages.stored(handed.message, receiver.topic.name)
+    message = messages.stored(row, receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after
     if retries or handed.died_after is not None:
-        origin = origins[handed.origin_topic_id] if receiver.of_dead_letters else receiver.topic.name
+        # The topic that the message was sent to: not the one that is read where that holds dead letters.
+        origin = origins[row.topic_id] if receiver.of_dead_letters else receiver.topic.name
         add_retry_properties(message, origin, retries)
     return Delivery(
         message,

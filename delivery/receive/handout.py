@@ -1,137 +1,200 @@
-"""Handout: hands each receive its messages and hides them, under the lock of the group's progress."""
+"""Handout: hands each receive its messages and hides them, in a pipelined batch; what that leaves out, in steps.
+
+Of a batch, receives of one group and one topic are one *reading*: they share its locks, and what its queues hold.
+"""
 
 import secrets
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import NamedTuple, Self
 
-from delivery.groups import QueueProgress, locks_of
-from delivery.receive import selection
+from delivery.groups import locks_of
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
-from delivery.rows import GroupId, HandedEntry
-from store.commit.batch import Batch, Kind, Pending
+from delivery.receive.stepwise import RECEIVERS
+from delivery.rows import HandedEntries, HeldReadings
+from store.commit import writer
+from store.commit.pipelined import Request
+from store.db import arrays, pipeline
+from store.db.pipeline import Call, Results
 from store.db.statements import Statement
+from store.messages import MessageRow
 from store.process import budget
 from store.queues import Queue
-from store.reading import progress
-from store.rows import PositionRow
+from store.reading.progress import RECORD_MOVES
+from store.segments import log
+from store.topics import RETRY_PREFIX
 
-HAND_OUT = Statement(__file__, "hand_out", HandedEntry)
-HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups", GroupId)
+HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
+LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)
+
+# Bodies that are read behind the commit of a batch; a receive reads the others by itself, in steps.
+MAX_READ_BYTES = 1024 * 1024
+# Receive, queue, queue offset, segment, log offset, retries, bytes of the body; receive and queue count from 1.
+HANDED = struct.Struct("!iiqiqii")
+NUMBER = struct.Struct("!i")
 
 
-class Receivers(Kind[Receiver]):
-    """Receives, written in a batch: those of one group take turns, and read what they are handed together.
+async def hand_out(receiver: Receiver) -> Handout:
+    """What a receive is handed, hidden from its group, its messages read.
 
-    1. `locks`: the group's progress in the queues that are read, for the whole transaction.
-    2. A group that is paused is handed nothing; nor is any while answers are short of room.
-    3. The messages are chosen, and their receipts inserted: by `_hand_out` in one statement where every entry is
-       wanted, else by `selection`, which reads the heads of entries first.
-    4. The group's progress moves beyond every entry that was handed out, parked or passed over.
+    Raises SystemBusy when too much waits or the database is away, OutcomeUnknown when the connection broke during the
+    commit: then messages may be hidden until their invisible time is over.
+    """
+    handout: Handout | None = None
+    if _is_plain(receiver):
+        handout = await writer.write(Handing(receiver))
+    if handout is None:
+        handout = await writer.submit(RECEIVERS, receiver)
+    await handout.read()
+    return handout
+
+
+def _is_plain(receiver: Receiver) -> bool:
+    """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
+    of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
+    return not (receiver.group.ordered or receiver.filter is not None or receiver.of_dead_letters or of_retries)
+
+
+class Reading(NamedTuple):
+    """The receives of one group and one topic, and the queues that they read: those of the first of them."""
+
+    receives: list["Handing"]
+    queues: list[Queue]
+
+    @property
+    def receiver(self) -> Receiver:
+        return self.receives[0].receiver
+
+    @property
+    def places(self) -> int:
+        """How many messages they ask for together."""
+        return sum(receive.receiver.max_messages for receive in self.receives)
+
+
+class Handing(Request[Handout]):
+    """A receive on its way through a pipelined batch.
+
+    1. `lock_readings`: the progress of its group in its queues, and the group against a pause.
+    2. `hand_out`: its entries are chosen, and their receipts inserted.
+    3. `record_moves`: the group's progress moves beyond every entry that was handed out.
+    4. Behind the commit, `read_handed`: their messages.
+
+    While answers are short of room it is left out: the stepwise writer has it wait.
     """
 
-    lane = "receives"
+    __slots__ = ("nonce", "receiver")
+    LANE = "receives"
 
-    def locks(self, pending: list[Pending[Receiver]]) -> Iterator[int]:
-        for one in pending:
-            yield from locks_of(one.request.group, one.request.topic, one.request.queues)
+    def __init__(self, receiver: Receiver) -> None:
+        self.receiver = receiver
+        self.nonce = secrets.randbits(62)
+        super().__init__(self.nonce.to_bytes(8))
 
-    async def decide(self, batch: Batch, pending: list[Pending[Receiver]]) -> None:
-        by_group: dict[int, list[Handout]] = {}
-        for one in pending:
-            one.outcome = handout = Handout(one.request)
-            by_group.setdefault(one.request.group.id, []).append(handout)
-        group_ids = sorted(by_group)
-        # Not as this process cached them: a pause holds from its answer on, for every process.
-        running = {row.id for row in await batch.read(HOLD_RUNNING_GROUPS, {"ids": group_ids})}
-        for group_id in group_ids:
-            is_short = budget.is_short()
-            for handout in by_group[group_id]:
-                # It waits for room before it reads again.
-                handout.more = is_short
-            if group_id in running and not is_short:
-                await _hand_out_to_group(batch, group_id, by_group[group_id])
-            for handout in by_group[group_id]:
-                handout.count_bodies()
+    @classmethod
+    def further_locks(cls, requests: Sequence[Self], only_free: bytes) -> Iterable[Call]:
+        rows = [
+            (key, number, reading.receiver.group.id)
+            for number, reading in enumerate(_readings(requests), 1)
+            for key in locks_of(reading.receiver.group, reading.receiver.topic, reading.queues)
+        ]
+        keys, numbers, group_ids = zip(*rows, strict=True)
+        columns = {
+            "key": arrays.int8s(keys),
+            "key_reading": arrays.int4s(numbers),
+            "key_group_id": arrays.int4s(group_ids),
+            "only_free": only_free,
+        }
+        return [Call(LOCK_READINGS, columns)]
 
+    @classmethod
+    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        if budget.is_short():
+            return ()
+        readings = _readings(requests)
+        columns = {"segment_id": segment_id, **_columns(readings), **_columns_of_queues(readings)}
+        return [Call(HAND_OUT, columns), Call(RECORD_MOVES, columns)]
 
-RECEIVERS = Receivers()
+    @classmethod
+    def behind_commit(cls, requests: Sequence[Self]) -> Iterable[Call]:
+        return () if budget.is_short() else [Call(log.READ_HANDED, {})]
 
+    @classmethod
+    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+        if (found := results.get(HAND_OUT)) is None:
+            return
+        settled, cut = (set(_numbers(found.get_value(0, column))) for column in (0, 1))
+        read = {(row.segment_id, row.log_offset): row for row in pipeline.rows(results, log.READ_HANDED)}
+        readings = _readings(requests)
+        entries = _entries(readings, found.get_value(0, 2) or b"")
+        for number, reading in enumerate(readings, 1):
+            if number in settled:
+                for receive in reading.receives:
+                    receive.hand(entries.get(receive, []), read, is_cut=number in cut)
 
-async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Handout]) -> None:
-    group = handouts[0].receiver.group
-    queues = sorted({queue for handout in handouts for queue in handout.receiver.queues})
-    rows: Sequence[PositionRow] = await progress.positions(batch, group_id, queues)
-    reached = {(row.topic_id, row.queue_id): QueueProgress.of(row, group) for row in rows}
-    if group.ordered:
-        await selection.in_order(batch, group_id, handouts, reached)
-    elif any(handout.receiver.filter is not None or handout.receiver.of_dead_letters for handout in handouts):
-        await selection.by_head(batch, handouts, reached)
-    else:
-        await _hand_out(batch, handouts, reached)
-    for queue, at in reached.items():
-        if at.moved:
-            progress.move(batch, group_id, queue, at.move + 1, at.next_offset)
-
-
-@dataclass(frozen=True, slots=True)
-class Share:
-    """What one receive is handed of one queue: so many entries from an offset on, under one nonce."""
-
-    handout: Handout
-    queue: Queue
-    from_offset: int
-    entries: int
-    nonce: int
-
-
-async def _hand_out(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
-    """Hands each receive its share of the entries, whatever they are."""
-    shares = _share_out(handouts, reached)
-    if not shares:
-        return
-    for row in await batch.read(HAND_OUT, _columns(shares)):
-        share = shares[row.share - 1]
-        reached[share.queue].pass_over(row.queue_offset)
-        share.handout.messages.append(
-            HandedOut(
-                message=row,
-                queue=share.queue,
-                queue_offset=row.queue_offset,
-                nonce=share.nonce,
-                reconsume_times=row.reconsume_times,
-                origin_topic_id=share.handout.receiver.topic.id,
-            )
-        )
-    for share in shares:
-        share.handout.more = not share.handout.messages
+    def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
+        """Sets the answer: these entries."""
+        self.answer = Handout(self.receiver, entries, read, more=is_cut and not entries)
+        self.answer.count_bodies()
 
 
-def _share_out(handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> list[Share]:
-    """The entries of each receive: as many as it asks for, from as few queues as have them."""
-    shared: Counter[Queue] = Counter()
-    shares: list[Share] = []
-    for handout in handouts:
-        wanted, nonce = handout.receiver.max_messages, secrets.randbits(62)
-        for queue in handout.receiver.queues:
-            entries = min(wanted, reached[queue].lag - shared[queue])
-            if entries > 0:
-                shares.append(Share(handout, queue, reached[queue].next_offset + shared[queue], entries, nonce))
-                shared[queue] += entries
-                wanted -= entries
-    return shares
+def _readings(requests: Sequence[Handing]) -> list[Reading]:
+    found: dict[tuple[int, int], Reading] = {}
+    for request in requests:
+        key = (request.receiver.group.id, request.receiver.topic.id)
+        if key not in found:
+            found[key] = Reading([], request.receiver.queues)
+        found[key].receives.append(request)
+    return list(found.values())
 
 
-def _columns(shares: Sequence[Share]) -> dict[str, object]:
-    receivers = [share.handout.receiver for share in shares]
+def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
+    receives = [receive for reading in readings for receive in reading.receives]
+    places = [reading.places for reading in readings]
+    receivers = [reading.receiver for reading in readings]
     return {
-        "group_id": [receiver.group.id for receiver in receivers],
-        "topic_id": [share.queue[0] for share in shares],
-        "queue_id": [share.queue[1] for share in shares],
-        "from_offset": [share.from_offset for share in shares],
-        "entries": [share.entries for share in shares],
-        "nonce": [share.nonce for share in shares],
-        "invisible_seconds": [receiver.invisible_seconds for receiver in receivers],
-        "origin_topic_id": [receiver.topic.id for receiver in receivers],
-        "max_bytes": budget.page_bytes() // len({share.queue for share in shares}),
+        "group_id": arrays.int4s([receiver.group.id for receiver in receivers]),
+        "topic_id": arrays.int4s([receiver.topic.id for receiver in receivers]),
+        "latest": arrays.int4s([receiver.group.start_at == "latest" for receiver in receivers]),
+        "first_place": arrays.int8s([end - own for end, own in zip(accumulate(places), places, strict=True)]),
+        "places": arrays.int8s(places),
+        "places_end": arrays.int8s(list(accumulate(receive.receiver.max_messages for receive in receives))),
+        "nonce": arrays.int8s([receive.nonce for receive in receives]),
+        "invisible_seconds": arrays.float8s([receive.receiver.invisible_seconds for receive in receives]),
+        "max_bytes": arrays.int8(max(budget.page_bytes() // len(readings), 1)),
+        "max_read_bytes": arrays.int8(MAX_READ_BYTES // len(readings)),
     }
+
+
+def _columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
+    queues = [(number, *queue) for number, reading in enumerate(readings, 1) for queue in reading.queues]
+    numbers, topic_ids, queue_ids = zip(*queues, strict=True)
+    return {
+        "queue_reading": arrays.int4s(numbers),
+        "queue_topic_id": arrays.int4s(topic_ids),
+        "queue_id": arrays.int4s(queue_ids),
+    }
+
+
+def _entries(readings: Sequence[Reading], packed: bytes) -> dict[Handing, list[HandedOut]]:
+    """The entries of each receive that is handed some, in their order."""
+    receives = [receive for reading in readings for receive in reading.receives]
+    queues = [queue for reading in readings for queue in reading.queues]
+    found: dict[Handing, list[HandedOut]] = {}
+    for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
+        receive = receives[number - 1]
+        handed = HandedOut(
+            segment_id=segment_id,
+            log_offset=log_offset,
+            body_bytes=body_bytes,
+            queue=queues[queue - 1],
+            queue_offset=queue_offset,
+            nonce=receive.nonce,
+            reconsume_times=retries,
+        )
+        found.setdefault(receive, []).append(handed)
+    return found
+
+
+def _numbers(packed: bytes | None) -> Iterator[int]:
+    return (number for (number,) in NUMBER.iter_unpack(packed or b""))

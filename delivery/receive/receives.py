@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -13,11 +13,11 @@ from django.conf import settings
 from delivery import filters, groups, receipts
 from delivery.filters import Filter
 from delivery.receive import deliveries, returns
-from delivery.receive.deliveries import Delivery, HandedOut, Handout, Receiver
-from delivery.receive.handout import RECEIVERS
+from delivery.receive.deliveries import Delivery, Handout, Receiver
+from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
 from store import topics
-from store.commit import notifier, writer
+from store.commit import notifier
 from store.errors import MessageIllegal
 from store.process.budget import Hold
 from store.queues import Queue
@@ -43,15 +43,14 @@ class Received:
     """What a receive was handed; each delivery is made when it is iterated."""
 
     group: str
-    receiver: Receiver | None = None
-    messages: Sequence[HandedOut] = ()
+    handout: Handout | None = None
     # The names of the topics that dead letters come from, by their ids.
     origins: Mapping[int, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Delivery]:
-        if self.receiver is not None:
-            for handed in self.messages:
-                yield deliveries.answered(self.receiver, handed, self.origins)
+        if self.handout is not None:
+            for handed, message in self.handout:
+                yield deliveries.answered(self.handout.receiver, handed, message, self.origins)
 
     async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
@@ -59,10 +58,10 @@ class Received:
         Called again right before an answer is written. An answer that the connection loses after that is redelivered
         when its invisible time is over. Raises GroupNotExist or SystemBusy.
         """
-        if gone is None or not gone.done() or self.receiver is None or not self.messages:
+        if gone is None or not gone.done() or self.handout is None or not self.handout.entries:
             return False
-        group_id = self.receiver.group.id
-        await returns.give_back(self.group, [handed.receipt_handle(group_id) for handed in self.messages], 0)
+        group_id = self.handout.receiver.group.id
+        await returns.give_back(self.group, [handed.receipt_handle(group_id) for handed in self.handout.entries], 0)
         return True
 
 
@@ -95,7 +94,7 @@ async def entries(
         with notifier.listening({topic_id for topic_id, _ in receiver.queues}, receiver.group.id) as waiter:
             handout = await _handout(receiver)
             left = deadline - time.monotonic()
-            if handout.messages or left <= 0:
+            if handout.entries or left <= 0:
                 received = await _received(group_name, handout)
                 return Received(group_name) if await received.given_back(gone) else received
             if not handout.more:
@@ -105,15 +104,12 @@ async def entries(
 
 
 async def _handout(receiver: Receiver) -> Handout:
-    if receiver.group.paused:
-        return Handout(receiver)
-    handout: Handout = await writer.submit(RECEIVERS, receiver)
-    return handout
+    return Handout(receiver) if receiver.group.paused else await hand_out(receiver)
 
 
 async def _received(group_name: str, handout: Handout) -> Received:
-    origin_ids = {handed.origin_topic_id for handed in handout.messages} if handout.receiver.of_dead_letters else set()
-    return Received(group_name, handout.receiver, handout.messages, await topics.names(origin_ids))
+    origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_dead_letters else set()
+    return Received(group_name, handout, await topics.names(origin_ids))
 
 
 @dataclass(frozen=True, slots=True)

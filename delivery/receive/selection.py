@@ -1,9 +1,8 @@
-"""Selection: the entries that a receive is handed, chosen by their heads; bodies are read of the chosen ones only."""
+"""Selection: the entries that a receive is handed, chosen by their heads; bodies are read later, of the chosen ones."""
 
 import secrets
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
@@ -12,55 +11,23 @@ from delivery.retries.ordered import OrderedQueue
 from delivery.rows import OrderedReceipt
 from store.commit.batch import Batch
 from store.db.statements import Statement
-from store.messages import MessageRow
 from store.process import budget
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Head
-from store.segments import log
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """An entry that a receive is handed, before its message is read."""
-
-    handout: Handout
-    segment_id: int
-    log_offset: int
-    queue: Queue
-    queue_offset: int
-    nonce: int
-    reconsume_times: int
-    died_after: int | None = None
-
-    def with_message(self, message: MessageRow) -> HandedOut:
-        """The same with its message."""
-        receiver = self.handout.receiver
-        return HandedOut(
-            message=message,
-            queue=self.queue,
-            queue_offset=self.queue_offset,
-            nonce=self.nonce,
-            reconsume_times=self.reconsume_times,
-            origin_topic_id=message.topic_id if receiver.of_dead_letters else receiver.topic.id,
-            died_after=self.died_after,
-        )
 
 
 async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
     """Hands out the entries that each filter wants, whatever their order; dead letters of other groups, too."""
     entries = await _heads(batch, handouts, reached)
     room = budget.page_bytes()
-    chosen: list[Chosen] = []
     for handout in handouts:
-        before = len(chosen)
         for head in _wanted(handout.receiver, entries, reached, room):
             room -= head.body_bytes
-            chosen.append(_chosen(batch, handout, head))
-        handout.more = len(chosen) == before and _has_moved(handout, reached)
-    await _add_messages(batch, chosen)
+            handout.entries.append(_chosen(batch, handout.receiver, head))
+        handout.more = not handout.entries and _has_moved(handout, reached)
 
 
 async def _heads(
@@ -113,26 +80,22 @@ async def in_order(
     """Hands each receive of an ordered group messages of one queue that has none in flight."""
     queues = await ordered.read_queues(batch, group_id, reached)
     free = [queue for queue in reached if not queues[queue].is_busy]
-    chosen: list[Chosen] = []
     for handout in handouts:
-        of_handout: list[Chosen] = []
         for queue in handout.receiver.queues:
-            if queue in free and not of_handout:
-                of_handout = await _choose_from_queue(batch, handout, queue, queues[queue], reached[queue])
-                if of_handout:
+            if queue in free and not handout.entries:
+                receiver = handout.receiver
+                handout.entries = await _choose_from_queue(batch, receiver, queue, queues[queue], reached[queue])
+                if handout.entries:
                     free.remove(queue)
-        handout.more = not of_handout and _has_moved(handout, reached)
-        chosen += of_handout
-    await _add_messages(batch, chosen)
+        handout.more = not handout.entries and _has_moved(handout, reached)
 
 
 async def _choose_from_queue(
-    batch: Batch, handout: Handout, queue: Queue, from_queue: OrderedQueue, reached: QueueProgress
-) -> list[Chosen]:
+    batch: Batch, receiver: Receiver, queue: Queue, from_queue: OrderedQueue, reached: QueueProgress
+) -> list[HandedOut]:
     """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
-    receiver = handout.receiver
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
-    chosen = [_chosen_again(batch, handout, queue, receipt) for receipt in from_queue.again]
+    chosen = [_chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = receiver.max_messages - len(chosen), budget.page_bytes()
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
     for head in await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag)):
@@ -145,16 +108,16 @@ async def _choose_from_queue(
             batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "parked", 0))
             continue
         room -= head.body_bytes
-        chosen.append(_chosen(batch, handout, head))
+        chosen.append(_chosen(batch, receiver, head))
     return chosen
 
 
-def _chosen_again(batch: Batch, handout: Handout, queue: Queue, receipt: OrderedReceipt) -> Chosen:
-    receiver = handout.receiver
-    return Chosen(
-        handout=handout,
+def _chosen_again(batch: Batch, receiver: Receiver, queue: Queue, receipt: OrderedReceipt) -> HandedOut:
+    return HandedOut(
         segment_id=receipt.segment_id,
         log_offset=receipt.log_offset,
+        # Known once its message is read.
+        body_bytes=0,
         queue=queue,
         queue_offset=receipt.queue_offset,
         nonce=ordered.hand_out_again(batch, receiver.group.id, receipt, receiver.invisible_seconds),
@@ -162,19 +125,19 @@ def _chosen_again(batch: Batch, handout: Handout, queue: Queue, receipt: Ordered
     )
 
 
-def _chosen(batch: Batch, handout: Handout, head: Head) -> Chosen:
+def _chosen(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
     """An entry that is handed out for the first time from its queue."""
     nonce = secrets.randbits(62)
-    batch.insert(INSERT_RECEIPTS, _receipt(handout.receiver, head, "flight", nonce))
-    return Chosen(
-        handout=handout,
+    batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "flight", nonce))
+    return HandedOut(
         segment_id=head.segment_id,
         log_offset=head.log_offset,
+        body_bytes=head.body_bytes,
         queue=(head.entry_topic_id, head.entry_queue_id),
         queue_offset=head.queue_offset,
         nonce=nonce,
-        reconsume_times=_retries(handout.receiver, head),
-        died_after=head.reconsume_times if _is_of_other_group(handout.receiver, head) else None,
+        reconsume_times=_retries(receiver, head),
+        died_after=head.reconsume_times if _is_of_other_group(receiver, head) else None,
     )
 
 
@@ -203,16 +166,6 @@ def _receipt(receiver: Receiver, head: Head, state: str, nonce: int) -> dict[str
         "state": state,
         "sharding_key": (head.sharding_key or ordered.NO_KEY) if receiver.group.ordered else None,
     }
-
-
-async def _add_messages(batch: Batch, chosen: Sequence[Chosen]) -> None:
-    """Reads the messages that were chosen, and adds them to their handouts."""
-    if not chosen:
-        return
-    places = log.places([(one.segment_id, one.log_offset) for one in chosen])
-    rows = {(row.segment_id, row.log_offset): row for row in await batch.read(log.READ_MESSAGES, places)}
-    for one in chosen:
-        one.handout.messages.append(one.with_message(rows[one.segment_id, one.log_offset]))
 
 
 def _has_moved(handout: Handout, reached: Mapping[Queue, QueueProgress]) -> bool:

@@ -1,44 +1,96 @@
--- Hand out entries that a group was not handed yet, each share to one receive, and hide them until they are acked or their
--- time is over by the database's clock. The caller holds the lock of the group's progress, so no other transaction hands
--- them out. Of a queue no more is handed out at once than max_bytes of bodies, but always its first entry. Each message is
--- probed by index on its own, as in read_entries.
-WITH share AS MATERIALIZED (
-    SELECT s.*
+-- Hand out entries that groups were not handed yet, and hide them until they are acked or their time is over by the
+-- database's clock. Safe because this snapshot is newer than the locks of `lock_readings`: no other transaction hands out
+-- entries of these readings, and a reading that is not locked is left out. So is one whose group begins to read at the
+-- latest entry, and all of them when the segment is no longer the open one.
+-- A reading is what one group reads of one topic. The entries that its queues hold for the group form one line, queue after
+-- queue in the order given; so do its receives, each as many places long as it asks for messages: a receive is handed the
+-- entries at its places. Of a reading no more is handed out at once than max_bytes of bodies, but always its first entry.
+-- The moves go on in the register `mq.moves`. The register `mq.handed` outlives the transaction and names the messages of
+-- at most max_read_bytes of each reading: their bodies are read behind the commit, for an answer that the process does
+-- not take off its socket must not keep the locks. Each message is probed by index on its own, as in read_entries.
+WITH reading AS MATERIALIZED (
+    SELECT r.*
     FROM unnest(
-        %(group_id)b::integer [], %(topic_id)b::integer [], %(queue_id)b::integer [], %(from_offset)b::bigint [],
-        %(entries)b::integer [], %(nonce)b::bigint [], %(invisible_seconds)b::double precision [],
-        %(origin_topic_id)b::integer []
-    ) WITH ORDINALITY AS s (
-        group_id, topic_id, queue_id, from_offset, entries, nonce, invisible_seconds, origin_topic_id, share
-    )
+        %(group_id)b::integer [], %(topic_id)b::integer [], %(latest)b::integer [], %(first_place)b::bigint [],
+        %(places)b::bigint []
+    ) WITH ORDINALITY AS r (group_id, topic_id, latest, first_place, places, reading)
+    WHERE
+        r.reading = any(string_to_array(current_setting('mq.readings', true), ',')::bigint [])
+        AND EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s)
 ),
 
-shared AS (
+reached AS MATERIALIZED (
     SELECT
-        m.*, s.share, e.queue_offset, e.reconsume_times, e.tags_code,
-        sum(octet_length(m.body)) OVER (
-            PARTITION BY s.topic_id, s.queue_id
-            ORDER BY e.queue_offset ROWS UNBOUNDED PRECEDING
-        ) - octet_length(m.body) AS bytes_before
-    FROM share AS s
+        r.*, q.number, q.queue_topic_id, q.queue_id, coalesce(newest.move, 0) + 1 AS move,
+        greatest(newest.next_offset, f.min_offset, 0) AS next_offset,
+        coalesce(
+            (
+                SELECT c.queue_offset + 1
+                FROM consume_queue AS c
+                WHERE c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id
+                ORDER BY c.queue_offset DESC
+                LIMIT 1
+            ),
+            0
+        ) AS max_offset,
+        CASE
+            WHEN newest.move IS NULL AND r.latest = 1
+                THEN
+                    NOT EXISTS (
+                        SELECT FROM progress AS o WHERE o.reader_id = r.group_id AND o.topic_id = q.queue_topic_id
+                    )
+            ELSE false
+        END AS begins
+    FROM unnest(
+        %(queue_reading)b::integer [], %(queue_topic_id)b::integer [], %(queue_id)b::integer []
+    ) WITH ORDINALITY AS q (reading, queue_topic_id, queue_id, number)
+    INNER JOIN reading AS r ON q.reading = r.reading
+    LEFT JOIN queue_floor AS f ON q.queue_topic_id = f.topic_id AND q.queue_id = f.queue_id
+    LEFT JOIN LATERAL (
+        SELECT p.next_offset, p.move
+        FROM progress AS p
+        WHERE p.reader_id = r.group_id AND p.topic_id = q.queue_topic_id AND p.queue_id = q.queue_id
+        ORDER BY p.move DESC
+        LIMIT 1
+    ) AS newest ON true
+),
+
+lined AS MATERIALIZED (
+    SELECT
+        q.*, bool_or(q.begins) OVER (PARTITION BY q.reading) AS left_out,
+        sum(greatest(q.max_offset - q.next_offset, 0)) OVER (PARTITION BY q.reading ORDER BY q.number)::bigint
+        - greatest(q.max_offset - q.next_offset, 0) AS places_before
+    FROM reached AS q
+),
+
+found AS MATERIALIZED (
+    SELECT
+        q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
+        e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes,
+        width_bucket(q.first_place + q.places_before + e.queue_offset - q.next_offset, %(places_end)b::bigint []) + 1
+            AS receive,
+        sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
+            AS bytes
+    FROM lined AS q
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
         WHERE
-            c.topic_id = s.topic_id AND c.queue_id = s.queue_id AND c.queue_offset >= s.from_offset
-            AND c.queue_offset < s.from_offset + s.entries
+            c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
+            AND c.queue_offset < q.next_offset + q.places - q.places_before
         ORDER BY c.queue_offset
-        LIMIT s.entries
+        LIMIT greatest(q.places - q.places_before, 0)
     ) AS e
     CROSS JOIN LATERAL (
-        SELECT l.* FROM commit_log AS l
+        SELECT octet_length(l.body) AS body_bytes FROM commit_log AS l
         WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
         LIMIT 1
     ) AS m
+    WHERE NOT q.left_out AND q.places_before < q.places AND q.next_offset < q.max_offset
 ),
 
-handed AS (
-    SELECT * FROM shared WHERE bytes_before < %(max_bytes)s
+handed AS MATERIALIZED (
+    SELECT f.* FROM found AS f WHERE f.bytes - f.body_bytes < %(max_bytes)s::bigint
 ),
 
 hidden AS (
@@ -47,12 +99,47 @@ hidden AS (
         reconsume_times, origin_topic_id, state
     )
     SELECT
-        s.group_id, s.topic_id, s.queue_id, h.queue_offset, s.nonce, now() + make_interval(secs => s.invisible_seconds),
-        now(), h.segment_id, h.log_offset, h.tags_code, h.reconsume_times, s.origin_topic_id, 'flight'
+        h.group_id, h.queue_topic_id, h.queue_id, h.queue_offset, (%(nonce)b::bigint [])[h.receive],
+        now() + make_interval(secs => (%(invisible_seconds)b::double precision [])[h.receive]), now(), h.log_segment,
+        h.log_offset, h.tags_code, h.reconsume_times, h.topic_id, 'flight'
     FROM handed AS h
-    INNER JOIN share AS s ON h.share = s.share
 )
 
-SELECT h.*
+SELECT
+    (
+        SELECT string_agg(int4send(t.reading::integer), ''::bytea)
+        FROM (SELECT DISTINCT q.reading FROM lined AS q WHERE NOT q.left_out) AS t
+    ) AS readings,
+    (
+        SELECT string_agg(int4send(t.reading::integer), ''::bytea)
+        FROM (SELECT DISTINCT f.reading FROM found AS f WHERE f.bytes - f.body_bytes >= %(max_bytes)s::bigint) AS t
+    ) AS cut,
+    string_agg(
+        int4send(h.receive) || int4send(h.number::integer) || int8send(h.queue_offset) || int4send(h.log_segment)
+        || int8send(h.log_offset) || int4send(h.reconsume_times::integer) || int4send(h.body_bytes),
+        ''::bytea
+    ) AS handed,
+    set_config(
+        'mq.moves',
+        coalesce(
+            (
+                SELECT string_agg(concat_ws(' ', m.group_id, m.queue_topic_id, m.queue_id, m.move, m.next_offset), ',')
+                FROM (
+                    SELECT h.group_id, h.queue_topic_id, h.queue_id, h.move, max(h.queue_offset) + 1 AS next_offset
+                    FROM handed AS h
+                    GROUP BY h.group_id, h.queue_topic_id, h.queue_id, h.move
+                ) AS m
+            ),
+            ''
+        ),
+        true
+    ) IS NOT NULL AS moved,
+    set_config(
+        'mq.handed',
+        coalesce(
+            string_agg(h.log_segment || ' ' || h.log_offset, ',') FILTER (WHERE h.bytes <= %(max_read_bytes)s::bigint),
+            ''
+        ),
+        false
+    ) IS NOT NULL AS named
 FROM handed AS h
-ORDER BY h.share, h.queue_offset

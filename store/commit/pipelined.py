@@ -10,6 +10,9 @@ The statements of a batch, in their order, all of them conditional but the secon
 4. Sends: append and enter.
 5. Ends: delete (the decision), record, enter.
 6. Commit.
+7. In a transaction of their own: reads of what was written, whose answers may be larger than the sockets hold.
+
+Requests that are no writes of the log lock more than it, between 2 and 3: receives, the progress of their groups.
 
 What a statement does not take it leaves out and says nothing of: such a request has no answer, and goes the stepwise
 way. Nothing is read back in between, so no lock outlives the round trip, however long this process is stopped.
@@ -86,9 +89,19 @@ class Request(Generic[Answer]):
         return ()
 
     @classmethod
+    def further_locks(cls, requests: Sequence[Self], only_free: bytes) -> Iterable[Call]:
+        """Statements that lock more than log and queues; with `only_free` they pass over what is locked elsewhere."""
+        return ()
+
+    @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
         """The statements that write the requests, under the locks."""
         raise NotImplementedError
+
+    @classmethod
+    def behind_commit(cls, requests: Sequence[Self]) -> Iterable[Call]:
+        """Statements that read what was written, with no lock held any more; `settle` may have no answers of them."""
+        return ()
 
     @classmethod
     def settle(cls, requests: Sequence[Self], results: Results) -> None:
@@ -141,8 +154,14 @@ class PipelinedBatch:
             )
         )
         for kind, requests in self._kinds:
+            calls.extend(kind.further_locks(requests, _FLAG[self.only_free]))
+        for kind, requests in self._kinds:
             calls.extend(kind.calls(requests, packed))
         return calls
+
+    def behind_commit(self) -> list[Call]:
+        """The statements of the transaction that follows the commit."""
+        return [call for kind, requests in self._kinds for call in kind.behind_commit(requests)]
 
     def settle(self, results: Results) -> int | None:
         """Sets the answers of what was written; gives the segment that was open as the batch began."""

@@ -136,6 +136,7 @@ class Writer:
             return
         try:
             results = pipeline.run(calls)
+            read = pipeline.run(behind) if (behind := batch.behind_commit()) else None
         except Exception as problem:
             # Without its sync the server rolls it back.
             logger.exception("a batch could not be sent")
@@ -143,14 +144,21 @@ class Writer:
             answer(batch.requests, connections.away(problem))
             return
         self._under_way.append(batch)
-        finish = self._finish(batch, pipeline, results)
+        finish = self._finish(batch, pipeline, results, read)
         task = asyncio.get_running_loop().create_task(finish, name="pipelined batch")
         self._tasks.add(task)
 
-    async def _finish(self, batch: PipelinedBatch, pipeline: Pipeline, results: asyncio.Future[Results]) -> None:
+    async def _finish(
+        self,
+        batch: PipelinedBatch,
+        pipeline: Pipeline,
+        results: asyncio.Future[Results],
+        read: asyncio.Future[Results] | None,
+    ) -> None:
         timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         try:
-            self._settle(batch, await results)
+            written = await results
+            self._settle(batch, written if read is None else {**written, **await _found(read)})
         except Failed as problem:
             self._failed(batch, pipeline, problem)
         except NotSent as problem:
@@ -234,6 +242,15 @@ class Writer:
         except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
             self._refuse_waiting(connections.away(problem))
         self._schedule()
+
+
+async def _found(read: asyncio.Future[Results]) -> Results:
+    """The answers of the transaction behind the commit; none when it failed: what it reads can be read again."""
+    try:
+        return await read
+    except (Failed, NotSent, Lost) as problem:
+        logger.info("what a batch wrote was not read with it", reason=str(problem))
+        return {}
 
 
 def answer(requests: Sequence[Request[Any]], problem: Exception | None = None) -> None:

@@ -34,6 +34,11 @@ def int4(value: int) -> bytes:
     return _length(value)
 
 
+def int8(value: int) -> bytes:
+    """One bigint, no array."""
+    return value.to_bytes(8, signed=True)
+
+
 def int4s(values: Sequence[int | None]) -> bytes:
     """An array of integer."""
     return _fixed(INT4, "i", values)

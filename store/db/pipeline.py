@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import psycopg
 import structlog
 from psycopg import pq
+from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
 from store.db import connections
 from store.db.connections import Connection
-from store.db.statements import Statement
+from store.db.statements import RowType, Statement
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -217,6 +218,15 @@ def _failure(result: PGresult, *, at_commit: bool) -> Failed | None:
         return None
     message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
     return Failed(code, message.decode("utf-8", "replace"))
+
+
+def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:
+    """The rows of a statement's answer; none when there is no answer. Of a session whose time zone is UTC."""
+    if (result := results.get(statement)) is None:
+        return ()
+    loaders = Transformer()
+    loaders.set_pgresult(result)
+    return loaders.load_rows(0, result.ntuples, statement.rows(None))
 
 
 async def open_pipeline(application: str) -> Pipeline:

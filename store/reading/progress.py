@@ -15,6 +15,7 @@ FIND_POSITIONS = Statement(__file__, "find_positions", PositionRow)
 FIND_READERS = Statement(__file__, "find_readers", ReaderId)
 INSERT_PROGRESS = Statement(__file__, "insert_progress")
 READ_HEADS = Statement(__file__, "read_heads", Head)
+RECORD_MOVES = Statement(__file__, "record_moves")
 TRY_LOCK_READERS = Statement(__file__, "try_lock_readers", TriedLock)
 
 # The reader that releases delay levels; any other is a consumer group.

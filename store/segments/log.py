@@ -28,6 +28,7 @@ FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
+READ_HANDED = Statement(__file__, "read_handed", MessageRow)
 READ_MESSAGES = Statement(__file__, "read_messages", MessageRow)
 TAKE_LOCKS = Statement(__file__, "take_locks", Locked)
 

@@ -1,0 +1,69 @@
+"""Receives in steps: those that choose their entries (filters, order, dead letters), and what a batch left out."""
+
+from collections.abc import Iterator, Sequence
+
+from delivery.groups import QueueProgress, locks_of
+from delivery.receive import selection
+from delivery.receive.deliveries import Handout, Receiver
+from delivery.rows import GroupId
+from store.commit.batch import Batch, Kind, Pending
+from store.db.statements import Statement
+from store.process import budget
+from store.reading import progress
+from store.rows import PositionRow
+
+HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups", GroupId)
+
+
+class Receivers(Kind[Receiver]):
+    """Receives, written in a batch: those of one group take turns, and read what they are handed together.
+
+    1. `locks`: the group's progress in the queues that are read, for the whole transaction.
+    2. A group that is paused is handed nothing; nor is any while answers are short of room.
+    3. The entries are chosen by their heads, and their receipts inserted.
+    4. The group's progress moves beyond every entry that was handed out, parked or passed over.
+
+    Their messages are read after the commit: a process that is stopped while it takes large bodies off its socket must
+    not keep the locks.
+    """
+
+    lane = "receives"
+
+    def locks(self, pending: list[Pending[Receiver]]) -> Iterator[int]:
+        for one in pending:
+            yield from locks_of(one.request.group, one.request.topic, one.request.queues)
+
+    async def decide(self, batch: Batch, pending: list[Pending[Receiver]]) -> None:
+        by_group: dict[int, list[Handout]] = {}
+        for one in pending:
+            one.outcome = handout = Handout(one.request)
+            by_group.setdefault(one.request.group.id, []).append(handout)
+        group_ids = sorted(by_group)
+        # Not as this process cached them: a pause holds from its answer on, for every process.
+        running = {row.id for row in await batch.read(HOLD_RUNNING_GROUPS, {"ids": group_ids})}
+        for group_id in group_ids:
+            is_short = budget.is_short()
+            for handout in by_group[group_id]:
+                # It waits for room before it reads again.
+                handout.more = is_short
+            if group_id in running and not is_short:
+                await _hand_out_to_group(batch, group_id, by_group[group_id])
+            for handout in by_group[group_id]:
+                handout.count_bodies()
+
+
+RECEIVERS = Receivers()
+
+
+async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Handout]) -> None:
+    group = handouts[0].receiver.group
+    queues = sorted({queue for handout in handouts for queue in handout.receiver.queues})
+    rows: Sequence[PositionRow] = await progress.positions(batch, group_id, queues)
+    reached = {(row.topic_id, row.queue_id): QueueProgress.of(row, group) for row in rows}
+    if group.ordered:
+        await selection.in_order(batch, group_id, handouts, reached)
+    else:
+        await selection.by_head(batch, handouts, reached)
+    for queue, at in reached.items():
+        if at.moved:
+            progress.move(batch, group_id, queue, at.move + 1, at.next_offset)

@@ -1,0 +1,41 @@
+-- Lock the progress of groups in the topics that a batch reads, each with one lock for the topic and one for its retries,
+-- and the groups that are not paused: an update that pauses one of them waits for the end of the transaction, so what is
+-- handed out was handed out before the pause was answered. Advisory locks are taken in sorted order, then rows in id order,
+-- so no two transactions deadlock. With `only_free` a lock that another session holds is passed over instead of waited
+-- for; a row always is. The register `mq.readings` hands on the numbers of the readings that have all of their locks.
+-- What the locks guard is read by a later statement, whose snapshot is newer.
+WITH tried AS MATERIALIZED (
+    SELECT
+        sorted.reading, sorted.group_id,
+        CASE
+            WHEN %(only_free)s::boolean THEN pg_try_advisory_xact_lock(sorted.key)
+            ELSE pg_advisory_xact_lock(sorted.key) IS NOT NULL
+        END AS held
+    FROM (
+        SELECT k.key, k.reading, k.group_id
+        FROM unnest(
+            %(key)b::bigint [], %(key_reading)b::integer [], %(key_group_id)b::integer []
+        ) AS k (key, reading, group_id)
+        ORDER BY k.key
+    ) AS sorted
+    OFFSET 0
+),
+
+held AS MATERIALIZED (
+    SELECT t.reading, t.group_id
+    FROM tried AS t
+    GROUP BY t.reading, t.group_id
+    HAVING bool_and(t.held)
+),
+
+running AS MATERIALIZED (
+    SELECT g.id
+    FROM consumer_group AS g
+    WHERE g.id = any(array(SELECT h.group_id FROM held AS h)) AND NOT g.paused
+    ORDER BY g.id
+    FOR SHARE SKIP LOCKED
+)
+
+SELECT set_config('mq.readings', coalesce(string_agg(h.reading::text, ','), ''), true) AS readings
+FROM held AS h
+INNER JOIN running AS r ON h.group_id = r.id
