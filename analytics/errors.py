@@ -61,3 +61,15 @@ class CountsDiffer(ExportFailed):
     """The files do not hold as many rows as the broker."""
 
     code = "counts_differ"
+
+
+class OptionRefused(ExportFailed):
+    """An option of the data source that it does not understand."""
+
+    code = "option_refused"
+
+
+class HoleFound(ExportFailed):
+    """Retention dropped messages that a stream has not read yet."""
+
+    code = "hole_found"

@@ -4,29 +4,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import psycopg
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import address, connections, counts, driver, folder, java, session, slices
+from analytics import connections, counts, folder, java, session, slices
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportFailed
 from analytics.moment import Moment, capture
-from analytics.source import Source
-from analytics.tables.checks import checks
-from analytics.tables.entries import QUEUES, entries
-from analytics.tables.messages import LOG, messages
-from analytics.tables.transactions import OPERATIONS, transactions
-from store.db.statements import Statement
+from analytics.readers import address, driver
+from analytics.readers.adbc import AdbcSource
+from analytics.readers.jdbc import JdbcSource
+from analytics.readers.source import Source
+from analytics.tables import ENDED, ENTRIES, MESSAGES
 
 # From so many messages on Java's better compiler saves more CPU than it takes.
 BRIEF_MESSAGES = 1_000_000
-
-READ_LOG = Statement(__file__, "read_log")
-READ_QUEUES = Statement(__file__, "read_queues")
-READ_OPERATIONS = Statement(__file__, "read_operations")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,29 +35,50 @@ class Counted:
 
 
 Announce = Callable[[Counted], None]
+Reader = Literal["jdbc", "source"]
 
 
-def export(
-    conninfo: str, target: Path, environ: Mapping[str, str], jdbc_jar: str, heaviest: int, announce: Announce
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How an export reads: by `jdbc`, by `source`, or by JDBC where its driver is found (None).
+
+    `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in bytes.
+    """
+
+    reader: Reader | None
+    jdbc_jar: str
+    heaviest: int
+
+
+def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> None:
     """Exports the database to the folder `target`, and announces each table when it is written and counted.
 
-    `environ` leads to Java, `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in
-    bytes. Raises ExportFailed; the target is then as it was before.
+    `environ` leads to Java. Raises ExportFailed; the target is then as it was before.
     """
     with _failures_as_ours(), folder.workspace(target) as workspace:
         # Refusals first: the start of Spark takes seconds.
+        jar = None if wishes.reader == "source" else driver.find(wishes.jdbc_jar)
+        by_jdbc = wishes.reader == "jdbc" or jar is not None
         with connections.connect(conninfo) as connection:
-            address.of(connection)
+            if by_jdbc:
+                address.of(connection)
             brief = counts.estimate(connection) < BRIEF_MESSAGES
         runtime = java.find(java.candidates(environ))
-        jdbc = driver.find(jdbc_jar) or driver.fetch(runtime, workspace / "driver")
-        with session.opened(runtime, jdbc, workspace / "spark", brief=brief) as spark:
-            write(spark, conninfo, workspace / "export", heaviest, announce)
+        if by_jdbc and jar is None:
+            jar = driver.fetch(runtime, workspace / "driver")
+        with session.opened(runtime, jar, workspace / "spark", brief=brief) as spark:
+            source = jdbc(spark, conninfo, wishes.heaviest) if jar else AdbcSource(spark, conninfo)
+            write(source, conninfo, workspace / "export", announce)
         folder.put(workspace / "export", target, workspace)
 
 
-def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce: Announce) -> None:
+def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
+    """The database that libpq reaches, as JDBC reaches it. Raises SocketRefused."""
+    with connections.connect(conninfo) as connection:
+        return JdbcSource(spark, address.of(connection), heaviest)
+
+
+def write(source: Source, conninfo: str, to: Path, announce: Announce) -> None:
     """Writes the export to the new folder `to`, up to the first table that differs from the broker's.
 
     Raises LogBusy, SegmentDropped or CountsDiffer.
@@ -69,10 +86,9 @@ def write(spark: SparkSession, conninfo: str, to: Path, heaviest: int, announce:
     with connections.connect(conninfo) as broker:
         # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
-        source = Source(spark, address.of(broker))
         moment = capture(source, conninfo)
         rows = {}
-        for counted in _tables(source, broker, moment, to, heaviest):
+        for counted in _tables(source, broker, moment, to):
             announce(counted)
             require_equal(counted)
             rows[counted.table] = counted.exported
@@ -109,16 +125,16 @@ def _first_line(problem: Exception) -> str:
     return lines[0].strip(" :.") if lines else type(problem).__name__
 
 
-def _tables(source: Source, broker: Connection, moment: Moment, to: Path, heaviest: int) -> Iterator[Counted]:
+def _tables(source: Source, broker: Connection, moment: Moment, to: Path) -> Iterator[Counted]:
     ranges = moment.closed
     for segment in ranges.segments:
-        log = source.weighed(READ_LOG, LOG, slices.of_span("log_offset", segment.id, segment.messages), heaviest)
-        _save(messages(log, moment.topics, moment.groups), to / "messages" / f"segment={segment.id}")
+        messages = slices.of_span("log_offset", segment.id, segment.messages)
+        _save(source.weighed(MESSAGES, messages), to / "messages" / f"segment={segment.id}")
     yield Counted("messages", _rows(source, to / "messages"), counts.messages(broker, ranges))
 
     for segment in ranges.segments:
-        queues = source.slices(READ_QUEUES, QUEUES, slices.of_queues(segment.id, segment.entries))
-        _save(entries(queues, moment.topics), to / "entries" / f"segment={segment.id}")
+        entries = slices.of_queues(segment.id, segment.entries)
+        _save(source.slices(ENTRIES, entries), to / "entries" / f"segment={segment.id}")
     yield Counted("entries", _rows(source, to / "entries"), counts.entries(broker, ranges))
 
     ended = [
@@ -126,12 +142,11 @@ def _tables(source: Source, broker: Connection, moment: Moment, to: Path, heavie
         for segment in ranges.segments
         for clause in slices.of_span("operation_id", segment.id, segment.operations)
     ]
-    operations = source.slices(READ_OPERATIONS, OPERATIONS, ended)
-    _save(transactions(operations, moment.halves, moment.groups), to / "transactions")
+    _save(source.slices(ENDED, ended).unionAll(moment.undecided), to / "transactions")
     transactions_there = counts.ends(broker, ranges) + moment.counted.halves
     yield Counted("transactions", _rows(source, to / "transactions"), transactions_there)
 
-    _save(checks(moment.attempts), to / "checks")
+    _save(moment.checks, to / "checks")
     yield Counted("checks", _rows(source, to / "checks"), moment.counted.checks)
 
 

@@ -6,17 +6,9 @@ from pyspark.sql import DataFrame
 
 from analytics import closed, counts
 from analytics.closed import ClosedRange
+from analytics.readers.source import Source
 from analytics.rows import Undecided
-from analytics.source import Source
-from analytics.tables.checks import ATTEMPTS
-from analytics.tables.names import NAMES
-from analytics.tables.transactions import HALVES
-from store.db.statements import Statement
-
-READ_HALVES = Statement(__file__, "read_halves")
-READ_ATTEMPTS = Statement(__file__, "read_attempts")
-READ_TOPICS = Statement(__file__, "read_topics")
-READ_GROUPS = Statement(__file__, "read_groups")
+from analytics.tables import CHECKS, UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +16,8 @@ class Moment:
     """A closed range with the frames of its snapshot, which are kept: the snapshot itself is over."""
 
     closed: ClosedRange
-    topics: DataFrame
-    groups: DataFrame
-    halves: DataFrame
-    attempts: DataFrame
+    undecided: DataFrame
+    checks: DataFrame
     # Of the same snapshot, by SQL.
     counted: Undecided
 
@@ -37,9 +27,7 @@ def capture(source: Source, conninfo: str) -> Moment:
     with closed.quiet(conninfo) as (reader, first):
         return Moment(
             closed=closed.find(reader),
-            topics=source.whole(READ_TOPICS, NAMES, first),
-            groups=source.whole(READ_GROUPS, NAMES, first),
-            halves=source.whole(READ_HALVES, HALVES, first),
-            attempts=source.whole(READ_ATTEMPTS, ATTEMPTS, first),
+            undecided=source.whole(UNDECIDED, first),
+            checks=source.whole(CHECKS, first),
             counted=counts.undecided(reader),
         )

@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ MEMORY = "1g"
 # A task holds some 100 MiB of rows on their way; more tasks at once would not fit into the memory.
 MAX_CORES = 4
 LOGGING = Path(__file__).with_name("log4j2.properties")
+ROOT = Path(__file__).resolve().parents[1]
 
 JAVA_OPTIONS = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri()}"
 # The quick compiler only. Seconds of CPU for an export of nothing: 11 instead of 25; of 200,000 messages:
@@ -43,20 +45,26 @@ SETTINGS = {
 
 
 @contextmanager
-def opened(runtime: Java, jdbc: Path, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
-    """A session on this Java with this JDBC driver; `brief` for little work.
+def opened(runtime: Java, jdbc: Path | None, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
+    """A session on this Java, with this JDBC driver where frames are read by it; `brief` for little work.
 
     What it spills goes to the folder `scratch`. Raises ExportFailed when Spark does not start.
     """
     settings = {
         **SETTINGS,
-        "spark.jars": str(jdbc),
+        **({"spark.jars": str(jdbc)} if jdbc else {}),
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {BRIEF_OPTIONS}" if brief else JAVA_OPTIONS,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
     }
     _silence_py4j()
-    places = {"JAVA_HOME": str(runtime.home(scratch)), "SPARK_HOME": str(Path(pyspark.__file__).parent)}
+    places = {
+        "JAVA_HOME": str(runtime.home(scratch)),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
+        # Workers run on this Python, which has pyarrow and the driver, and not on the first of the PATH.
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(ROOT),
+    }
     with _interruptible(), environment(places):
         session = _start(settings)
     try:

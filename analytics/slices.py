@@ -10,29 +10,29 @@ SLICE_ROWS = 100_000
 QUEUES_PER_SLICE = 100
 
 
-def of_span(column: str, segment_id: int, span: Span | None) -> list[str]:
-    """Clauses that together select the rows of one segment whose `column` is in the span."""
-    pieces = [] if span is None else list(_cut(span))
+def of_span(column: str, segment_id: int, span: Span | None, rows: int = SLICE_ROWS) -> list[str]:
+    """Clauses that together select the rows of one segment whose `column` is in the span, `rows` at most each."""
+    pieces = [] if span is None else list(_cut(span, rows))
     return [f"segment_id = {segment_id:d} AND {column} BETWEEN {p.first:d} AND {p.last:d}" for p in pieces]
 
 
-def of_queues(segment_id: int, queues: Sequence[QueueSpan]) -> list[str]:
-    """Clauses that together select the given entries of one segment."""
-    return [f"segment_id = {segment_id:d} AND ({' OR '.join(gathered)})" for gathered in _gather(queues)]
+def of_queues(segment_id: int, queues: Sequence[QueueSpan], rows: int = SLICE_ROWS) -> list[str]:
+    """Clauses that together select the given entries of one segment, `rows` at most each."""
+    return [f"segment_id = {segment_id:d} AND ({' OR '.join(gathered)})" for gathered in _gather(queues, rows)]
 
 
-def _cut(span: Span) -> Iterator[Span]:
-    for first in range(span.first, span.last + 1, SLICE_ROWS):
-        yield Span(first, min(first + SLICE_ROWS - 1, span.last))
+def _cut(span: Span, rows: int) -> Iterator[Span]:
+    for first in range(span.first, span.last + 1, rows):
+        yield Span(first, min(first + rows - 1, span.last))
 
 
-def _gather(queues: Sequence[QueueSpan]) -> Iterator[list[str]]:
+def _gather(queues: Sequence[QueueSpan], most: int) -> Iterator[list[str]]:
     gathered: list[str] = []
     rows = 0
     for queue in queues:
-        for piece in _cut(queue.span):
+        for piece in _cut(queue.span, most):
             width = piece.last - piece.first + 1
-            if gathered and (rows + width > SLICE_ROWS or len(gathered) == QUEUES_PER_SLICE):
+            if gathered and (rows + width > most or len(gathered) == QUEUES_PER_SLICE):
                 yield gathered
                 gathered, rows = [], 0
             gathered.append(_of_queue(queue, piece))

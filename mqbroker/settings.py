@@ -133,7 +133,9 @@ WEBHOOK_ALLOWED_NETWORKS = env.networks(
 
 # --- the export -----------------------------------------------------------------------------------------------------
 JDBC_JAR = env.text(
-    "JDBC_JAR", "", "PostgreSQL's JDBC driver for `./mq export`. Without it: the system's, else Spark fetches one."
+    "JDBC_JAR",
+    "",
+    "PostgreSQL's JDBC driver for `./mq export`. Without it: the system's, else the export reads by ADBC.",
 )
 
 # --- the web, the database and the task broker ------------------------------------------------------------------------

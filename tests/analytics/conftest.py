@@ -15,9 +15,10 @@ from django.conf import settings
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from analytics import driver, folder, java, session
+from analytics import folder, java, session
 from analytics.errors import DriverMissing
 from analytics.java import Java
+from analytics.readers import driver
 from tests import packages
 from tests.analytics.history import live
 from tests.analytics.past import Past

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet  # type: ignore[import-untyped]  # pyarrow ships no types
+import pyarrow.parquet
 
 Row = dict[str, Any]
 

@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit
 import psycopg
 import pytest
 
-from analytics import address
 from analytics.errors import SocketRefused
+from analytics.readers import address
 from mqbroker.server_urls import database
 from tests.analytics.conftest import PASSWORD
 

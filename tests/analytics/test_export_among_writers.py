@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 from analytics import job
 from analytics.errors import CountsDiffer
 from analytics.job import Counted
+from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
-from tests.analytics.conftest import HEAVIEST
 from tests.analytics.parquet import rows
 from tests.broker.running import RunningBroker
 
 
 def export(spark: SparkSession, database: str, to: Path) -> dict[str, list[dict[str, Any]]]:
     """The tables of a new export."""
-    job.write(spark, database, to, HEAVIEST, lambda counted: None)
+    job.write(AdbcSource(spark, database), database, to, lambda counted: None)
     return {table: rows(to / table) for table in ("messages", "entries", "transactions")}
 
 
@@ -55,7 +55,7 @@ def test_an_export_pins_no_snapshot_while_it_writes(
             ).fetchone()
         )
 
-    job.write(spark, busy_database, tmp_path / "export", HEAVIEST, look)
+    job.write(AdbcSource(spark, busy_database), busy_database, tmp_path / "export", look)
 
     assert pinned == [(0,)] * 4
 

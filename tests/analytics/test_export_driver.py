@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from analytics import driver, java
+from analytics import java
 from analytics.errors import DriverMissing
+from analytics.readers import driver
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import address, closed, connections, counts
+from analytics import closed, connections, counts, job
 from analytics.closed import ClosedRange, Span
 from analytics.errors import LogBusy, SegmentDropped
-from analytics.moment import READ_HALVES
-from analytics.source import Source
-from analytics.tables.transactions import HALVES
+from analytics.readers.adbc import AdbcSource
+from analytics.tables import UNDECIDED
 from tests.analytics import writers
+from tests.analytics.conftest import HEAVIEST
 from tests.analytics.writers import Connection
 
 MESSAGES = "SELECT transaction_id FROM commit_log WHERE log_offset BETWEEN %s AND %s ORDER BY log_offset"
@@ -122,15 +122,19 @@ def test_a_writer_that_does_not_finish_is_named_and_not_waited_for(
     )
 
 
-def test_spark_reads_the_halves_of_the_same_moment(busy_database: str, spark: SparkSession, writer: Connection) -> None:
+@pytest.mark.parametrize("reader", ["jdbc", "source"])
+def test_spark_reads_the_halves_of_the_same_moment(
+    busy_database: str, spark: SparkSession, writer: Connection, reader: str
+) -> None:
+    source = job.jdbc(spark, busy_database, HEAVIEST) if reader == "jdbc" else AdbcSource(spark, busy_database)
     ended, waiting = writers.begin(writer), writers.begin(writer)
     writer.commit()
 
-    with closed.quiet(busy_database) as (reader, first):
+    with closed.quiet(busy_database) as (_, first):
         writers.end(writer, ended, "COMMIT")
         writers.begin(writer)
         writer.commit()
-        halves = Source(spark, address.of(reader)).whole(READ_HALVES, HALVES, first)
+        halves = source.whole(UNDECIDED, first)
 
     assert {row.transaction_id for row in halves.collect()} == {str(ended), str(waiting)}
 

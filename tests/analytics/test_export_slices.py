@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from analytics import slices
 from analytics.closed import QueueSpan, Span
+from analytics.readers.jdbc import steps
 from analytics.slices import QUEUES_PER_SLICE, SLICE_ROWS
-from analytics.source import steps
 
 spans = st.builds(
     lambda first, rows: Span(first, first + rows - 1), st.integers(0, 2**62), st.integers(1, 4 * SLICE_ROWS)

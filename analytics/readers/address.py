@@ -9,8 +9,8 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import Conninfo
 
-from analytics.driver import CLASS
 from analytics.errors import SocketRefused
+from analytics.readers.driver import CLASS
 
 APPLICATION = "mqbroker-export"
 # A slow disk under the Parquet files must not end the reading session: the server's own limits are for requests.
@@ -40,7 +40,12 @@ def conninfo(database: Mapping[str, Any]) -> str:
     # The rest is Django's own, such as its pool.
     theirs = {option.keyword.decode() for option in Conninfo.get_defaults()}
     kept = {name: value for name, value in options.items() if name in theirs}
-    return make_conninfo("", **{**kept, "application_name": APPLICATION, "options": SESSION})
+    return for_export(make_conninfo("", **kept))
+
+
+def for_export(conninfo: str) -> str:
+    """A connection string or a URL with what the export's sessions need."""
+    return make_conninfo(conninfo, application_name=APPLICATION, options=SESSION)
 
 
 def of(connection: Connection[Any]) -> Address:

@@ -1,0 +1,55 @@
+"""Reads the broker's tables as Spark frames by ADBC, in Spark's Python workers: without a driver for Java."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import pyarrow
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from analytics.readers import arrow
+from analytics.readers.source import NONE, query
+from analytics.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class AdbcSource:
+    """The database that frames are read from; its connection string stays in the closures of tasks, out of plans."""
+
+    spark: SparkSession
+    conninfo: str = field(repr=False)
+
+    def whole(self, table: Table, first: str) -> DataFrame:
+        """All rows of a table, read now by one session that begins with the statement `first`, and kept."""
+        return self._read([query(table, "true")], table, first.split(";")).localCheckpoint(eager=True)
+
+    def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
+        """The rows of the slices, one task each; an empty frame for no slice."""
+        return self._read([query(table, clause) for clause in slices or NONE], table)
+
+    def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
+        """The same: a batch of ADBC is bounded in bytes, whatever its rows weigh."""
+        return self.slices(table, slices)
+
+    def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
+        read = partial(_read, self.conninfo, queries, arrow_schema(table), first)
+        return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(read, table.columns)
+
+
+def arrow_schema(table: Table) -> pyarrow.Schema:
+    """The columns of a table as Spark takes them in Arrow batches."""
+    return to_arrow_schema(table.columns, timezone="UTC")
+
+
+def _read(
+    conninfo: str,
+    queries: Sequence[str],
+    schema: pyarrow.Schema,
+    first: Sequence[str],
+    numbers: Iterable[pyarrow.RecordBatch],
+) -> Iterator[pyarrow.RecordBatch]:
+    """In a worker: the rows of the queries with these numbers."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from arrow.batches(conninfo, queries[number], schema, first)

@@ -1,0 +1,55 @@
+"""Reads slices of the broker's tables by ADBC, as Arrow batches, in a Python worker of Spark."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+import pyarrow
+from adbc_driver_postgresql import StatementOptions, dbapi
+
+# What the driver gathers before it gives a batch; one row may be larger.
+BATCH_BYTES = 8 * 1024 * 1024
+
+_properties = msgspec.json.Decoder(dict[str, str])
+
+
+def batches(
+    conninfo: str, query: str, schema: pyarrow.Schema, first: Sequence[str] = ()
+) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of a query with the columns of the schema, after the statements `first` of the same transaction.
+
+    JSON bytes become maps where the schema has them. Raises ADBC's errors, which name no password.
+    """
+    with dbapi.connect(conninfo) as connection, connection.cursor() as cursor:
+        for statement in first:
+            cursor.execute(statement)
+        cursor.adbc_statement.set_options(**{StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)})
+        cursor.execute(query)
+        for batch in cursor.fetch_record_batch():
+            yield converted(batch, schema)
+
+
+def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """The batch with the columns and types of the schema."""
+    columns = [_column(batch.column(field.name), field.type) for field in schema]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(column: Any, wanted: pyarrow.DataType) -> Any:
+    if pyarrow.types.is_map(wanted):
+        return _maps(column, wanted)
+    return column if column.type == wanted else column.cast(wanted)
+
+
+def _maps(column: Any, wanted: pyarrow.MapType) -> pyarrow.MapArray:
+    """Properties are JSON that the broker wrote. One that is not stops the export: a null would hide the loss."""
+    maps = [None if text is None else _properties.decode(text) for text in column.to_pylist()]
+    ends = list(accumulate((len(one or ()) for one in maps), initial=0))
+    starts = [None if one is None else start for one, start in zip(maps, ends, strict=False)]
+    return pyarrow.MapArray.from_arrays(
+        pyarrow.array([*starts, ends[-1]], pyarrow.int32()),
+        pyarrow.array([name for one in maps if one for name in one], wanted.key_type),
+        pyarrow.array([value for one in maps if one for value in one.values()], wanted.item_type),
+        type=wanted,
+    )

@@ -1,0 +1,77 @@
+"""Reads the broker's tables as Spark frames by JDBC."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import MapType, StringType, StructType
+
+from analytics import tables
+from analytics.readers.address import Address
+from analytics.readers.source import NONE
+from analytics.tables import Table
+
+FETCH_ROWS = 10_000
+# The rows in a task's memory: 10,000 of 4 KiB. Heavier rows are fetched in smaller steps.
+FETCH_BYTES = FETCH_ROWS * 4096
+MIDDLE_WEIGHT = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JdbcSource:
+    """The database that frames are read from; `heaviest` is the usual limit of a body in bytes."""
+
+    spark: SparkSession
+    address: Address
+    heaviest: int
+
+    def whole(self, table: Table, first: str) -> DataFrame:
+        """All rows of a table, read now by one session that begins with the statement `first`, and kept."""
+        properties = {"fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
+        frame = self.spark.read.jdbc(self.address.url, _subquery(table), properties=self._with(properties))
+        return _of_table(frame, table.columns).localCheckpoint(eager=True)
+
+    def slices(self, table: Table, slices: Sequence[str], rows: int = FETCH_ROWS) -> DataFrame:
+        """The rows of the slices, one task each, fetched in steps of `rows`; an empty frame for no slice."""
+        properties = self._with({"fetchsize": str(rows)})
+        clauses = list(slices or NONE)
+        frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=clauses, properties=properties)
+        return _of_table(frame, table.columns)
+
+    def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
+        """The rows of the slices, by their `weight` in bytes: of heavier rows fewer are fetched at once."""
+        frames = [
+            self.slices(table, [f"({clause}) AND {bounds}" for clause in slices], rows)
+            for bounds, rows in steps(self.heaviest)
+        ]
+        return reduce(DataFrame.unionAll, frames)
+
+    def _with(self, properties: Mapping[str, str]) -> dict[str, str]:
+        return {**self.address.properties, **properties}
+
+
+def _subquery(table: Table) -> str:
+    """A table as a subquery for Spark; PostgreSQL prunes its partitions through it."""
+    return f"({table.statement.text}) AS source"
+
+
+def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
+    """The columns of the table. The export stops at properties that are no JSON: a null would hide the loss."""
+    maps = {
+        column.name: F.from_json(F.col(column.name).cast(StringType()), column.dataType, {"mode": "FAILFAST"})
+        for column in columns
+        if isinstance(column.dataType, MapType)
+    }
+    stored = frame.to(tables.stored(columns))
+    return stored.withColumns(maps).to(columns) if maps else stored
+
+
+def steps(heaviest: int) -> Iterator[tuple[str, int]]:
+    """Classes of weight that cover all rows, each with the rows to fetch at once; `heaviest` is the usual limit."""
+    light = FETCH_BYTES // FETCH_ROWS
+    middle = max(light, min(MIDDLE_WEIGHT, heaviest))
+    yield f"weight <= {light:d}", FETCH_ROWS
+    yield f"weight > {light:d} AND weight <= {middle:d}", FETCH_BYTES // middle
+    yield f"weight > {middle:d}", max(1, FETCH_BYTES // max(heaviest, middle))

@@ -1,3 +1,0 @@
--- Read the names of topics.
-SELECT id, name
-FROM topic

@@ -1,0 +1,16 @@
+-- The transactions without an end for the export. Of a discarded one the last discard is taken for the decision.
+SELECT
+    h.transaction_id, g.name AS producer_group,
+    CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
+    h.stored_at AS prepared_at, h.discarded_at AS decided_at, discard.decided_by,
+    extract(EPOCH FROM h.discarded_at - h.stored_at)::double precision AS seconds_to_decision, h.check_times,
+    cardinality(h.log_offsets) AS messages, discard.remark
+FROM half_message AS h
+LEFT JOIN producer_group AS g ON h.producer_group_id = g.id
+LEFT JOIN LATERAL (
+    SELECT o.decided_by, o.remark
+    FROM operation AS o
+    WHERE h.discarded_at IS NOT NULL AND o.transaction_id = h.transaction_id AND o.decision = 'DISCARD'
+    ORDER BY o.operation_id DESC
+    LIMIT 1
+) AS discard ON true

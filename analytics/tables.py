@@ -1,0 +1,111 @@
+"""The tables of the export: the statement that reads each, and its columns as the files hold them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    MapType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from store.db.statements import Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A statement that reads rows of the export, and the columns of a row."""
+
+    statement: Statement[Any]
+    columns: StructType
+
+
+# JSON in the database.
+PROPERTIES = MapType(StringType(), StringType())
+
+MESSAGE_COLUMNS = (
+    StructType()
+    .add("log_offset", LongType())
+    .add("message_id", StringType())
+    .add("topic", StringType())
+    .add("queue_id", IntegerType())
+    .add("producer_group", StringType())
+    .add("transaction_id", StringType())
+    .add("tags", StringType())
+    .add("keys", ArrayType(StringType()))
+    .add("sharding_key", StringType())
+    .add("traceparent", StringType())
+    .add("properties", PROPERTIES)
+    .add("body", BinaryType())
+    .add("body_bytes", IntegerType())
+    .add("body_form", StringType())
+    .add("born_at", TimestampType())
+    .add("stored_at", TimestampType())
+)
+
+ENTRY_COLUMNS = (
+    StructType()
+    .add("topic", StringType())
+    .add("queue_id", IntegerType())
+    .add("queue_offset", LongType())
+    .add("log_segment", IntegerType())
+    .add("log_offset", LongType())
+    .add("tags_code", LongType())
+    .add("reconsume_times", ShortType())
+    .add("entered_at", TimestampType())
+    .add("real_topic", StringType())
+    .add("real_queue_id", IntegerType())
+    .add("deliver_at", TimestampType())
+)
+
+TRANSACTION_COLUMNS = (
+    StructType()
+    .add("transaction_id", StringType())
+    .add("producer_group", StringType())
+    .add("state", StringType())
+    .add("prepared_at", TimestampType())
+    .add("decided_at", TimestampType())
+    .add("decided_by", StringType())
+    .add("seconds_to_decision", DoubleType())
+    .add("check_times", IntegerType())
+    .add("messages", IntegerType())
+    .add("remark", StringType())
+)
+
+CHECK_COLUMNS = (
+    StructType()
+    .add("transaction_id", StringType())
+    .add("endpoint_url", StringType())
+    .add("asked_at", TimestampType())
+    .add("counted", BooleanType())
+    .add("status", IntegerType())
+    .add("latency_ms", IntegerType())
+    .add("answer", StringType())
+    .add("reason", StringType())
+)
+
+
+MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS)
+ENTRIES = Table(Statement(__file__, "read_entries"), ENTRY_COLUMNS)
+ENDED = Table(Statement(__file__, "read_ends"), TRANSACTION_COLUMNS)
+UNDECIDED = Table(Statement(__file__, "read_undecided"), TRANSACTION_COLUMNS)
+CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS)
+
+
+def stored(columns: StructType) -> StructType:
+    """The columns as the database has them: maps are JSON bytes."""
+    return StructType([StructField(column.name, _stored_type(column), column.nullable) for column in columns])
+
+
+def _stored_type(column: StructField) -> DataType:
+    return BinaryType() if isinstance(column.dataType, MapType) else column.dataType

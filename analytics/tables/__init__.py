@@ -1,1 +1,0 @@
-"""The tables of the export: the columns of each, and the transform from the broker's rows."""

@@ -1,0 +1,155 @@
+"""The data source `mqbroker`: the tables of the export in any Spark, and the messages as a stream."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+
+from analytics.stream import BrokerSource
+from tests.analytics import writers
+from tests.analytics.conftest import PASSWORD
+from tests.analytics.parquet import ordered, rows
+from tests.analytics.past import Past
+from tests.analytics.writers import Connection
+
+
+@pytest.fixture(autouse=True)
+def registered(spark: SparkSession) -> None:
+    """The source is known to the session."""
+    spark.dataSource.register(BrokerSource)
+
+
+def read(spark: SparkSession, url: str, table: str, **options: Any) -> list[dict[str, Any]]:
+    """The rows of a table, read once."""
+    frame = spark.read.format("mqbroker").option("url", url).option("table", table).options(**options).load()
+    return [row.asDict() for row in frame.collect()]
+
+
+def without_segment(expected: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of an export as the source gives them."""
+    return [{column: value for column, value in row.items() if column != "segment"} for row in expected]
+
+
+def stream_on(spark: SparkSession, url: str, folder: Path) -> list[int]:
+    """Streams what there is to files, from where an earlier stream ended; gives the log offsets in all the files."""
+    frame = spark.readStream.format("mqbroker").option("url", url).option("rows_per_slice", 8).load()
+    files, checkpoint = folder / "files", folder / "checkpoint"
+    query = (
+        frame.writeStream.format("parquet")
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start(str(files))
+    )
+    query.awaitTermination()
+    return sorted(row["log_offset"] for row in rows(files))
+
+
+def begin(writer: Connection, number: int) -> None:
+    """Stores so many messages."""
+    for _ in range(number):
+        writers.begin(writer)
+    writer.commit()
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"),
+    [
+        ("messages", ["log_offset"]),
+        ("entries", ["topic", "queue_id", "queue_offset"]),
+        ("transactions", ["transaction_id"]),
+        ("checks", ["asked_at"]),
+    ],
+)
+def test_each_table_is_read_whole_in_slices(
+    spark: SparkSession, reader: str, past: Past, table: str, columns: list[str]
+) -> None:
+    found = read(spark, reader, table, rows_per_slice=200)
+
+    expected = without_segment(getattr(past, table))
+    assert ordered(utc(found), *columns) == ordered(expected, *columns)
+
+
+def test_a_stream_goes_on_where_an_earlier_one_ended(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    begin(writer, 10)
+    first = stream_on(spark, busy_database, tmp_path)
+    begin(writer, 5)
+
+    second = stream_on(spark, busy_database, tmp_path)
+
+    assert (first, second) == (list(range(10)), list(range(15)))
+
+
+def test_a_stream_that_retention_overtook_names_the_hole(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    begin(writer, 4)
+    stream_on(spark, busy_database, tmp_path)
+    begin(writer, 3)
+    writer.execute("DELETE FROM commit_log WHERE log_offset < 6")
+    writer.commit()
+
+    with pytest.raises(StreamingQueryException) as refused:
+        stream_on(spark, busy_database, tmp_path)
+
+    assert "Retention dropped the log offsets 4 to 5 before this stream read them" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"table": "queues"}, "There is no table queues: give one of messages, entries, transactions, checks."),
+        ({"rows_per_slice": "0"}, "rows_per_slice is 0: give a whole number from 1 on."),
+    ],
+)
+def test_an_option_that_is_not_understood_is_refused_with_what_is(
+    spark: SparkSession, database: str, options: dict[str, str], sentence: str
+) -> None:
+    with pytest.raises(AnalysisException) as refused:
+        spark.read.format("mqbroker").option("url", database).options(**options).load().count()
+
+    assert sentence in str(refused.value)
+
+
+def test_only_messages_are_streamed(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    entries = spark.readStream.format("mqbroker").option("url", database).option("table", "entries").load()
+
+    with pytest.raises((AnalysisException, StreamingQueryException)) as refused:
+        entries.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().processAllAvailable()
+
+    assert "The table entries has no order to stream by: read it whole, or stream messages." in str(refused.value)
+
+
+def test_no_plan_shows_the_password(
+    spark: SparkSession, reader: str, past: Past, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = spark.read.format("mqbroker").option("url", reader).load()
+
+    shown = plans(frame, capsys)
+
+    assert "mqbroker" in shown
+    for secret in (PASSWORD, str(urlsplit(reader).password)):
+        assert secret not in shown
+
+
+def plans(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    """Every plan of a frame that Spark prints."""
+    for mode in ("extended", "cost", "formatted"):
+        frame.explain(mode)
+    return capsys.readouterr().out
+
+
+def utc(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with the zone of their times, and bodies as bytes."""
+    return [{column: _plain(value) for column, value in row.items()} for row in found]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytearray):
+        return bytes(value)
+    return value.astimezone(UTC) if isinstance(value, datetime) else value
