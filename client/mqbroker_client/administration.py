@@ -25,6 +25,8 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Admin:
+    """Creates what a program needs: topics, groups and endpoints. Each call may be repeated at every start."""
+
     broker: Broker
 
     def create_topic(self, topic: str, **settings: Any) -> Document:
@@ -32,9 +34,11 @@ class Admin:
         return self.broker.do(calls.put("topics", topic, settings))
 
     def create_producer_group(self, group: str, **settings: Any) -> Document:
+        """Create it or change its settings (`reject_transaction_message`, `max_undecided`, `checks_paused`)."""
         return self.broker.do(calls.put("producer-groups", group, settings))
 
     def create_consumer_group(self, group: str, **settings: Any) -> Document:
+        """Create it or change its settings (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`)."""
         return self.broker.do(calls.put("consumer-groups", group, settings))
 
     def register_endpoint(self, group: str, url: str, *, secret: str | None = None, **settings: Any) -> Endpoint:
@@ -54,8 +58,10 @@ class Admin:
         return Endpoint(endpoint_id, url, secret)
 
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:
+        """Have the group's checks asked there no longer."""
         self.broker.do(calls.delete_endpoint(group, endpoint_id))
 
 
 def new_secret() -> str:
+    """A secret that signs the broker's calls, `whsec_…`, for `register_endpoint` and the listener that it calls."""
     return f"whsec_{base64.b64encode(os.urandom(SECRET_BYTES)).decode()}"

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from mqbroker_client import HalfMessage, LocalTransactionState, Message, Retry, errors
 from mqbroker_client.aio import (
+    AsyncAdmin,
     AsyncBroker,
     AsyncCheckPoller,
     AsyncConsumer,
@@ -43,6 +44,21 @@ async def test_a_transaction_is_begun_committed_received_and_acked(broker: Runni
 
     assert (ended.state, delivery.body, delivery.message.keys) == ("COMMITTED", b"order 1", ("abc",))
     assert settled.status == 200
+
+
+async def test_a_program_makes_its_topic_groups_and_endpoint(broker: RunningBroker, orders: str) -> None:
+    async with AsyncBroker(broker.url, API_KEY) as client:
+        admin = AsyncAdmin(client)
+        topic = await admin.create_topic(orders, queues=2)
+        group = await admin.create_consumer_group(orders, ordered=True)
+        endpoint = await admin.register_endpoint(orders, "http://127.0.0.1:9/checks", max_batch=8)
+        listed = await client.call("GET", f"/v1/producer-groups/{orders}/endpoints")
+        await admin.delete_endpoint(orders, endpoint.id)
+        left = await client.call("GET", f"/v1/producer-groups/{orders}/endpoints")
+
+    assert (topic["queues"], group["ordered"], endpoint.secret[:6]) == (2, True, "whsec_")
+    assert [(found["id"], found["max_batch"]) for found in listed["results"]] == [(int(endpoint.id), 8)]
+    assert left["results"] == []
 
 
 @pytest.mark.parametrize("failure", [HangUp(), busy("0.01"), problem(429, "rate_limited", "Slower.")])

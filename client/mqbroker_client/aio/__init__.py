@@ -1,5 +1,6 @@
 """The client for event loops; it needs aiohttp: `pip install mqbroker-client[async]`."""
 
+from mqbroker_client.aio.administration import AsyncAdmin
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.aio.consumers import AsyncConsumer
 from mqbroker_client.aio.polling import AsyncCheckPoller
@@ -7,6 +8,7 @@ from mqbroker_client.aio.producers import AsyncProducer, AsyncTransaction
 from mqbroker_client.aio.transactional import AsyncTransactionListener, AsyncTransactionProducer
 
 __all__ = [
+    "AsyncAdmin",
     "AsyncBroker",
     "AsyncCheckPoller",
     "AsyncConsumer",
