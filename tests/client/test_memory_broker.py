@@ -1,10 +1,12 @@
 """The broker of `mqbroker_client.testing` does what the real one does: the same tests run on both."""
 
+import queue
 import threading
 from uuid import UUID
 
 import pytest
 from mqbroker_client import (
+    Admin,
     Broker,
     CheckPoller,
     Consumer,
@@ -103,6 +105,87 @@ def test_a_batch_is_in_one_queue_and_a_key_too(both: Broker, orders: str) -> Non
         producer.send("no topic", b"1")
 
 
+@pytest.fixture
+def in_order(both: Broker, orders: str) -> Consumer:
+    """A consumer of an ordered group."""
+    Admin(both).create_consumer_group(orders, ordered=True)
+    return Consumer(both, orders)
+
+
+def test_a_queue_of_an_ordered_group_has_one_batch_in_flight(both: Broker, orders: str, in_order: Consumer) -> None:
+    producer = Producer(both, orders)
+    for body in (b"1", b"2", b"3"):
+        producer.send(orders, body, queue_id=0)
+    producer.send(orders, b"other", queue_id=1)
+    received = {b"".join(bodies(in_order.receive(orders, max_messages=2))) for _ in range(3)}
+    assert received == {b"12", b"other", b""}
+    assert in_order.is_ordered()
+
+
+def test_the_next_batch_of_a_queue_comes_when_the_last_is_acked_whole(
+    both: Broker, orders: str, in_order: Consumer
+) -> None:
+    for body in (b"1", b"2", b"3"):
+        Producer(both, orders).send(orders, body, queue_id=0)
+    first, second = in_order.receive(orders, max_messages=2)
+
+    in_order.ack([second])
+    assert in_order.receive(orders) == []
+    in_order.ack([first])
+    assert bodies(in_order.receive(orders)) == [b"3"]
+
+
+def test_a_failed_message_holds_up_its_key_and_comes_first_again(both: Broker, orders: str, in_order: Consumer) -> None:
+    producer = Producer(both, orders)
+    for body in (b"a1", b"b1", b"a2", b"b2", b"a3", b"without a key"):
+        producer.send(orders, body, queue_id=0, sharding_key=body[:1].decode() if len(body) == 2 else None)
+    in_order.nack(in_order.receive(orders, max_messages=1), delay_seconds=2)
+    others = in_order.receive(orders)
+    in_order.ack(others)
+    again = in_order.receive(orders, max_messages=2, wait_seconds=20)
+    in_order.ack(again)
+
+    assert bodies(others) == [b"b1", b"b2", b"without a key"]
+    assert [(delivery.body, delivery.delivery_attempt) for delivery in again] == [(b"a1", 2), (b"a2", 1)]
+    assert bodies(in_order.receive(orders)) == [b"a3"]
+
+
+def test_a_failed_message_without_a_key_holds_up_its_queue(both: Broker, orders: str, in_order: Consumer) -> None:
+    producer = Producer(both, orders)
+    for body in (b"1", b"2"):
+        producer.send(orders, body, queue_id=0, sharding_key="a" if body == b"2" else None)
+    in_order.nack(in_order.receive(orders, max_messages=1), delay_seconds=3600)
+    producer.send(orders, b"3", queue_id=1)
+
+    assert bodies(in_order.receive(orders)) == [b"3"]
+    assert in_order.receive(orders) == []
+
+
+def test_a_topic_has_the_queues_that_its_program_made(both: Broker, orders: str) -> None:
+    admin, producer = Admin(both), Producer(both, orders)
+    assert [admin.create_topic(orders, queues=queues)["queues"] for queues in (1, 2)] == [1, 2]
+
+    assert {producer.send(orders, b"1").queue_id for _ in range(8)} == {0, 1}
+    with pytest.raises(errors.QueueIllegal):
+        admin.create_topic(orders, queues=1)
+
+
+def test_a_consumer_runs_and_stops(both: Broker, orders: str) -> None:
+    Producer(both, orders).send(orders, b"1")
+    handled, stop = queue.SimpleQueue[bytes](), threading.Event()
+    consumer = Consumer(both, orders)
+    running = threading.Thread(
+        target=consumer.run, args=(orders, lambda delivery: handled.put(delivery.body)), kwargs={"stop": stop}
+    )
+    running.start()
+    assert handled.get(timeout=20) == b"1"
+    stop.set()
+    # The long poll, of 20 s, is ended.
+    running.join(15)
+    assert not running.is_alive()
+    assert consumer.receive(orders) == []
+
+
 def test_a_delayed_message_is_not_there_yet(both: Broker, orders: str) -> None:
     producer = Producer(both, orders)
 
@@ -157,3 +240,7 @@ def test_what_it_does_not_know_it_refuses(mqbroker: MemoryBroker) -> None:
         Producer(mqbroker, "shop").recall("handle")
     with pytest.raises(NotImplementedError, match="the broker of tests has no filters"):
         Consumer(mqbroker, "coupons").receive("orders", filter="paid")
+    with pytest.raises(NotImplementedError, match="the broker of tests has no retry_policy of a group"):
+        Admin(mqbroker).create_consumer_group("coupons", retry_policy={"kind": "none"})
+    with pytest.raises(NotImplementedError, match="the broker of tests has no permission of a topic"):
+        Admin(mqbroker).create_topic("orders", permission="r")

@@ -1,6 +1,7 @@
 """Consumer groups of the broker within the process: deliveries, invisible times, retries and dead letters."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,8 @@ from mqbroker_client.testing.topics import DELAY_LEVELS, Topics, refused
 
 INVISIBLE_SECONDS = 60
 MAX_RECONSUME_TIMES = 16
+#: Of a message without a sharding key, which no message behind it may overtake.
+NO_KEY = ""
 # The first retry waits for level 3.
 FIRST_RETRY_LEVEL = 3
 
@@ -22,19 +25,28 @@ class Pending:
     entry: Document
     due: datetime
     attempts: int = 0
-    #: None while it waits for its retry.
+    #: None while it waits: for its retry, or in an ordered group for one of its key.
     receipt_handle: str | None = None
+
+    @property
+    def key(self) -> str:
+        return str(self.entry["message"].get("sharding_key") or NO_KEY)
+
+    def lies_in(self, topic: str, queue_id: int) -> bool:
+        return bool(self.entry["message"]["topic"] == topic and self.entry["queue_id"] == queue_id)
 
 
 @dataclass(slots=True)
 class Group:
+    ordered: bool = False
+    max_reconsume_times: int = MAX_RECONSUME_TIMES
     reached: dict[tuple[str, int], int] = field(default_factory=dict)
     pending: list[Pending] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Groups:
-    """All consumer groups by their names, made at their first receive."""
+    """All consumer groups by their names, made by a PUT or at their first receive."""
 
     topics: Topics
     now: Callable[[], datetime]
@@ -48,8 +60,8 @@ class Groups:
             raise NotImplementedError("the broker of tests has no filters: use a real one")
         group = self.known.setdefault(name, Group())
         until = self.now() + timedelta(seconds=invisible_seconds or INVISIBLE_SECONDS)
-        again = self._due(name, group, topic)[:max_messages]
-        chosen = again + self._new(group, topic, max_messages - len(again))
+        self._bury_dead(name, group, topic)
+        chosen = (self._in_order if group.ordered else self._in_any_order)(group, topic, max_messages)
         for one in chosen:
             one.attempts, one.due, one.receipt_handle = one.attempts + 1, until, str(uuid7())
         return {"messages": [self._document(one) for one in chosen]}
@@ -64,16 +76,64 @@ class Groups:
         """GET /v1/consumer-groups/{group}."""
         if name not in self.known:
             raise refused(404, "group_not_exist", f"There is no consumer group {name}.")
-        return {"name": name, "ordered": False}
+        found = self.known[name]
+        return {"name": name, "ordered": found.ordered, "max_reconsume_times": found.max_reconsume_times}
 
-    def _due(self, name: str, group: Group, topic: str) -> list[Pending]:
-        found = [one for one in group.pending if one.entry["message"]["topic"] == topic and one.due <= self.now()]
-        dead = [one for one in found if one.attempts > MAX_RECONSUME_TIMES]
-        for one in dead:
-            group.pending.remove(one)
-            letter = one.entry["message"] | {"topic": f"%DLQ%{name}"}
-            self.topics.append(letter, 0)
-        return [one for one in found if one not in dead]
+    def put(self, name: str, **settings: Any) -> Document:
+        """PUT /v1/consumer-groups/{group}."""
+        if unknown := settings.keys() - {"ordered", "max_reconsume_times"}:
+            raise NotImplementedError(f"the broker of tests has no {', '.join(unknown)} of a group: use a real one")
+        group = self.known.setdefault(name, Group())
+        group.ordered = settings.get("ordered", group.ordered)
+        group.max_reconsume_times = settings.get("max_reconsume_times", group.max_reconsume_times)
+        return self.read(name)
+
+    def _bury_dead(self, name: str, group: Group, topic: str) -> None:
+        for one in self._due(group, topic):
+            if one.attempts > group.max_reconsume_times:
+                group.pending.remove(one)
+                self.topics.append(one.entry["message"] | {"topic": f"%DLQ%{name}"}, 0)
+
+    def _due(self, group: Group, topic: str) -> list[Pending]:
+        return [one for one in group.pending if one.entry["message"]["topic"] == topic and one.due <= self.now()]
+
+    def _in_any_order(self, group: Group, topic: str, count: int) -> list[Pending]:
+        again = self._due(group, topic)[:count]
+        return again + self._new(group, topic, count - len(again))
+
+    def _in_order(self, group: Group, topic: str, count: int) -> list[Pending]:
+        """What is handed out of the first queue that has something and nothing in flight."""
+        for queue_id, queue in enumerate(self.topics.of(topic)):
+            waiting = [one for one in group.pending if one.lies_in(topic, queue_id)]
+            if any(one.receipt_handle and one.due > self.now() for one in waiting):
+                continue
+            if chosen := self._next_of(group, queue, sorted(waiting, key=_offset), count):
+                return chosen
+        return []
+
+    def _next_of(self, group: Group, queue: list[Document], waiting: list[Pending], count: int) -> list[Pending]:
+        """What is due again, then what is new, but nothing behind a message of its key that is not handed out yet."""
+        chosen: list[Pending] = []
+        blocked: set[str] = set()
+        for one in itertools.chain(waiting, self._unread(group, queue)):
+            if one.key in blocked:
+                continue
+            if one.due <= self.now():
+                chosen.append(one)
+            else:
+                blocked.add(one.key)
+            if len(chosen) == count or NO_KEY in blocked:
+                break
+        return chosen
+
+    def _unread(self, group: Group, queue: list[Document]) -> Iterator[Pending]:
+        """The entries that the group has not reached, each as one that waits from now on."""
+        for entry in queue:
+            place = entry["message"]["topic"], entry["queue_id"]
+            if entry["queue_offset"] >= group.reached.get(place, 0):
+                group.reached[place] = entry["queue_offset"] + 1
+                group.pending.append(Pending(entry, self.now()))
+                yield group.pending[-1]
 
     def _new(self, group: Group, topic: str, count: int) -> list[Pending]:
         found: list[Pending] = []
@@ -112,3 +172,7 @@ class Groups:
         message = one.entry["message"] | {"reconsume_times": one.attempts - 1}
         own = {"message": message, "delivery_attempt": one.attempts, "receipt_handle": one.receipt_handle}
         return one.entry | own
+
+
+def _offset(one: Pending) -> int:
+    return int(one.entry["queue_offset"])

@@ -1,17 +1,20 @@
 """A broker within the process: what `Producer`, `Consumer` and `CheckPoller` need of one, and a clock to be moved.
 
-The tests of the project hold it to the real broker. It has no ordered groups, filters, recalls or pushes: what it does
-not know it refuses with NotImplementedError, and a real broker is the place to test that.
+The tests of the project hold it to the real broker. It has no filters, recalls or pushes: what it does not know it
+refuses with NotImplementedError, and a real broker is the place to test that.
 """
 
+import copy
 import json
 import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from mqbroker_client import errors
 from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.connection import Broker
 from mqbroker_client.retries import Retry
@@ -19,7 +22,20 @@ from mqbroker_client.testing.groups import Groups
 from mqbroker_client.testing.topics import Topics
 from mqbroker_client.testing.transactions import Transactions
 
+#: Between two looks of a long poll: a delay ends without a call.
+LOOK_SECONDS = 0.05
+
 Answerer = Callable[..., Document]
+
+
+@dataclass(slots=True)
+class Clock:
+    """The broker's clock, which can be moved."""
+
+    moved: timedelta = field(default_factory=timedelta)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.moved
 
 
 class MemoryBroker(Broker):
@@ -28,7 +44,8 @@ class MemoryBroker(Broker):
     def __init__(self) -> None:
         super().__init__("http://memory.invalid", "memory", coalescing=False)
         self._changed = threading.Condition()
-        self._moved = timedelta()
+        self._clock = Clock()
+        self._hung_up = 0
         self._topics = Topics(self.now)
         self._transactions = Transactions(self._topics, self.now)
         self._groups = Groups(self._topics, self.now)
@@ -42,22 +59,25 @@ class MemoryBroker(Broker):
             r"POST /v1/consumer-groups/([^/]+)/receive": self._groups.receive,
             r"POST /v1/consumer-groups/([^/]+)/(ack|nack|extend)": self._groups.settle,
             r"GET /v1/consumer-groups/([^/]+)": self._groups.read,
+            r"PUT /v1/consumer-groups/([^/]+)": self._groups.put,
+            r"PUT /v1/topics/([^/]+)": self._topics.put,
         }
 
     def now(self) -> datetime:
         """The broker's clock."""
-        return datetime.now(UTC) + self._moved
+        return self._clock.now()
 
     def advance(self, seconds: float) -> None:
         """Move the broker's clock on: delays, invisible times and immunities pass, and no test has to sleep."""
         with self._changed:
-            self._moved += timedelta(seconds=seconds)
+            self._clock.moved += timedelta(seconds=seconds)
             self._changed.notify_all()
 
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, in this thread. A long poll waits for a message, or for `hang_up`."""
         give_up_at = time.monotonic() + call.wait_seconds
         with self._changed:
+            hung_up = self._hung_up
             while True:
                 self._topics.release_due()
                 document = self._answer(call)
@@ -65,7 +85,9 @@ class MemoryBroker(Broker):
                 # An empty answer of a long poll.
                 if any(document.get(name) for name in ("messages", "transactions")) or left <= 0:
                     break
-                self._changed.wait(left)
+                self._changed.wait(min(left, LOOK_SECONDS))
+                if hung_up != self._hung_up:
+                    raise errors.Unreachable(f"{call.what} was ended by hang_up", code="unreachable")
             self._changed.notify_all()
         # As over HTTP: nothing of the answer is shared with what is kept.
         return call.read(json.loads(json.dumps(document)))
@@ -75,11 +97,14 @@ class MemoryBroker(Broker):
         self.do(call)
 
     def apart(self) -> "MemoryBroker":
-        """Itself."""
-        return self
+        """The same broker, with long polls of its own to `hang_up`."""
+        return copy.copy(self)
 
     def hang_up(self) -> None:
-        """Nothing: the long polls of tests are short."""
+        """End the long polls that other threads have under way: each raises `Unreachable`."""
+        with self._changed:
+            self._hung_up += 1
+            self._changed.notify_all()
 
     def close(self, *, timeout_seconds: float = 0) -> None:
         """Nothing is open."""

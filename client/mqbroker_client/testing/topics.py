@@ -27,12 +27,27 @@ class Topics:
     _sent: dict[str, tuple[Document, Document]] = field(default_factory=dict)
     _delayed: list[tuple[datetime, Document, int]] = field(default_factory=list)
     _numbers: Any = field(default_factory=itertools.count)
+    _turns: Any = field(default_factory=itertools.count)
 
     def of(self, topic: str) -> list[list[Document]]:
         """The queues of a topic, which is made at its first use."""
         if not LEGAL.fullmatch(topic):
             raise refused(422, "topic_illegal", f"{topic!r} is no name of a topic.")
         return self.queues.setdefault(topic, [[] for _ in range(QUEUES)])
+
+    def put(self, topic: str, queues: int | None = None, **settings: Any) -> Document:
+        """PUT /v1/topics/{topic}."""
+        if settings:
+            raise NotImplementedError(f"the broker of tests has no {', '.join(settings)} of a topic: use a real one")
+        is_new = topic not in self.queues
+        found = self.of(topic)
+        count = len(found) if queues is None else queues
+        if is_new:
+            del found[count:]
+        elif count < len(found):
+            raise refused(422, "queue_illegal", f"The topic {topic} has {len(found)} queues and cannot have fewer.")
+        found.extend([] for _ in range(count - len(found)))
+        return {"name": topic, "queues": len(found)}
 
     def send(self, **fields: Any) -> Document:
         """POST /v1/messages."""
@@ -95,7 +110,7 @@ class Topics:
         if message.get("queue_id") is not None:
             return int(message["queue_id"])
         key = message.get("sharding_key")
-        return (next(self._numbers) if key is None else zlib.crc32(key.encode())) % count
+        return (next(self._turns) if key is None else zlib.crc32(key.encode())) % count
 
     def _due(self, message: Document) -> datetime:
         if message.get("deliver_at"):
