@@ -1,5 +1,6 @@
 """The contract on its page is what the client does."""
 
+from mqbroker_client.barrier import create_statements
 from mqbroker_client.barrier.dialects import KEPT_DAYS, POSTGRESQL
 
 from tests.docs.pages import page
@@ -14,8 +15,7 @@ def plain(text: str) -> str:
 
 def test_the_statements_of_the_page_are_the_clients() -> None:
     for statement in (
-        *POSTGRESQL.create,
-        POSTGRESQL.index_kept,
+        *create_statements("postgresql"),
         POSTGRESQL.insert_commit,
         POSTGRESQL.insert_rollback,
         POSTGRESQL.begin[0],

@@ -3,8 +3,8 @@
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from embedded.commands import ROOT
@@ -13,6 +13,8 @@ from tests.broker.running import API_KEY, RunningBroker
 from tests.docs.pages import page
 
 README = page("client/README.md")
+#: The commands of the page that install the client, in their order.
+INSTALLS = re.findall(r"\bpip install [^`\n]+", README.text)
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # A half, a local transaction if it was paid, and no end.
 LOSE = """
@@ -64,39 +66,50 @@ def own_names() -> dict[str, str]:
     return {f'"{stem}"': f'"{name(stem)}"' for stem in ("orders", "sign-ups", "my-shop", "my-coupons")}
 
 
-def write(folder: Path, replaced: Mapping[str, str]) -> None:
-    for file, text in (programs(README.text) | {"lose.py": LOSE, "lose_in_django.py": LOSE_IN_DJANGO}).items():
-        (folder / file).write_text(with_own(text, replaced), encoding="utf-8")
+@dataclass(frozen=True)
+class Reader:
+    """Someone who follows the page in a folder, with the Python of an environment in which the client is installed."""
 
+    folder: Path
+    python: Path
 
-def with_own(text: str, replaced: Mapping[str, str]) -> str:
-    for written, here in replaced.items():
-        text = text.replace(written, here)
-    return text
+    def write(self, replaced: Mapping[str, str]) -> None:
+        """Every program of the page, as a file."""
+        for file, text in (programs(README.text) | {"lose.py": LOSE, "lose_in_django.py": LOSE_IN_DJANGO}).items():
+            (self.folder / file).write_text(with_own(text, replaced), encoding="utf-8")
+
+    def environment(self) -> dict[str, str]:
+        """Nothing of the broker's, and nothing of what this machine's user has configured."""
+        return environment() | {"HOME": str(self.folder), "PYTHONPATH": ""}
+
+    def run(self, *words: str, **variables: str) -> str:
+        """What a program prints."""
+        done = subprocess.run(
+            [self.python, *words],
+            cwd=self.folder,
+            env=self.environment() | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def begin_and_lose(self, *, paid: bool) -> str:
+        """The id of a transaction of the page's shop whose end is never sent."""
+        return self.run("lose.py", *(["paid"] if paid else [])).strip()
 
 
 def environment() -> dict[str, str]:
-    """The reader's: the client is installed, and nothing of the broker."""
-    strange = ("MQBROKER_", "DJANGO_", "PYTHONPATH")
+    """Of a program beside the client's sources: nothing of the broker's and its tests'."""
+    strange = ("MQBROKER_", "DJANGO_", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(strange)} | {
         "PYTHONPATH": str(ROOT / "client")
     }
 
 
-def run(folder: Path, *words: str, **variables: str) -> str:
-    """What a program prints."""
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env=environment() | variables,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def begin_and_lose(folder: Path, *, paid: bool) -> str:
-    """The id of a transaction of the page's shop whose end is never sent."""
-    return run(folder, "lose.py", *(["paid"] if paid else [])).strip()
+def with_own(text: str, replaced: Mapping[str, str]) -> str:
+    """The text with what a reader puts in place of the page's address, key and names."""
+    for written, here in replaced.items():
+        text = text.replace(written, here)
+    return text

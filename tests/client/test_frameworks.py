@@ -3,7 +3,6 @@
 import json
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,51 +26,57 @@ Lose = Callable[[bool], str]
 
 
 @dataclass(frozen=True)
-class Reader:
-    """A reader who has followed the page in a folder, for one framework."""
+class Program:
+    """What a reader of the page has made with one framework."""
 
-    folder: Path
     #: What starts the framework's own server.
     server: list[str]
     lose: Lose
 
 
-def fastapi(folder: Path, port: int) -> Reader:
+@pytest.fixture
+def reader(installed_with_extras: Path, tmp_path: Path) -> pages.Reader:
+    """One who has installed all that the page names."""
+    return pages.Reader(tmp_path, installed_with_extras)
+
+
+def fastapi(reader: pages.Reader, port: int) -> Program:
     server = ["-m", "uvicorn", "app:app", "--port", str(port), "--log-level", "warning"]
-    return Reader(folder, server, lambda paid: pages.begin_and_lose(folder, paid=paid))
+    return Program(server, lambda paid: reader.begin_and_lose(paid=paid))
 
 
-def asgi(folder: Path, port: int) -> Reader:
+def asgi(reader: pages.Reader, port: int) -> Program:
     server = ["-m", "uvicorn", "checks:listener", "--port", str(port), "--log-level", "warning", "--lifespan", "off"]
-    return Reader(folder, server, lambda paid: pages.begin_and_lose(folder, paid=paid))
+    return Program(server, lambda paid: reader.begin_and_lose(paid=paid))
 
 
-def django(folder: Path, port: int) -> Reader:
+def django(reader: pages.Reader, port: int) -> Program:
     """A project as Django makes one, with all of its middleware, and the page's files in it."""
+    folder = reader.folder
     added = (folder / "settings.py").read_text()
     site = folder / "site_of_the_reader"
-    pages.run(folder, "-m", "django", "startproject", site.name, ".")
+    reader.run("-m", "django", "startproject", site.name, ".")
     with (site / "settings.py").open("a") as settings:
         settings.write(added)
     for file in ("views.py", "urls.py"):
         (folder / file).rename(site / file)
-    pages.run(folder, "manage.py", "migrate", "-v", "0")
+    reader.run("manage.py", "migrate", "-v", "0")
     code = (folder / "lose_in_django.py").read_text()
 
     def lose(paid: bool) -> str:
-        return pages.run(folder, "manage.py", "shell", "-v", "0", "-c", code, **({"PAID": "1"} if paid else {})).strip()
+        return reader.run("manage.py", "shell", "-v", "0", "-c", code, **({"PAID": "1"} if paid else {})).strip()
 
-    return Reader(folder, ["manage.py", "runserver", f"127.0.0.1:{port}", "--noreload"], lose)
+    return Program(["manage.py", "runserver", f"127.0.0.1:{port}", "--noreload"], lose)
 
 
 @contextmanager
-def served(folder: Path, port: int, words: list[str], secret: str) -> Iterator[None]:
+def served(reader: pages.Reader, port: int, words: list[str], secret: str) -> Iterator[None]:
     with (
-        (folder / "server.log").open("w") as log,
+        (reader.folder / "server.log").open("w") as log,
         subprocess.Popen(
-            [sys.executable, *words],
-            cwd=folder,
-            env=pages.environment() | {"CHECK_SECRET": secret},
+            [reader.python, *words],
+            cwd=reader.folder,
+            env=reader.environment() | {"CHECK_SECRET": secret},
             stdout=log,
             stderr=log,
         ) as server,
@@ -90,16 +95,16 @@ def listens(port: int) -> bool:
 
 @pytest.mark.parametrize("framework", [fastapi, asgi, django])
 def test_a_check_goes_through_the_framework_to_the_barrier_and_decides(
-    broker: RunningBroker, tmp_path: Path, framework: Callable[[Path, int], Reader]
+    broker: RunningBroker, reader: pages.Reader, framework: Callable[[pages.Reader, int], Program]
 ) -> None:
     port, secret, names = free_port(), new_secret(), pages.own_names()
     url = f"http://127.0.0.1:{port}/checks"
-    pages.write(tmp_path, pages.reader_of(broker) | names | {"http://127.0.0.1:9000/checks": url})
-    reader = framework(tmp_path, port)
-    with served(tmp_path, port, reader.server, secret):
+    reader.write(pages.reader_of(broker) | names | {"http://127.0.0.1:9000/checks": url})
+    program = framework(reader, port)
+    with served(reader, port, program.server, secret):
         for _ in range(2):
-            pages.run(tmp_path, "register.py", CHECK_SECRET=secret)
-        paid, unpaid = (reader.lose(was_paid) for was_paid in (True, False))
+            reader.run("register.py", CHECK_SECRET=secret)
+        paid, unpaid = (program.lose(was_paid) for was_paid in (True, False))
         found = [eventually(partial(ended, broker.wire(), lost)) for lost in (paid, unpaid)]
         unsigned = urllib3.request("POST", url, body=b"{}", retries=False)
         read = urllib3.request("GET", url, retries=False)
@@ -112,20 +117,20 @@ def test_a_check_goes_through_the_framework_to_the_barrier_and_decides(
     assert (unsigned.status, read.status) == (401, 405)
 
 
-def test_the_view_of_the_page_sends_its_message(broker: RunningBroker, tmp_path: Path) -> None:
+def test_the_view_of_the_page_sends_its_message(broker: RunningBroker, reader: pages.Reader) -> None:
     names = pages.own_names()
-    pages.write(tmp_path, pages.reader_of(broker) | names)
-    django(tmp_path, free_port())
+    reader.write(pages.reader_of(broker) | names)
+    django(reader, free_port())
 
-    assert pages.run(tmp_path, "manage.py", "shell", "-v", "0", "-c", pages.SIGN_UP) == "200\n"
+    assert reader.run("manage.py", "shell", "-v", "0", "-c", pages.SIGN_UP) == "200\n"
     [body] = received(broker, names['"sign-ups"'])
     assert json.loads(body)["user"] == 1
 
 
-def test_the_route_of_the_page_sends_its_message(broker: RunningBroker, tmp_path: Path) -> None:
+def test_the_route_of_the_page_sends_its_message(broker: RunningBroker, reader: pages.Reader) -> None:
     port, names = free_port(), pages.own_names()
-    pages.write(tmp_path, pages.reader_of(broker) | names)
-    with served(tmp_path, port, fastapi(tmp_path, port).server, new_secret()):
+    reader.write(pages.reader_of(broker) | names)
+    with served(reader, port, fastapi(reader, port).server, new_secret()):
         made = urllib3.request("POST", f"http://127.0.0.1:{port}/orders/tea", retries=False)
 
     assert (made.status, made.json()) == (200, 1)

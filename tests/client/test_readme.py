@@ -1,12 +1,12 @@
 """The client's page does what it says: its programs run as they are written, the first ones beside the demonstration.
 
-Those that answer the broker's calls are run by `test_frameworks.py`.
+The client is installed in environments of their own, by the page's commands. The programs that answer the broker's
+calls are run by `test_frameworks.py`.
 """
 
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -62,20 +62,28 @@ def test_the_demonstration_leaves_to_others_the_names_that_they_try_first(demons
     assert sorted(names) == ["demo-coupons", "demo-orders", "demo-shop"]
 
 
-def test_the_first_programs_print_what_they_promise_in_every_run(demonstrated: RunningBroker, tmp_path: Path) -> None:
-    pages.write(tmp_path, pages.reader_of(demonstrated))
+@pytest.fixture
+def reader(installed: Path, tmp_path: Path) -> pages.Reader:
+    """One who has installed the client, and nothing else."""
+    return pages.Reader(tmp_path, installed)
+
+
+def test_the_first_programs_print_what_they_promise_in_every_run(
+    demonstrated: RunningBroker, reader: pages.Reader
+) -> None:
+    reader.write(pages.reader_of(demonstrated))
 
     for _ in range(3):
-        assert pages.run(tmp_path, "first.py") == "b'order 1'\n"
-    assert pages.run(tmp_path, "shop.py") == "COMMIT True\n"
+        assert reader.run("first.py") == "b'order 1'\n"
+    assert reader.run("shop.py") == "COMMIT True\n"
 
 
-def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: RunningBroker, tmp_path: Path) -> None:
-    pages.write(tmp_path, pages.reader_of(broker) | pages.own_names())
-    paid, unpaid = (pages.begin_and_lose(tmp_path, paid=was_paid) for was_paid in (True, False))
+def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: RunningBroker, reader: pages.Reader) -> None:
+    reader.write(pages.reader_of(broker) | pages.own_names())
+    paid, unpaid = (reader.begin_and_lose(paid=was_paid) for was_paid in (True, False))
 
     with subprocess.Popen(
-        [sys.executable, "poll.py"], cwd=tmp_path, env=pages.environment(), stdin=subprocess.PIPE, text=True
+        [reader.python, "poll.py"], cwd=reader.folder, env=reader.environment(), stdin=subprocess.PIPE, text=True
     ) as poller:
         states = [eventually(partial(ended, broker.wire(), lost))["state"] for lost in (paid, unpaid)]
         poller.communicate("\n", timeout=20)
@@ -84,20 +92,23 @@ def test_the_poller_of_the_page_answers_from_the_books_of_the_page(broker: Runni
     assert poller.returncode == 0
 
 
-def test_a_hundred_tasks_of_the_page_send(broker: RunningBroker, tmp_path: Path) -> None:
-    pages.write(tmp_path, pages.reader_of(broker) | pages.own_names())
+def test_a_hundred_tasks_of_the_page_send(broker: RunningBroker, installed_with_extras: Path, tmp_path: Path) -> None:
+    reader = pages.Reader(tmp_path, installed_with_extras)
+    reader.write(pages.reader_of(broker) | pages.own_names())
 
-    assert pages.run(tmp_path, "tasks.py") == "100\n"
+    assert reader.run("tasks.py") == "100\n"
 
 
-def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(broker: RunningBroker, tmp_path: Path) -> None:
+def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(
+    broker: RunningBroker, reader: pages.Reader
+) -> None:
     names = pages.own_names()
-    pages.write(tmp_path, pages.reader_of(broker) | names)
+    reader.write(pages.reader_of(broker) | names)
     topic = names['"orders"'].strip('"')
     Producer(broker.client(), topic).send(topic, "order 1")
 
     with subprocess.Popen(
-        [sys.executable, "consume.py"], cwd=tmp_path, env=pages.environment(), stdout=subprocess.PIPE, text=True
+        [reader.python, "consume.py"], cwd=reader.folder, env=reader.environment(), stdout=subprocess.PIPE, text=True
     ) as consumer:
         assert consumer.stdout is not None
         assert consumer.stdout.readline() == "booked order 1\n"
@@ -105,6 +116,22 @@ def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(broker: Ru
         consumer.communicate(timeout=40)
 
     assert consumer.returncode == 0
+
+
+def test_the_secret_of_the_page_is_one(installed: Path, tmp_path: Path) -> None:
+    [export] = [block for block in pages.README.blocks_of("sh") if "CHECK_SECRET" in block]
+    path = f"{installed.parent}:{os.environ['PATH']}"
+
+    printed = subprocess.run(
+        ["sh", "-c", f'{export}printf %s "$CHECK_SECRET"'],
+        cwd=tmp_path,
+        env=pages.Reader(tmp_path, installed).environment() | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+    assert printed.startswith("whsec_")
 
 
 @pytest.mark.parametrize(

@@ -1,63 +1,49 @@
-"""`pip install ./client` alone, in a fresh environment, gives a light client, its command and its license."""
+"""`pip install ./client` alone, in a fresh environment, gives a light client, its command, its license and its page."""
 
-import os
-import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from embedded.commands import ROOT
 from tests.broker.running import API_KEY, RunningBroker
 from tests.client import pages
+from tests.docs.pages import Page
 
 # What the base install brings, and nothing that a program would notice: no framework, no driver, no event loop.
 BROUGHT = {"mqbroker-client", "urllib3", "standardwebhooks"}
 HEAVY = {"aiohttp", "django", "sqlalchemy", "fastapi", "opentelemetry-api", "msgspec", "psycopg"}
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The `bin` folder of an environment with the client alone."""
-    folder = tmp_path_factory.mktemp("installed")
-    copy = shutil.copytree(ROOT / "client", folder / "client", ignore=shutil.ignore_patterns("__pycache__", "dist"))
-    uv = str(Path(sys.executable).with_name("uv"))
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, str(folder / "venv")], check=True)
-    python = str(folder / "venv" / "bin" / "python")
-    subprocess.run([uv, "pip", "install", "--quiet", "--python", python, str(copy)], check=True)
-    yield folder / "venv" / "bin"
-    shutil.rmtree(folder)
-
-
-def said(command: list[str], folder: Path) -> str:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MQBROKER_"))}
-    keys = {"MQBROKER_API_KEY": API_KEY}
-    done = subprocess.run(command, cwd=folder, env=environment | keys, capture_output=True, text=True, timeout=60)
+def said(python: Path, words: list[str], folder: Path) -> str:
+    """What a program of the environment prints."""
+    environment = pages.Reader(folder, python).environment() | {"MQBROKER_API_KEY": API_KEY}
+    done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-def test_the_install_is_light_and_has_its_license(installed: Path, tmp_path: Path) -> None:
-    listing = "import importlib.metadata as m; print(*(d.name.lower() for d in m.distributions()))"
-    files = "import importlib.metadata as m; print(*m.files('mqbroker-client'))"
+def of_metadata(python: Path, expression: str, folder: Path) -> str:
+    """What the environment knows of what is installed in it, `m` being importlib.metadata."""
+    return said(python, [str(python), "-c", f"import importlib.metadata as m; print({expression})"], folder)
 
-    found = set(said([str(installed / "python"), "-c", listing], tmp_path).split())
+
+def test_the_install_is_light_and_has_its_license(installed: Path, tmp_path: Path) -> None:
+    found = set(of_metadata(installed, "*(d.name.lower() for d in m.distributions())", tmp_path).split())
     assert found >= BROUGHT
     assert found & HEAVY == set()
-    packed = said([str(installed / "python"), "-c", files], tmp_path)
+    packed = of_metadata(installed, "*m.files('mqbroker-client')", tmp_path)
     assert "licenses/LICENSE" in packed
     assert "mqbroker_client/py.typed" in packed
 
 
-def test_the_first_programs_of_the_page_run_on_it(installed: Path, broker: RunningBroker, tmp_path: Path) -> None:
-    pages.write(tmp_path, pages.reader_of(broker) | pages.own_names())
+def test_every_link_of_the_installed_page_leads_to_a_part_of_it(installed: Path, tmp_path: Path) -> None:
+    text = of_metadata(installed, "m.metadata('mqbroker-client').get_payload()", tmp_path)
+    installed_page = Page(tmp_path / "README.md", text)
 
-    assert said([str(installed / "python"), "first.py"], tmp_path) == "b'order 1'\n"
-    assert said([str(installed / "python"), "shop.py"], tmp_path) == "COMMIT True\n"
+    assert "# mqbroker-client" in text
+    assert [link for link in installed_page.links if link.removeprefix("#") not in installed_page.anchors] == []
 
 
 def test_its_command_is_mqb(installed: Path, broker: RunningBroker, tmp_path: Path) -> None:
-    assert said([str(installed / "mqb"), "topics", "--url", broker.url], tmp_path) is not None
-    assert said([str(installed / "mqb"), "--version"], tmp_path).count(".") == 2
+    mqb = str(installed.with_name("mqb"))
+
+    assert said(installed, [mqb, "topics", "--url", broker.url], tmp_path) is not None
+    assert said(installed, [mqb, "--version"], tmp_path).count(".") == 2

@@ -1,6 +1,14 @@
 """The barrier: one row in the producer's own database that makes a local transaction and every check agree."""
 
 from mqbroker_client.barrier.decisions import Barrier
+from mqbroker_client.barrier.dialects import create_statements
 from mqbroker_client.barrier.errors import AlreadyCommitted, BarrierError, TransactionAbandoned, TransactionDecided
 
-__all__ = ["AlreadyCommitted", "Barrier", "BarrierError", "TransactionAbandoned", "TransactionDecided"]
+__all__ = [
+    "AlreadyCommitted",
+    "Barrier",
+    "BarrierError",
+    "TransactionAbandoned",
+    "TransactionDecided",
+    "create_statements",
+]

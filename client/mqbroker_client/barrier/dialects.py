@@ -118,3 +118,12 @@ def dialect_of(name: str) -> Dialect:
         return DIALECTS[name]
     except KeyError:
         raise ValueError(f"the barrier has no statements for {name}: it knows {', '.join(DIALECTS)}") from None
+
+
+def create_statements(database: str) -> tuple[str, ...]:
+    """What makes `mqbroker_barrier`, for a migration: in `postgresql`, `mysql`, `mariadb` or `sqlite`.
+
+    Raises ValueError for another kind of database.
+    """
+    dialect = dialect_of(database)
+    return (*dialect.create, dialect.index_kept)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
 
-from mqbroker_client.barrier.dialects import Dialect
+from mqbroker_client.barrier.dialects import Dialect, create_statements
 from mqbroker_client.barrier.sessions import Parameters, Row
 from mqbroker_client.messages import Message, message_fields
 from mqbroker_client.states import LocalTransactionState
@@ -42,7 +42,7 @@ class Table:
     producer_group: str
 
     def create(self) -> None:
-        for statement in (*self.session.dialect.create, self.session.dialect.index_kept):
+        for statement in create_statements(self.session.dialect.name):
             self.session.write(statement, {})
 
     def find(self, transaction_ids: Sequence[UUID]) -> dict[UUID, LocalTransactionState]:
