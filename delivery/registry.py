@@ -20,6 +20,9 @@ DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceip
 MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
+STARTS = ("earliest", "latest")
+MAX_RECONSUME_TIMES = 1000
+
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
     """Consumer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""

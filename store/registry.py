@@ -14,6 +14,8 @@ from store.queues import of_topic
 from store.rows import QueueBounds
 
 MAX_QUEUES = 1024
+MAX_RESERVED_HOURS = 10 * 366 * 24
+PERMISSIONS = ("rw", "r", "w")
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:

@@ -1,5 +1,6 @@
 """Producer groups as an operator keeps them: created, changed, listed and deleted."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,10 @@ LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
 
 # Longer than any batch of the group commit takes as a rule.
 LOCK_TIMEOUT = "3s"
+MAX_UNDECIDED = 1_000_000_000
+MAX_KEYS = 100
+KEY = r"^[A-Za-z0-9_ .:@+*-]{1,100}$"
+KEY_RULE = "the name of an API key, or a pattern of names, where * stands for any text"
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ProducerGroup]:
@@ -56,6 +61,13 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
             group.save(update_fields=list(changes))
     transaction.on_commit(lambda: groups.forget(name))
     return group, created
+
+
+def validate_keys(names: Sequence[str]) -> None:
+    """Raises MessageIllegal for a list of API keys that a group cannot have."""
+    wrong = [name for name in names if not re.fullmatch(KEY, name)]
+    if wrong or len(names) > MAX_KEYS:
+        raise MessageIllegal(f"api_keys {', '.join(wrong)[:100]!r}: {MAX_KEYS} at most, and each is {KEY_RULE}.")
 
 
 def remove(name: str) -> None:

@@ -10,6 +10,11 @@ from webhooks import signing
 from webhooks.addresses import UrlIllegal, check_url
 from webhooks.signing import SecretIllegal
 
+# Bounds of what a callee is registered with.
+MAX_BATCH = 1000
+MAX_TIMEOUT_SECONDS = 60
+MAX_CONCURRENCY = 1000
+
 
 def validate(given: Mapping[str, Any]) -> None:
     """Raises MessageIllegal for a `url` that may not be called, or a `secret` that cannot sign.

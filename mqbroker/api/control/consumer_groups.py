@@ -18,9 +18,6 @@ from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.openapi import inlined
 from mqbroker.api.control.resource import Resource
 
-STARTS = ("earliest", "latest")
-MAX_RECONSUME_TIMES = 1000
-
 
 @extend_schema_field(inlined(Policy))
 class RetryPolicy(Strict, serializers.JSONField):
@@ -33,13 +30,15 @@ class RetryPolicy(Strict, serializers.JSONField):
 class ConsumerGroupSettings(Given):
     """What is set of a consumer group. What is left out stays as it is, or gets its default when the group is made."""
 
-    start_at = Choice("StartAt", STARTS, required=False, help_text="Where it begins in a topic. Default: earliest.")
+    start_at = Choice(
+        "StartAt", registry.STARTS, required=False, help_text="Where it begins in a topic. Default: earliest."
+    )
     ordered = Switch(required=False, help_text="One batch of a queue at a time. Default: false.")
     max_reconsume_times = Whole(
         required=False,
         allow_null=True,
         min_value=0,
-        max_value=MAX_RECONSUME_TIMES,
+        max_value=registry.MAX_RECONSUME_TIMES,
         help_text="Retries before a message is a dead letter; null: the broker's MAX_RECONSUME_TIMES.",
     )
     retry_policy = RetryPolicy(required=False, help_text='Default: {"kind": "table"}.')
@@ -65,7 +64,7 @@ class ConsumerGroupSummary(Shape):
     """A consumer group as it is configured."""
 
     name = serializers.CharField()
-    start_at = Choice("StartAt", STARTS)
+    start_at = Choice("StartAt", registry.STARTS)
     ordered = Switch()
     max_reconsume_times = Whole(allow_null=True)
     retry_policy = RetryPolicy()

@@ -16,11 +16,9 @@ from mqbroker.api.control.resource import Resource
 from transactions import endpoints, registry
 from transactions import models as transactions
 from transactions.checks import trials
+from webhooks import registration
 from webhooks.addresses import MAX_URL_CHARACTERS
 
-MAX_BATCH = 1000
-MAX_TIMEOUT_SECONDS = 60
-MAX_CONCURRENCY = 1000
 STATES = ("healthy", "open", "half_open", "disabled")
 
 
@@ -43,13 +41,19 @@ class EndpointSettings(SecretGiven):
         required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
     )
     max_batch = Whole(
-        required=False, min_value=1, max_value=MAX_BATCH, help_text="Transactions in one check. Default: 1."
+        required=False,
+        min_value=1,
+        max_value=registration.MAX_BATCH,
+        help_text="Transactions in one check. Default: 1.",
     )
     timeout_seconds = Number(
-        required=False, min_value=0.1, max_value=MAX_TIMEOUT_SECONDS, help_text="For the whole call. Default: 5."
+        required=False,
+        min_value=0.1,
+        max_value=registration.MAX_TIMEOUT_SECONDS,
+        help_text="For the whole call. Default: 5.",
     )
     concurrency = Whole(
-        required=False, min_value=1, max_value=MAX_CONCURRENCY, help_text="Calls at a time. Default: 16."
+        required=False, min_value=1, max_value=registration.MAX_CONCURRENCY, help_text="Calls at a time. Default: 16."
     )
 
 

@@ -16,11 +16,6 @@ from mqbroker.api.control.resource import Resource
 from transactions import models as transactions
 from transactions import registry, stats
 
-MAX_UNDECIDED = 1_000_000_000
-MAX_KEYS = 100
-KEY = r"^[A-Za-z0-9_ .:@+*-]{1,100}$"
-KEY_RULE = "the name of an API key, or a pattern of names, where * stands for any text"
-
 
 class ProducerGroupSettings(Given):
     """What is set of a producer group. What is left out stays as it is, or gets its default when the group is made."""
@@ -30,15 +25,15 @@ class ProducerGroupSettings(Given):
         required=False,
         allow_null=True,
         min_value=1,
-        max_value=MAX_UNDECIDED,
+        max_value=registry.MAX_UNDECIDED,
         help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
     )
     checks_paused = Switch(required=False, help_text="No checks of its half messages are made. Default: false.")
     api_keys = Words(
-        child=Word(KEY, KEY_RULE),
+        child=Word(registry.KEY, registry.KEY_RULE),
         required=False,
         allow_null=True,
-        max_length=MAX_KEYS,
+        max_length=registry.MAX_KEYS,
         help_text="API keys, by name, that may begin and end its transactions and receive their checks, beside those "
         "that manage; null: each that may produce to their topics. Default: null; the key whose first half message "
         "makes the group.",

@@ -15,10 +15,11 @@ from delivery.push import registry
 from mqbroker.access import Caller, MaySubscribe
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
-from mqbroker.api.control.endpoints import MAX_CONCURRENCY, MAX_TIMEOUT_SECONDS, STATES, SecretGiven
+from mqbroker.api.control.endpoints import STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from webhooks import registration
 from webhooks.addresses import MAX_URL_CHARACTERS
 
 MAX_NAME = 127
@@ -68,12 +69,15 @@ class SubscriptionSettings(SecretGiven):
         help_text="Messages in one call. Default: 1.",
     )
     timeout_seconds = Number(
-        required=False, min_value=0.1, max_value=MAX_TIMEOUT_SECONDS, help_text="For the whole call. Default: 10."
+        required=False,
+        min_value=0.1,
+        max_value=registration.MAX_TIMEOUT_SECONDS,
+        help_text="For the whole call. Default: 10.",
     )
     concurrency = Whole(
         required=False,
         min_value=1,
-        max_value=MAX_CONCURRENCY,
+        max_value=registration.MAX_CONCURRENCY,
         help_text="Calls at a time, of each worker process. Default: 16.",
     )
     paused = Switch(

@@ -17,9 +17,6 @@ from store import models as store
 from store import registry, topics
 from transactions import registry as transaction_registry
 
-MAX_RESERVED_HOURS = 10 * 366 * 24
-PERMISSIONS = ("rw", "r", "w")
-
 
 @extend_schema_field({"type": "integer", "minimum": 1, "maximum": registry.MAX_QUEUES})
 class QueueCount(Whole):
@@ -34,12 +31,12 @@ class TopicSettings(Given):
         required=False,
         allow_null=True,
         min_value=1,
-        max_value=MAX_RESERVED_HOURS,
+        max_value=registry.MAX_RESERVED_HOURS,
         help_text="How long its messages are kept; null: the broker's RESERVED_HOURS.",
     )
     permission = Choice(
         "Permission",
-        PERMISSIONS,
+        registry.PERMISSIONS,
         required=False,
         help_text="r: it is read only; w: it takes messages only; rw: both, the default.",
     )
@@ -60,7 +57,7 @@ class TopicSummary(Shape):
     name = serializers.CharField()
     queues = Whole()
     reserved_hours = Whole(allow_null=True)
-    permission = Choice("Permission", PERMISSIONS)
+    permission = Choice("Permission", registry.PERMISSIONS)
     system = serializers.SerializerMethodField()
     created_at = Time()
 
