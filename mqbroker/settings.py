@@ -183,7 +183,7 @@ CONSOLE_READING_SECONDS = env.whole(
     "CONSOLE_READING_SECONDS",
     4,
     "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
-    "Longer costs the database less.",
+    "One that took long is shown for 150 times as long, up to a minute, so that open tabs cost no core; 0: none is.",
 )
 TASK_QUEUE = env.text(
     "TASK_QUEUE",

@@ -4,6 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from console.pages import readings
+from transactions.reads import summary
+from transactions.reads.summary import Pending, ReasonOfHalves
+
 Row = TypeVar("Row")
 
 # Measured with 1,000,000 half messages: 0.7 ms to 10,000, 5 ms to 100,000, 100 ms and more to the end.
@@ -24,6 +28,16 @@ class Count:
 
     def __bool__(self) -> bool:
         return self.rows > 0
+
+
+def pending() -> list[Pending]:
+    """What each producer group has pending, counted to one more than GROUP_LIMIT."""
+    return summary.pending(GROUP_LIMIT + 1)
+
+
+def reasons() -> dict[str, list[ReasonOfHalves]]:
+    """Why the transactions of each producer group are pending."""
+    return summary.reasons(len(readings.shared(pending)))
 
 
 def up_to(limit: int, counted: int) -> Count:

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from console.pages import counts, frame
-from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
+from console.pages import counts, frame, readings
+from console.pages.counts import COUNT_LIMIT
 from store import registry as topic_registry
 from store.reading import previews
 from store.stats import now
@@ -50,7 +50,7 @@ def pending(request: HttpRequest) -> HttpResponse:
     asked = asked_for(request)
     wanted = asked.wanted("PREPARED")
     cursor = read_cursor(asked.after)
-    groups = summary.pending(GROUP_LIMIT + 1)
+    groups = readings.shared(counts.pending)
     # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
     unasked = [group for group in groups if group.checking.unasked]
     left_out = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
@@ -64,8 +64,8 @@ def pending(request: HttpRequest) -> HttpResponse:
         now=now(),
         halves=[(half, checking.get(half.producer_group)) for half in halves],
         groups=groups,
+        reasons=readings.shared(counts.reasons) if groups and not cursor else {},
         left_out=left_out,
-        summed=summary.MAX_HALVES,
         keys=keys_of(halves),
         **around(request, asked, wanted, after),
     )

@@ -1,22 +1,18 @@
 """The overview: what needs attention, then the broker's state at a glance."""
 
 import json
-import threading
-import time
 from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.http import HttpRequest
 
-from console.pages import attention, counts, frame
-from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT, Count
+from console.pages import attention, counts, frame, readings
+from console.pages.counts import COUNT_LIMIT, Count
 from delivery import stats as delivery_stats
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
-from store import runtime
 from store import stats as store_stats
 from transactions import stats as transaction_stats
-from transactions.reads import summary
 from transactions.stats import LastHour
 
 CONSUMER_GROUPS = 10
@@ -25,30 +21,15 @@ MINUTES = 60
 Figures = dict[str, object]
 
 
-class Latest:
-    """The latest reading of one process, shared by all tabs that show the overview."""
-
-    def __init__(self) -> None:
-        self._reading = threading.Lock()
-        self._read: tuple[float, Figures] | None = None
-
-    def figures(self) -> Figures:
-        """The reading, at most CONSOLE_READING_SECONDS old."""
-        with self._reading:
-            if self._read is None or self._read[0] < time.monotonic():
-                self._read = (time.monotonic() + settings.CONSOLE_READING_SECONDS, read())
-            return self._read[1]
-
-
 def figures(request: HttpRequest) -> Figures:
     """What the overview shows."""
-    return {**runtime.part(Latest).figures(), "broker": frame.address(request)}
+    return {**readings.shared(read), "broker": frame.address(request)}
 
 
 def read() -> Figures:
     """The numbers of the overview, from the apps' stats."""
     undecided = transaction_stats.undecided(COUNT_LIMIT + 1)
-    pending = summary.pending(GROUP_LIMIT + 1)
+    pending = readings.shared(counts.pending)
     now = store_stats.now()
     waits = [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
     needs = [
