@@ -81,18 +81,6 @@ def find(name_or_id: str) -> ApiKey:
     return found
 
 
-def limits_of(values: Mapping[str, str]) -> dict[str, int]:
-    """The limits that a form names, without those that it leaves empty.
-
-    Raises MessageIllegal for what is no limit.
-    """
-    given = {name: values[name].strip() for name in MAX_LIMITS if values.get(name, "").strip()}
-    for name, text in given.items():
-        if not re.fullmatch(r"[0-9]{1,12}", text) or not 1 <= int(text) <= MAX_LIMITS[name]:
-            raise MessageIllegal(f"{name} {text[:40]!r}: give a whole number from 1 to {MAX_LIMITS[name]}, or nothing.")
-    return {name: int(text) for name, text in given.items()}
-
-
 def limits() -> Sequence[ApiKey]:
     """The keys that have a limit or had a request refused, by name: MAX_LISTED at most."""
     limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in MAX_LIMITS), _connector=Q.OR)

@@ -2,7 +2,8 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.db.models import Model
 
@@ -11,7 +12,7 @@ from access.audit import Signature, picture
 from delivery import registry as consumer_groups_registry
 from delivery.push import registry as subscriptions_registry
 from store import registry as topics_registry
-from store.errors import Refusal
+from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
 from transactions import endpoints
 from transactions import registry as producer_groups_registry
 from transactions.models import Endpoint
@@ -21,10 +22,13 @@ Find = Callable[[str], Model]
 # Changes what was found, and gives what is there afterwards; None: nothing is.
 Apply = Callable[[Any, Parameters], Model | None]
 Run = Callable[[Sequence[str], Parameters, Signature, Any], None]
-Describe = Callable[[Sequence[str]], dict[str, str]]
+Describe = Callable[[Sequence[str], Parameters], dict[str, str]]
+# The columns of what a target names, before it is changed. Raises what its registry refuses.
+Standing = Callable[[str], Mapping[str, object]]
 
 # Between a producer group and the id of its endpoint, in the name of a target.
 ENDPOINT = " endpoint "
+NOT_EXIST = (GroupNotExist, TopicNotExist)
 
 
 def endpoint(target: str) -> Endpoint:
@@ -57,7 +61,7 @@ def changing(action: str, find: Find, apply: Apply) -> Run:
 def described(find: Find, *fields: str) -> Describe:
     """Says of each target what these fields hold; one that does not exist is missing."""
 
-    def describe(targets: Sequence[str]) -> dict[str, str]:
+    def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
         words = {}
         for target in targets:
             with contextlib.suppress(Refusal):
@@ -66,6 +70,35 @@ def described(find: Find, *fields: str) -> Describe:
         return words
 
     return describe
+
+
+def standing(find: Find) -> Standing:
+    """What is changed, as it stands."""
+    return lambda target: picture(find(target)) or {}
+
+
+def absent(registry: Any, what: str) -> Standing:
+    """What is made has no columns yet. Raises MessageIllegal for a name that is in use."""
+
+    def stands(target: str) -> Mapping[str, object]:
+        with contextlib.suppress(*NOT_EXIST):
+            registry.find(target)
+            raise MessageIllegal(f"There is a {what} {target} already: change that one, or take another name.")
+        return {}
+
+    return stands
+
+
+def making(action: str, registry: Any, what: str) -> Run:
+    """Makes each target, unless its name is in use."""
+
+    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Any) -> None:
+        for target in targets:
+            with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
+                absent(registry, what)(target)
+                change.after = picture(registry.put(target, parameters)[0])
+
+    return run
 
 
 def removing(remove: Callable[[Any], None]) -> Apply:
@@ -93,6 +126,21 @@ def remove_topic(topic: Any) -> None:
     topics_registry.remove(topic)
 
 
+def change_key(found: Any, parameters: Parameters) -> Model:
+    """Changes the scopes, the limits and the expiry of a key."""
+    given = {name: value for name, value in parameters.items() if name != "expires_at"}
+    if "expires_at" in parameters:
+        until = parameters["expires_at"]
+        given["expires_at"] = None if until is None else datetime.fromisoformat(until)
+    keys.validate(found.name, given.get("scopes", found.scopes))
+    return keys.change(found.name, given)
+
+
+def change_endpoint(found: Any, parameters: Parameters) -> Model:
+    """Changes an endpoint, and makes it healthy again."""
+    return endpoints.change(found, parameters)
+
+
 topics = described(topics_registry.find, "queues", "reserved_hours", "permission")
 producer_groups = described(producer_groups_registry.find, "checks_paused", "reject_transaction_message")
 consumer_groups = described(consumer_groups_registry.find, "paused", "ordered", "start_at")
@@ -101,24 +149,68 @@ group_endpoints = described(endpoint, "url", "state")
 api_keys = described(keys.find, "scopes", "hint")
 
 
-_PRODUCERS, _CONSUMERS, _PUSH = producer_groups_registry, consumer_groups_registry, subscriptions_registry
+class Change(NamedTuple):
+    """A change of what a registry holds: its name, its action in the audit, how a target is found, changed and
+    described. `role` is the action whose role it needs, where that is another. `is_setting`: of columns that are given.
+    """
+
+    name: str
+    action: str
+    find: Find
+    apply: Apply
+    describe: Describe
+    role: str = ""
+    is_setting: bool = False
+
+    @property
+    def run(self) -> Run:
+        """What does it."""
+        return changing(self.action, self.find, self.apply)
+
+
+class Making(NamedTuple):
+    """Makes what a registry keeps under a name: `what` it is, for sentences."""
+
+    name: str
+    action: str
+    registry: Any
+    what: str
+
+
+_TOPICS, _PRODUCERS, _CONSUMERS = topics_registry, producer_groups_registry, consumer_groups_registry
+_PUSH = subscriptions_registry
 _CHECKS_PAUSED, _CHECKS_ON = put(_PRODUCERS, checks_paused=True), put(_PRODUCERS, checks_paused=False)
 
-# Kinds of a registry: name, action, registry or what finds a target, what is done with it, and its words.
-_KINDS: tuple[tuple[str, str, Find, Apply, Describe], ...] = (
-    ("topic.change", "topic.put", topics_registry.find, put(topics_registry), topics),
-    ("topic.delete", "topic.delete", topics_registry.find, removing(remove_topic), topics),
-    ("producer_group.pause_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_PAUSED, producer_groups),
-    ("producer_group.continue_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_ON, producer_groups),
-    ("producer_group.delete", "producer_group.delete", _PRODUCERS.find, by_name(_PRODUCERS), producer_groups),
-    ("endpoint.enable", "endpoint.change", endpoint, lambda found, _: endpoints.change(found, {}), group_endpoints),
-    ("endpoint.delete", "endpoint.delete", endpoint, removing(endpoints.remove), group_endpoints),
-    ("consumer_group.pause", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=True), consumer_groups),
-    ("consumer_group.continue", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=False), consumer_groups),
-    ("consumer_group.delete", "consumer_group.delete", _CONSUMERS.find, by_name(_CONSUMERS), consumer_groups),
-    ("subscription.pause", "subscription.change", _PUSH.find, put(_PUSH, paused=True), subscriptions),
-    ("subscription.continue", "subscription.change", _PUSH.find, put(_PUSH, paused=False), subscriptions),
-    ("subscription.delete", "subscription.delete", _PUSH.find, removing(_PUSH.remove), subscriptions),
-    ("key.revoke", "key.revoke", keys.find, removing(lambda found: keys.revoke(found.name)), api_keys),
+MAKES = (
+    Making("topic.make", "topic.put", _TOPICS, "topic"),
+    Making("producer_group.make", "producer_group.put", _PRODUCERS, "producer group"),
+    Making("consumer_group.make", "consumer_group.put", _CONSUMERS, "consumer group"),
 )
-KINDS = tuple((name, action, changing(action, find, apply), words) for name, action, find, apply, words in _KINDS)
+CHANGES = (
+    Change("topic.change", "topic.put", _TOPICS.find, put(_TOPICS), topics, is_setting=True),
+    Change("topic.delete", "topic.delete", _TOPICS.find, removing(remove_topic), topics),
+    Change("producer_group.change", "producer_group.put", _PRODUCERS.find, put(_PRODUCERS), producer_groups, "", True),
+    Change("producer_group.pause_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_PAUSED, producer_groups),
+    Change("producer_group.continue_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_ON, producer_groups),
+    Change("producer_group.delete", "producer_group.delete", _PRODUCERS.find, by_name(_PRODUCERS), producer_groups),
+    Change("endpoint.change", "endpoint.change", endpoint, change_endpoint, group_endpoints, "", True),
+    Change("endpoint.move", "endpoint.change", endpoint, change_endpoint, group_endpoints, "endpoint.register", True),
+    Change("endpoint.enable", "endpoint.change", endpoint, change_endpoint, group_endpoints),
+    Change("endpoint.delete", "endpoint.delete", endpoint, removing(endpoints.remove), group_endpoints),
+    Change("consumer_group.change", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS), consumer_groups, "", True),
+    Change(
+        "consumer_group.pause", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=True), consumer_groups
+    ),
+    Change(
+        "consumer_group.continue", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=False), consumer_groups
+    ),
+    Change("consumer_group.delete", "consumer_group.delete", _CONSUMERS.find, by_name(_CONSUMERS), consumer_groups),
+    Change("subscription.change", "subscription.change", _PUSH.find, put(_PUSH), subscriptions, "", True),
+    Change("subscription.move", "subscription.change", _PUSH.find, put(_PUSH), subscriptions, "subscription.put", True),
+    Change("subscription.enable", "subscription.change", _PUSH.find, put(_PUSH), subscriptions),
+    Change("subscription.pause", "subscription.change", _PUSH.find, put(_PUSH, paused=True), subscriptions),
+    Change("subscription.continue", "subscription.change", _PUSH.find, put(_PUSH, paused=False), subscriptions),
+    Change("subscription.delete", "subscription.delete", _PUSH.find, removing(_PUSH.remove), subscriptions),
+    Change("key.change", "key.change", keys.find, change_key, api_keys, "", True),
+    Change("key.revoke", "key.revoke", keys.find, removing(lambda found: keys.revoke(found.name)), api_keys),
+)

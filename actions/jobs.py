@@ -65,7 +65,7 @@ def of_targets(kind: str, targets: Sequence[str], parameters: Mapping[str, Any],
 def of_matching(kind: str, wanted: Mapping[str, Any], parameters: Mapping[str, Any], signature: Signature) -> Action:
     """Makes an action on all that match now; what matches only later is left alone."""
     bounded = kinds.matching(kind).bounded(wanted)
-    total = kinds.matching(kind).count(bounded)
+    total = kinds.matching(kind).count(bounded).rows
     return _make(kind, signature, wanted=bounded, parameters=dict(parameters), total=total)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from access.audit import Signature
 from actions import configuration, messages, transactions
+from actions.counted import Counted
 from actions.errors import KindNotExist, TargetsOnly
 
 # Runs a coroutine in the event loop of this process, and gives its result.
@@ -18,18 +19,22 @@ class Matching:
     """All that match. `bounded` keeps later ones out of a filter; `next` gives targets and the place behind them."""
 
     bounded: Callable[[Mapping[str, Any]], dict[str, Any]]
-    count: Callable[[Mapping[str, Any]], int]
+    count: Callable[[Mapping[str, Any]], Counted]
     next: Callable[[Mapping[str, Any], Any, int], tuple[list[str], Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of action. `action` is its name for roles and audit; `describe` says how each target stands."""
+    """A kind of action. `action` is its name for roles; `describe` says how each target stands.
+
+    `standing` gives the columns of a target whose parameters are columns: what is made has none yet.
+    """
 
     action: str
     run: Run
-    describe: Callable[[Sequence[str]], dict[str, str]]
+    describe: Callable[[Sequence[str], Mapping[str, Any]], dict[str, str]]
     matching: Matching | None = None
+    standing: Callable[[str], Mapping[str, object]] | None = None
 
 
 UNDECIDED = Matching(transactions.bounded, transactions.count, transactions.following)
@@ -43,7 +48,24 @@ KINDS: Mapping[str, Kind] = {
     "dead_letter.redrive": Kind("dead_letter.redrive", messages.redrive, messages.describe, LETTERS),
     "offsets.reset": Kind("offsets.reset", messages.reset, configuration.consumer_groups),
     "message.recall": Kind("message.recall", messages.recall, messages.delayed),
-    **{name: Kind(action, run, describe) for name, action, run, describe in configuration.KINDS},
+    **{
+        one.name: Kind(
+            one.action,
+            configuration.making(one.action, one.registry, one.what),
+            lambda targets, _: dict.fromkeys(targets, "new"),
+            standing=configuration.absent(one.registry, one.what),
+        )
+        for one in configuration.MAKES
+    },
+    **{
+        one.name: Kind(
+            one.role or one.action,
+            one.run,
+            one.describe,
+            standing=configuration.standing(one.find) if one.is_setting else None,
+        )
+        for one in configuration.CHANGES
+    },
 }
 
 

@@ -2,18 +2,27 @@
 
 import uuid
 from collections.abc import Awaitable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from access import audit
 from access.audit import Outcome, Signature
+from actions import counted
+from actions.counted import COUNT_LIMIT, Counted
+from delivery import registry
 from delivery.dead_letters import letters as dead_letters
+from delivery.dead_letters import lists
 from delivery.dead_letters.letters import RedriveDeadLetters
+from delivery.dead_letters.lists import Wanted as Letters
 from delivery.receive import offsets
 from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
-COUNT_LIMIT = 100_001
+# Pages of a narrowed search that one step, preview or count reads.
+MAX_PAGES = 20
+# What narrows dead letters, as an action has it; `reason` is the operator's, so the letters' has another name.
+NARROWING = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "last_reason": "reason"}
 
 
 def redrive(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
@@ -30,26 +39,70 @@ def bounded(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {**wanted, "until_offset": dead_letters.end(wanted["group"])}
 
 
-def count(wanted: Mapping[str, Any]) -> int:
-    """How many are not redriven yet, counted up to a limit."""
-    return dead_letters.count(wanted["group"], wanted["until_offset"], COUNT_LIMIT)
+def count(wanted: Mapping[str, Any]) -> Counted:
+    """How many match and are not redriven yet, counted up to a limit."""
+    if not narrows(wanted):
+        return counted.to_limit(dead_letters.count(wanted["group"], wanted["until_offset"], COUNT_LIMIT + 1))
+    ids, place = following(wanted, None, COUNT_LIMIT)
+    return Counted(len(ids), place is not None)
 
 
 def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[str], Any]:
-    """The next dead letters, the oldest first."""
+    """The next dead letters, the oldest first; of a narrowed search as many as MAX_PAGES pages hold."""
+    if narrows(wanted):
+        return narrowed(wanted, place or 0, most)
     heads = dead_letters.heads(wanted["group"], place or 0, wanted["until_offset"], most)
     ids = list(dict.fromkeys(str(head.message_id) for head in heads))
     return ids, heads[-1].queue_offset + 1 if len(heads) == most else None
 
 
-def describe(targets: Sequence[str]) -> dict[str, str]:
-    """Dead letters have their own page, which says what each is."""
-    return dict.fromkeys(targets, "dead letter")
+def narrowed(wanted: Mapping[str, Any], begin: int, most: int) -> tuple[list[str], int | None]:
+    """The next dead letters that match, and the offset at which the search goes on; None behind the last."""
+    group, filters = registry.find(wanted["group"]), of_letters(wanted)
+    ids: dict[str, None] = {}
+    place: int | None = begin
+    for _ in range(MAX_PAGES):
+        if place is None or len(ids) >= most:
+            break
+        between = (place, wanted["until_offset"])
+        found, place = lists.narrowed(group, filters, between, most - len(ids))
+        ids.update(dict.fromkeys(str(message_id) for message_id in found))
+    return list(ids), place
 
 
-def delayed(targets: Sequence[str]) -> dict[str, str]:
-    """Whether a message still waits is found out by its recall."""
-    return dict.fromkeys(targets, "delayed message")
+def narrows(wanted: Mapping[str, Any]) -> bool:
+    """Whether not all dead letters of the group are wanted."""
+    return bool(wanted.keys() & NARROWING.keys())
+
+
+def of_letters(wanted: Mapping[str, Any]) -> Letters:
+    """The filter of a list of dead letters."""
+    given = {NARROWING[name]: value for name, value in wanted.items() if name in NARROWING}
+    if "hour" in given:
+        given["hour"] = datetime.fromisoformat(given["hour"])
+    return Letters(**given)
+
+
+def describe(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Each dead letter with its topic, keys, attempts and last reason. One that was redriven is missing."""
+    found = lists.described(registry.find(parameters["group"]), [uuid.UUID(target) for target in targets])
+    return {
+        str(message_id): "; ".join(
+            (
+                letter.topic or "a deleted topic",
+                *(letter.keys or ()),
+                f"{letter.reconsume_times + 1} attempts",
+                letter.reason or "no reason kept",
+            )
+        )
+        for message_id, letter in found.items()
+    }
+
+
+def delayed(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Until when each message waits. One that waits nowhere is missing."""
+    due = recalls.waiting([uuid.UUID(target) for target in targets])
+    return {str(message_id): f"waits until {at:%Y-%m-%d %H:%M:%S} UTC" for message_id, at in due.items()}
 
 
 def reset(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:

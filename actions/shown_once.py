@@ -5,17 +5,20 @@ They are done within the request, for nothing may keep a secret to show it later
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from access import audit, keys
 from access.audit import Signature, picture
 from actions import configuration
 from actions.errors import KindNotExist
 from delivery.push import registry as subscriptions
+from store.errors import MessageIllegal
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.checks import trials
 
-Values = Mapping[str, str]
+Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,24 +31,22 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """A kind of such action, with the fields that it needs beside its target."""
+    """A kind of such action; `action` is its name for roles and audit."""
 
     action: str
     run: Callable[[str, Values, Signature], Shown]
-    fields: tuple[str, ...] = ()
-    # May be left empty.
-    optional: tuple[str, ...] = ()
 
 
 def make_key(target: str, values: Values, signature: Signature) -> Shown:
-    """Makes an API key of this name with the scopes, apart by blanks, and the limits that are given.
+    """Makes an API key of this name with the scopes and limits, until `expires_at`.
 
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
-    scopes, limits = values["scopes"].split(), keys.limits_of(values)
+    scopes, until = values["scopes"], values.get("expires_at")
+    limits = {name: values[name] for name in keys.MAX_LIMITS if values.get(name) is not None}
     keys.validate(target, scopes)
     with audit.change(signature, "key.make", target) as change:
-        row, key = keys.make(target, scopes, limits=limits)
+        row, key = keys.make(target, scopes, datetime.fromisoformat(until) if until else None, limits)
         change.after = picture(row)
     lines = tuple((name.replace("_", " ").capitalize(), str(limit)) for name, limit in limits.items())
     return Shown((("Name", row.name), ("Scopes", ", ".join(scopes)), *lines), key)
@@ -64,9 +65,19 @@ def rotate_endpoint(target: str, values: Values, signature: Signature) -> Shown:
 def register_endpoint(target: str, values: Values, signature: Signature) -> Shown:
     """Registers an endpoint of a producer group; one that is there already keeps its secret."""
     with audit.change(signature, "endpoint.register", f"{target} {values['url']}") as change:
-        endpoint, made = endpoints.register(producer_groups.find(target), {"url": values["url"]})
+        endpoint, made = endpoints.register(producer_groups.find(target), values)
         change.after = picture(endpoint)
     return Shown((("Endpoint", endpoint.url),), endpoint.secret if made else None)
+
+
+def make_subscription(target: str, values: Values, signature: Signature) -> Shown:
+    """Makes a subscription of this name. Raises MessageIllegal for one that is there already."""
+    with audit.change(signature, "subscription.put", target) as change:
+        if subscriptions.named(target) is not None:
+            raise MessageIllegal(f"There is a subscription {target} already: change that one, or take another name.")
+        row, _ = subscriptions.put(target, values)
+        change.after = picture(row)
+    return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
 
 
 def rotate_subscription(target: str, values: Values, signature: Signature) -> Shown:
@@ -90,10 +101,11 @@ def try_endpoint(target: str, values: Values, signature: Signature) -> Shown:
 
 
 KINDS: Mapping[str, Once] = {
-    "key.make": Once("key.make", make_key, ("scopes",), tuple(keys.MAX_LIMITS)),
-    "endpoint.register": Once("endpoint.register", register_endpoint, ("url",)),
+    "key.make": Once("key.make", make_key),
+    "endpoint.register": Once("endpoint.register", register_endpoint),
     "endpoint.rotate_secret": Once("endpoint.rotate_secret", rotate_endpoint),
     "endpoint.test": Once("endpoint.test", try_endpoint),
+    "subscription.make": Once("subscription.put", make_subscription),
     "subscription.rotate_secret": Once("subscription.rotate_secret", rotate_subscription),
 }
 

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from access.audit import Signature
+from actions import counted
+from actions.counted import COUNT_LIMIT, Counted
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now
 from transactions import discards
@@ -14,7 +16,6 @@ from transactions.checks import checker
 from transactions.reads import listing
 from transactions.reads.listing import Place, Wanted
 
-COUNT_LIMIT = 100_001
 # Under way at once: they share batches of the group commit, and leave room for those of producers.
 AT_ONCE = 200
 
@@ -68,9 +69,9 @@ def bounded(wanted: Mapping[str, Any]) -> dict[str, Any]:
     return {**wanted, "begun_before": now().isoformat()}
 
 
-def count(wanted: Mapping[str, Any]) -> int:
+def count(wanted: Mapping[str, Any]) -> Counted:
     """How many match, counted up to a limit."""
-    return listing.count_undecided(_wanted(wanted), COUNT_LIMIT)
+    return counted.to_limit(listing.count_undecided(_wanted(wanted), COUNT_LIMIT + 1))
 
 
 def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[str], Any]:
@@ -92,7 +93,7 @@ def _wanted(wanted: Mapping[str, Any]) -> Wanted:
     )
 
 
-def describe(targets: Sequence[str]) -> dict[str, str]:
+def describe(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
     """Each transaction with its state, group and topics. One that is no longer kept is missing."""
     found = listing.of_ids([uuid.UUID(target) for target in targets])
     return {

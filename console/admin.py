@@ -136,7 +136,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Actions")
     def revoked(self, key: ApiKey) -> SafeString:
-        return operate.link("key.revoke", key.name)
+        return operate.links(("key.change", "key.revoke"), key.name)
 
     @admin.display(description="Scopes")
     def shown_scopes(self, key: ApiKey) -> str:

@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
+from console import fields
+from console.fields import MAX_TEXT, PARAMETERS, Field
 from store.errors import MessageIllegal
-
-MAX_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,43 +29,57 @@ WORDS: Mapping[str, Words] = {
     "dead_letter.redrive": Words("Redrive dead letters", "Redrive"),
     "offsets.reset": Words("Reset offsets", "Reset offsets", grave=True),
     "message.recall": Words("Recall delayed messages", "Recall", grave=True),
+    "topic.make": Words("Make a topic", "Make a topic"),
     "topic.change": Words("Change the topic", "Change"),
     "topic.delete": Words("Delete topics", "Delete", grave=True),
+    "producer_group.make": Words("Make a producer group", "Make a producer group"),
+    "producer_group.change": Words("Change the producer group", "Change"),
     "producer_group.pause_checks": Words("Pause the checks of producer groups", "Pause checks"),
     "producer_group.continue_checks": Words("Continue the checks of producer groups", "Continue checks"),
     "producer_group.delete": Words("Delete producer groups", "Delete", grave=True),
+    "endpoint.change": Words("Change the calls to the endpoint", "Change"),
+    "endpoint.move": Words("Change the URL of the endpoint", "Change the URL", grave=True),
     "endpoint.enable": Words("Close the circuit of endpoints", "Close the circuit"),
     "endpoint.delete": Words("Delete endpoints", "Delete", grave=True),
+    "consumer_group.make": Words("Make a consumer group", "Make a consumer group"),
+    "consumer_group.change": Words("Change the consumer group", "Change"),
     "consumer_group.pause": Words("Pause consumer groups", "Pause"),
     "consumer_group.continue": Words("Continue consumer groups", "Continue"),
     "consumer_group.delete": Words("Delete consumer groups", "Delete", grave=True),
+    "subscription.change": Words("Change the calls of the subscription", "Change"),
+    "subscription.move": Words("Change what the subscription pushes where", "Change URL and topic", grave=True),
+    "subscription.enable": Words("Close the circuit of subscriptions", "Close the circuit"),
     "subscription.pause": Words("Pause subscriptions", "Pause"),
     "subscription.continue": Words("Continue subscriptions", "Continue"),
     "subscription.delete": Words("Delete subscriptions", "Delete", grave=True),
+    "key.change": Words("Change the scopes of the API key", "Change"),
     "key.revoke": Words("Revoke API keys", "Revoke", grave=True),
 }
 # Of what is shown once: see actions/shown_once.py.
 ONCE: Mapping[str, Words] = {
-    "key.make": Words("Make an API key", "Make the key"),
-    "endpoint.register": Words("Register an endpoint", "Register"),
+    "key.make": Words("Make an API key", "Make an API key"),
+    "endpoint.register": Words("Register an endpoint", "Register an endpoint"),
     "endpoint.rotate_secret": Words("Give the endpoint a new secret", "New secret", grave=True),
     "endpoint.test": Words("Try the endpoint", "Try"),
+    "subscription.make": Words("Make a subscription", "Make a subscription"),
     "subscription.rotate_secret": Words("Give the subscription a new secret", "New secret", grave=True),
 }
-# Fields of a filter, and of the parameters, by kind; a parameter in brackets may be left out.
+# Fields of a filter, by kind.
 TRANSACTIONS = ("state", "producer_group", "topic", "older_than_seconds")
-FILTERS = {"dead_letter.redrive": ("group",)}
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    "dead_letter.redrive": ("group", "[to_topic]"),
-    "offsets.reset": ("topic", "to", "[queue_id]"),
-    "topic.change": ("queues", "[reserved_hours]", "permission"),
-}
-WHOLE = {"queue_id", "queues", "reserved_hours", "older_than_seconds"}
+# What narrows the list of dead letters, and what an action calls it, whose `reason` is the operator's.
+LETTER_FIELDS = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "reason": "last_reason"}
+LETTERS = ("group", *LETTER_FIELDS.values())
+# Of which an empty text is a value: no tags, no reason.
+MAY_BE_EMPTY = ("tags", "last_reason")
+FILTERS = {"dead_letter.redrive": LETTERS}
+MAX_NUMBER = 999_999_999
+WHOLE = {"older_than_seconds", "attempts", "most"}
 UUIDS = ("transaction.", "discarded.", "dead_letter.", "message.")
-# One of a few words.
-CHOICES = {"permission": ("rw", "r", "w")}
-# Kinds whose parameters are filled in and previewed before the reason is.
-PREVIEWED = {"offsets.reset", "topic.change"}
+# Kinds whose parameters are filled in and previewed before the reason is: those that make, that change columns of one
+# target, and the reset of offsets.
+MAKES = ("topic.make", "producer_group.make", "consumer_group.make")
+CHANGES = tuple(kind for kind in PARAMETERS if kind.endswith((".change", ".move")))
+PREVIEWED = (*MAKES, *CHANGES, "offsets.reset")
 STATES = {"discarded.resume": "DISCARDED", "transaction.check": "PREPARED"}
 
 
@@ -76,7 +90,11 @@ def words(kind: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for. `most`: only the first that match, as a canary. `missing`: parameters not given yet."""
+    """What a request asks for. `most`: only the first that match, as a canary. `missing`: parameters not given yet.
+
+    `fields`: each field of its form with its text. `changes`: what is set, with the texts before and after; None where
+    the form was not filled in yet, or sets nothing.
+    """
 
     kind: str
     targets: list[str]
@@ -86,7 +104,8 @@ class Asked:
     missing: list[str]
     most: int | None
     reason: str
-    fields: list[tuple[str, str, bool]] = field(default_factory=list)
+    fields: list[tuple[Field, str]]
+    changes: list[tuple[str, str, str]] | None = None
 
     @property
     def words(self) -> Words:
@@ -94,9 +113,9 @@ class Asked:
         return words(self.kind)
 
     @property
-    def has_parameters(self) -> bool:
-        """Whether everything but the reason is given."""
-        return not self.missing
+    def makes(self) -> bool:
+        """Whether its target is a new name, which the form asks for."""
+        return self.kind in MAKES
 
     @property
     def is_previewed(self) -> bool:
@@ -104,95 +123,111 @@ class Asked:
         return self.kind in PREVIEWED
 
     @property
+    def has_parameters(self) -> bool:
+        """Whether everything but the reason is given, and something would change."""
+        if self.kind in CHANGES and not self.changes:
+            return False
+        return not self.missing and bool(self.targets or self.all)
+
+    @property
     def is_complete(self) -> bool:
         """Whether the action can be done."""
         return self.has_parameters and bool(self.reason)
 
 
-def kind_of(request: HttpRequest) -> str:
-    """The kind of action that a request names."""
-    return (request.POST if request.method == "POST" else request.GET).get("action", "")
+def given_by(request: HttpRequest) -> QueryDict:
+    """What the form holds, or else the address.
 
-
-def read(request: HttpRequest) -> Asked:
-    """What the address, and the form that was posted, ask for.
-
-    Raises MessageIllegal for a target or a number that is none.
+    Raises MessageIllegal for a NUL, which no name, reason or value holds.
     """
     given = request.POST if request.method == "POST" else request.GET
-    kind = kind_of(request)
-    takes_all = given.get("all") == "1"
-    targets = [] if takes_all else [target_of(kind, text) for text in given.getlist("target")]
-    if not takes_all and not targets:
+    if any("\0" in text for _, texts in given.lists() for text in texts):
+        raise MessageIllegal("The form holds a NUL, which nothing is named by.")
+    return given
+
+
+def kind_of(request: HttpRequest) -> str:
+    """The kind of action that a request names."""
+    return given_by(request).get("action", "")
+
+
+def targets_of(request: HttpRequest) -> list[str]:
+    """The targets that a request names, as the audit calls them; none for all that match.
+
+    Raises MessageIllegal for none, unless the kind asks for a new name.
+    """
+    given, kind = given_by(request), kind_of(request)
+    if given.get("all") == "1":
+        return []
+    found = [target_of(kind, text) for text in given.getlist("target") if text.strip()]
+    if not found and kind not in MAKES:
         raise MessageIllegal("Nothing is chosen: choose what to change first.")
-    parameters, missing = _parameters(kind, given)
+    if len(found) > 1 and kind in (*MAKES, *CHANGES):
+        raise MessageIllegal(f"{words(kind).title}: one at a time.")
+    return found
+
+
+def read(request: HttpRequest, targets: list[str], standing: Mapping[str, object] | None = None) -> Asked:
+    """What the address, and the form that was posted, ask for. `standing`: the columns that they would change.
+
+    Raises MessageIllegal for a text that a field cannot hold.
+    """
+    given, kind = given_by(request), kind_of(request)
+    takes_all = given.get("all") == "1"
+    known = PARAMETERS.get(kind, ())
+    before = {one.name: fields.written(standing.get(one.name)) for one in known} if standing is not None else {}
+    texts = {name: str(given.get(name, "")) for name in given}
+    filled = fields.read(known, texts)
+    if filled.missing and kind not in PREVIEWED:
+        raise MessageIllegal(f"{', '.join(filled.missing)}: missing.")
+    is_filled = any(one.name in given for one in known)
+    changes = None
+    if standing is not None and is_filled:
+        differ = [one for one in known if one.name in filled.values and _differs(one, filled.values, before)]
+        changes = [(one.label, before[one.name], fields.written(filled.values[one.name])) for one in differ]
+        filled = fields.Filled({one.name: filled.values[one.name] for one in differ}, filled.missing)
     return Asked(
         kind=kind,
         targets=targets,
         all=takes_all,
         wanted=_wanted(kind, given) if takes_all else {},
-        parameters=parameters,
-        missing=missing,
+        parameters=filled.values,
+        missing=filled.missing,
         most=_whole("most", given.get("most", "")),
         reason=given.get("reason", "").strip() if request.method == "POST" else "",
-        fields=[
-            (name.strip("[]"), str(given.get(name.strip("[]"), "")), "[" in name) for name in PARAMETERS.get(kind, ())
-        ],
+        fields=[(one, texts.get(one.name, before.get(one.name, "")).strip()) for one in known],
+        changes=changes,
     )
+
+
+def _differs(one: Field, values: Mapping[str, Any], before: Mapping[str, str]) -> bool:
+    return fields.written(values[one.name]) != before[one.name]
 
 
 def target_of(kind: str, text: str) -> str:
     """A target as the audit calls it."""
     if not kind.startswith(UUIDS):
-        return text[:MAX_TEXT]
+        return text.strip()[:MAX_TEXT]
     try:
         return str(uuid.UUID(text))
     except ValueError as problem:
         raise MessageIllegal(f"{text[:60]!r} is no id.") from problem
 
 
-def _parameters(kind: str, given: QueryDict) -> tuple[dict[str, Any], list[str]]:
-    parameters: dict[str, Any] = {}
-    missing = []
-    for name in PARAMETERS.get(kind, ()):
-        bare = name.strip("[]")
-        value = given.get(bare, "").strip()[:MAX_TEXT]
-        if value:
-            parameters[bare] = _checked(bare, value)
-        elif bare == name:
-            missing.append(bare)
-    return parameters, missing
-
-
-def _checked(name: str, value: str) -> str | int | None:
-    """A parameter; the registry that it goes to checks the rest.
-
-    Raises MessageIllegal.
-    """
-    if name in CHOICES and value not in CHOICES[name]:
-        raise MessageIllegal(f"{name} {value[:40]!r} is none of {', '.join(CHOICES[name])}.")
-    number = _whole(name, value) if name in WHOLE else None
-    if name == "reserved_hours" and number == 0:
-        raise MessageIllegal("reserved_hours is 0: keep messages for an hour at least.")
-    return value if name not in WHOLE else number
-
-
 def _wanted(kind: str, given: QueryDict) -> dict[str, Any]:
     names = FILTERS.get(kind, TRANSACTIONS)
-    texts = {name: given.get(name, "").strip()[:MAX_TEXT] for name in names}
-    wanted: dict[str, Any] = {
-        name: _whole(name, text) if name in WHOLE else text for name, text in texts.items() if text
-    }
-    if names is TRANSACTIONS:
-        wanted["state"] = STATES.get(kind) or ("DISCARDED" if wanted.get("state") == "DISCARDED" else "PREPARED")
-    elif "group" not in wanted:
-        raise MessageIllegal("group is missing: name the consumer group.")
+    texts = {name: str(given[name]).strip() for name in names if name in given}
+    texts = {name: text for name, text in texts.items() if text or name in MAY_BE_EMPTY}
+    wanted: dict[str, Any] = {name: _whole(name, text) if name in WHOLE else text for name, text in texts.items()}
+    if names is LETTERS:
+        if "group" not in wanted:
+            raise MessageIllegal("group is missing: name the consumer group.")
+        if "hour" in wanted:
+            wanted["hour"] = fields.moment("hour", wanted["hour"])
+        return wanted
+    wanted["state"] = STATES.get(kind) or ("DISCARDED" if wanted.get("state") == "DISCARDED" else "PREPARED")
     return wanted
 
 
 def _whole(name: str, text: str) -> int | None:
-    if not text.strip():
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) <= 9):
-        raise MessageIllegal(f"{name} {text[:40]!r} is no whole number.")
-    return int(text)
+    return fields.whole(0, MAX_NUMBER)(name, text.strip()) if text.strip() else None

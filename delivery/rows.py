@@ -178,6 +178,25 @@ class ListedDeadLetter(NamedTuple):
     reason: str | None
 
 
+class NarrowedDeadLetter(NamedTuple):
+    """A dead letter that matches a filter; None from `queue_offset` on beside `go_on_at` without a match."""
+
+    go_on_at: int | None
+    queue_offset: int | None
+    message_id: UUID | None
+
+
+class DescribedDeadLetter(NamedTuple):
+    """What a preview says of a dead letter; `topic` is None once that was deleted."""
+
+    queue_offset: int
+    message_id: UUID
+    topic: str | None
+    keys: list[str] | None
+    reconsume_times: int
+    reason: str | None
+
+
 class SharedByDeadLetters(NamedTuple):
     """The number of dead letters that share the value of a field: topic, tags, attempts, hour or reason."""
 

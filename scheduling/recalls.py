@@ -3,7 +3,7 @@
 import base64
 import uuid
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Literal, Protocol
 
 import msgspec
@@ -15,7 +15,7 @@ from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
 from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
-from store.db import connections
+from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
 from store.reading import progress
@@ -123,6 +123,12 @@ async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Rec
     if row.visible or row.due_at is None:
         raise AlreadyDelivered(f"Message {message_id} does not wait: it was delivered, or recalled before.")
     return await recall(handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset), note)
+
+
+def waiting(message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, datetime]:
+    """When each of these messages is due, by UTC; one that does not wait is missing."""
+    rows = sync.read(FIND_STANDINGS, {"message_ids": list(message_ids), "scheduler": progress.SCHEDULER})
+    return {row.message_id: row.due_at.astimezone(UTC) for row in rows if not row.visible and row.due_at is not None}
 
 
 def _read(recall_handle: str) -> Handle:

@@ -2,7 +2,7 @@
 
 import contextlib
 import uuid
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any
 
@@ -13,8 +13,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access import audit, roles
 from access.audit import Wanted
 from actions import jobs, kinds, messages, shown_once
+from actions.counted import Counted
 from actions.models import Action
-from console import asking
+from console import asking, fields
 from console.asking import Asked
 from console.pages import frame
 from console.signing import signed
@@ -26,8 +27,6 @@ from store.stats import now
 PREVIEW = 10
 LISTED = 50
 RESULTS = 100
-# Characters of a field, such as an URL or a list of scopes.
-MAX_VALUE = 2000
 View = Callable[..., HttpResponse]
 
 
@@ -52,8 +51,11 @@ def refusing(view: View) -> View:
 @refusing
 def new(request: HttpRequest) -> HttpResponse:
     """The preview of an action and the question why; with a reason, posted, the action itself."""
-    roles.require(request.user, kinds.find(asking.kind_of(request)).action)
-    asked = asking.read(request)
+    kind = kinds.find(asking.kind_of(request))
+    roles.require(request.user, kind.action)
+    targets = asking.targets_of(request)
+    standing = kind.standing(targets[0]) if kind.standing and targets else {} if kind.standing else None
+    asked = asking.read(request, targets, standing)
     if request.method != "POST" or not asked.is_complete:
         page = frame.show(request, "console/new_action.html", asked.words.title, asked=asked, **preview(asked))
         page.status_code = 422 if request.method == "POST" else 200
@@ -80,15 +82,18 @@ def made(request: HttpRequest, asked: Asked) -> Action:
 
 def preview(asked: Asked) -> dict[str, object]:
     """What the action would change: each target in words, or how many match and the first of them."""
+    kind = kinds.find(asked.kind)
     if not asked.all:
-        words = kinds.find(asked.kind).describe(asked.targets)
+        words = kind.describe(asked.targets, asked.parameters)
         lines = [(target, words.get(target)) for target in asked.targets]
-        return {"lines": lines, "count": len(lines), **dry_run(asked)}
+        return {"lines": lines, "count": Counted(len(lines)), **dry_run(asked)}
     matching = kinds.matching(asked.kind)
     bounded = matching.bounded(asked.wanted)
     first, _ = matching.next(bounded, None, PREVIEW)
-    words = kinds.find(asked.kind).describe(first)
-    return {"lines": [(target, words.get(target)) for target in first], "count": matching.count(bounded)}
+    words = kind.describe(first, asked.parameters)
+    count = matching.count(bounded)
+    lines = [(target, words.get(target)) for target in first]
+    return {"lines": lines, "count": count, "others": max(0, count.rows - len(first))}
 
 
 def dry_run(asked: Asked) -> dict[str, object]:
@@ -112,26 +117,24 @@ def call(work: Coroutine[Any, Any, Any]) -> Any:
 @refusing
 def once(request: HttpRequest) -> HttpResponse:
     """An action whose outcome is shown once: its form, and then what it made. No cache keeps the answer."""
-    given = request.POST if request.method == "POST" else request.GET
-    kind, target = given.get("action", ""), given.get("target", "").strip()[: asking.MAX_TEXT]
-    found = shown_once.find(kind)
-    roles.require(request.user, found.action)
-    values = {name: given.get(name, "").strip()[:MAX_VALUE] for name in (*found.fields, *found.optional)}
+    given = asking.given_by(request)
+    kind, target = given.get("action", ""), given.get("target", "").strip()[: fields.MAX_TEXT]
+    roles.require(request.user, shown_once.find(kind).action)
+    known = fields.ONCE.get(kind, ())
+    texts = {one.name: str(given.get(one.name, "")) for one in known}
     reason = given.get("reason", "").strip()
     shown = None
-    if request.method == "POST" and target and reason and all(values[name] for name in found.fields):
-        shown = shown_once.run(kind, target, values, signed(request, reason))
+    if request.method == "POST" and target and reason:
+        filled = fields.read(known, texts)
+        if not filled.missing:
+            shown = shown_once.run(kind, target, filled.values, signed(request, reason))
     words = asking.words(kind)
-    asked = {"kind": kind, "target": target, "words": words, "fields": _fields(values, found.fields), "shown": shown}
+    form = [(one, texts[one.name]) for one in known]
+    asked = {"kind": kind, "target": target, "words": words, "fields": form, "shown": shown}
     page = frame.show(request, "console/shown_once.html", words.title, **asked)
     page.headers["Cache-Control"] = "no-store"
     page.status_code = 422 if request.method == "POST" and shown is None else 200
     return page
-
-
-def _fields(values: Mapping[str, str], required: Sequence[str]) -> list[tuple[str, str, str, bool]]:
-    """Name, label and value, and whether it may be left empty."""
-    return [(name, name.replace("_", " "), value, name not in required) for name, value in values.items()]
 
 
 @require_GET

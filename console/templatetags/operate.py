@@ -1,11 +1,12 @@
 """Links and buttons that lead to actions, for those who may do them."""
 
+from collections.abc import Iterable, Mapping
 from urllib.parse import urlencode
 
 from django import template
 from django.template import Context
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access import roles
@@ -28,6 +29,19 @@ def link(kind: str, target: object, **more: object) -> SafeString:
     return _link(kind, address, asking.words(kind).button)
 
 
+def links(kinds_of_actions: Iterable[str], target: object) -> SafeString:
+    """Links to several actions on one target."""
+    return format_html_join(" ", "{}", ((link(kind, target),) for kind in kinds_of_actions))
+
+
+@register.simple_tag(takes_context=True)
+def action_making(context: Context, kind: str) -> SafeString | str:
+    """The link to the form that makes something new; nothing for a user who may not do it."""
+    if not roles.may(context["request"].user, kinds.find(kind).action):
+        return ""
+    return _link(kind, f"{reverse('admin:new_action')}?{urlencode({'action': kind})}", asking.words(kind).button)
+
+
 @register.simple_tag(takes_context=True)
 def action_once(context: Context, kind: str, target: object = "") -> SafeString | str:
     """The link to an action whose outcome is shown once; nothing for a user who may not do it."""
@@ -42,8 +56,19 @@ def action_on_all(context: Context, kind: str, text: str, **wanted: object) -> S
     """The link to an action on all that match; nothing for a user who may not do it."""
     if not roles.may(context["request"].user, kinds.find(kind).action):
         return ""
-    given = {name: value for name, value in wanted.items() if value}
+    given = {name: value for name, value in wanted.items() if value not in (None, 0, "")}
     return _link(kind, f"{reverse('admin:new_action')}?{urlencode({'action': kind, 'all': '1', **given})}", text)
+
+
+@register.simple_tag(takes_context=True)
+def action_on_letters(context: Context, text: str, group: str, narrowed: Mapping[str, str], **more: object) -> str:
+    """The link to a redrive of all dead letters of a group, or of those that match; nothing for who may not do it."""
+    kind = "dead_letter.redrive"
+    if not roles.may(context["request"].user, kinds.find(kind).action):
+        return ""
+    given = {asking.LETTER_FIELDS[name]: value for name, value in narrowed.items()}
+    address = urlencode({"action": kind, "all": "1", "group": group, **given, **more})
+    return _link(kind, f"{reverse('admin:new_action')}?{address}", text)
 
 
 @register.simple_tag(takes_context=True)

@@ -75,6 +75,12 @@ def of(found: Mapping[Any, Any], name: object) -> Any:
 
 
 @register.filter
+def field_words(name: str) -> str:
+    """The name of a field as words: `producer group`."""
+    return name.replace("_", " ")
+
+
+@register.filter
 def as_query(given: Mapping[str, str]) -> str:
     """Parameters as the query of an address."""
     return urlencode(given or {})

@@ -4,15 +4,24 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from delivery.models import ConsumerGroup
-from delivery.rows import GroupDeadLetters, ListedDeadLetter, SharedByDeadLetters
+from delivery.rows import (
+    DescribedDeadLetter,
+    GroupDeadLetters,
+    ListedDeadLetter,
+    NarrowedDeadLetter,
+    SharedByDeadLetters,
+)
 from store import registry, topics
 from store.db import sync
 from store.db.statements import Statement
 
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
+DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)
 LIST_DEAD_LETTERS = Statement(__file__, "list_dead_letters", ListedDeadLetter)
+NARROW_DEAD_LETTERS = Statement(__file__, "narrow_dead_letters", NarrowedDeadLetter)
 SUM_DEAD_LETTERS = Statement(__file__, "sum_dead_letters", SharedByDeadLetters)
 
 MAX_GROUPS = 1000
@@ -32,6 +41,17 @@ class Wanted:
     attempts: int | None = None
     hour: datetime | None = None
     reason: str | None = None
+
+    @property
+    def conditions(self) -> dict[str, object]:
+        """The parameters of a statement."""
+        return {
+            "topic": self.topic,
+            "tags": self.tags,
+            "attempts": self.attempts,
+            "hour": self.hour,
+            "reason": self.reason,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +78,7 @@ def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -
     parameters = {
         "group_id": group.id,
         "topic_id": topic.id,
-        "topic": wanted.topic,
-        "tags": wanted.tags,
-        "attempts": wanted.attempts,
-        "hour": wanted.hour,
-        "reason": wanted.reason,
+        **wanted.conditions,
         "before": BEYOND if before is None else before,
         "max_looked_at": MAX_LOOKED_AT,
         "max_rows": count + 1,
@@ -72,6 +88,40 @@ def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -
     if len(letters) > count:
         return Page(letters[:count], letters[count - 1].queue_offset)
     return Page(letters, rows[0].go_on_before)
+
+
+def narrowed(
+    group: ConsumerGroup, wanted: Wanted, between: tuple[int, int], count: int
+) -> tuple[list[UUID], int | None]:
+    """The oldest `count` messages at most that match among a group's dead letters between two offsets, and the offset
+    at which the search goes on; None behind the last letter. It reads MAX_LOOKED_AT letters, and may find none of them.
+    """
+    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    if topic is None:
+        return [], None
+    parameters = {
+        "group_id": group.id,
+        "topic_id": topic.id,
+        **wanted.conditions,
+        "from_offset": between[0],
+        "until_offset": between[1],
+        "max_looked_at": MAX_LOOKED_AT,
+        "max_rows": count,
+    }
+    rows = sync.read(NARROW_DEAD_LETTERS, parameters)
+    found = [(row.queue_offset, row.message_id) for row in rows if row.queue_offset is not None and row.message_id]
+    go_on_at = found[-1][0] + 1 if len(found) == count else rows[0].go_on_at
+    return list(dict.fromkeys(message_id for _, message_id in found)), go_on_at
+
+
+def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:
+    """These messages as dead letters of a group; one that is none any more is missing."""
+    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    if topic is None:
+        return {}
+    parameters = {"group_id": group.id, "topic_id": topic.id, "message_ids": list(message_ids)}
+    # The newest letter of a message stands for it.
+    return {row.message_id: row for row in reversed(sync.read(DESCRIBE_DEAD_LETTERS, parameters))}
 
 
 def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:

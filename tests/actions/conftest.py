@@ -22,12 +22,17 @@ for name, role in (("ada", "admin"), ("oda", "operator"), ("vic", "viewer")):
 """
 
 
-@pytest.fixture(scope="session")
-def users(broker: RunningBroker) -> dict[str, Operator]:
-    """The users of the console who are signed in, by name."""
+def made_at(broker: RunningBroker) -> dict[str, Operator]:
+    """Makes the users of a broker's console and signs them in; by name."""
     words = commands.manage("shell", "--verbosity", "0", "--command", USERS)
     subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
     return {name: Operator.signed_in(broker.url, name, PASSWORD) for name in ("ada", "oda", "vic")}
+
+
+@pytest.fixture(scope="session")
+def users(broker: RunningBroker) -> dict[str, Operator]:
+    """The users of the console who are signed in, by name."""
+    return made_at(broker)
 
 
 @pytest.fixture

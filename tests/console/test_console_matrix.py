@@ -12,8 +12,9 @@ from psycopg import sql
 from access import roles
 from actions.kinds import KINDS
 from actions.shown_once import KINDS as ONCE
-from console import asking
-from console.asking import PARAMETERS, WORDS
+from console import asking, fields
+from console.asking import CHANGES, MAKES, WORDS
+from console.fields import PARAMETERS
 from tests.console.conftest import PASSWORD
 from tests.console.operators import Operator
 from tests.console.rows import Broker
@@ -82,16 +83,48 @@ def forms(half: str) -> list[dict[str, object]]:
     user = {"username": "mallory", "role": "admin", "is_active": "on", "password1": PASSWORD, "password2": PASSWORD}
     dates = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00", "usable_password": "true"}
     acts = [action_form(kind, half) for kind in KINDS]
-    acts += [{"action": kind, "target": "shop", "scopes": "manage", "url": "x", "reason": "because"} for kind in ONCE]
+    acts += [{**VALUES, "action": kind, "target": "shop", "reason": "because"} for kind in ONCE]
     return [*acts, {**user, **dates}, {"post": "yes"}, {"to": "continue"}]
 
 
 def action_form(kind: str, half: str) -> dict[str, object]:
     """A whole form of an action on what `kept` has."""
-    target = half if kind.startswith(("transaction.", "discarded.", "dead_letter.", "message.")) else "shop"
-    values = {"topic": "shop", "to": "earliest", "group": "shop", "queues": "5", "permission": "r"}
-    given = {name: values[name] for name in PARAMETERS.get(kind, ()) if "[" not in name}
+    target = (
+        half
+        if kind.startswith(("transaction.", "discarded.", "dead_letter.", "message."))
+        else TARGETS.get(kind, "shop")
+    )
+    given = {one.name: VALUES[one.name] for one in PARAMETERS.get(kind, ()) if one.needed or kind in MAKES + CHANGES}
     return {"action": kind, "target": target, "reason": "because", **given}
+
+
+TARGETS = dict.fromkeys(MAKES, "new")
+VALUES = {
+    "topic": "shop",
+    "to": "earliest",
+    "group": "shop",
+    "queues": "5",
+    "reserved_hours": "7",
+    "permission": "r",
+    "reject_transaction_message": "yes",
+    "max_undecided": "7",
+    "checks_paused": "yes",
+    "api_keys": "shop-*",
+    "start_at": "latest",
+    "ordered": "yes",
+    "max_reconsume_times": "3",
+    "retry_policy": '{"kind": "none"}',
+    "paused": "yes",
+    "max_batch": "5",
+    "timeout_seconds": "2",
+    "concurrency": "2",
+    "url": "https://shop.example/other",
+    "group_name": "shop",
+    "topic_name": "shop",
+    "filter": "A || B",
+    "scopes": "manage",
+    "expires_at": "2037-01-31T12:00:00Z",
+}
 
 
 @pytest.mark.parametrize("route", ROUTES)
@@ -116,8 +149,11 @@ def test_a_viewer_and_a_stranger_change_nothing_by_any_method(
 USERS_FORMS: list[dict[str, object]] = forms("0190f7c2-0000-7000-8000-000000000000")[len(KINDS) + len(ONCE) :]
 
 
-def test_every_kind_has_its_words() -> None:
+def test_every_kind_has_its_words_and_fields() -> None:
     assert (set(WORDS), set(asking.ONCE)) == (set(KINDS), set(ONCE))
+    assert PARAMETERS.keys() <= KINDS.keys()
+    assert fields.ONCE.keys() <= ONCE.keys()
+    assert {kind for kind in KINDS if KINDS[kind].standing} == {*MAKES, *CHANGES}
 
 
 @pytest.mark.parametrize("kind", KINDS)
