@@ -124,6 +124,8 @@ VALUES = {
     "filter": "A || B",
     "scopes": "manage",
     "expires_at": "2037-01-31T12:00:00Z",
+    "messages_per_second": "10",
+    "bytes_per_second": "1000",
 }
 
 
