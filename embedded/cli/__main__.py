@@ -19,6 +19,7 @@ COMMANDS = {
     "test": "Runs the tests on servers of their own; options are pytest's.",
     "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
     "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
+    "fuzz": "Makes requests up from the schema, right and wrong ones, and holds every answer to it.",
     "bench": "Runs the benchmarks on servers of their own.",
     "lock": "Remakes the hash-locked requirements from pyproject.toml.",
 }

@@ -2,42 +2,18 @@
 
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # it ships no types
-from schemathesis import Case, GenerationMode
-from schemathesis.checks import CheckFunction, not_a_server_error
-from schemathesis.core.result import Ok
-from schemathesis.schemas import APIOperation
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    negative_data_rejection,
-    response_schema_conformance,
-    status_code_conformance,
-)
+from schemathesis import GenerationMode
 
 from embedded import commands
-from tests.broker import characters
 from tests.broker.running import API_KEY, RunningBroker
+from tests.control.fuzzing import TAKES_ANYTHING, calls, operations, reached
 from tests.control.operators import Operator
-
-CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
-# A bulk takes any operation and judges each on its own; without parameters there is nothing that could break a rule.
-TAKES_ANYTHING = ("POST /v1/bulk", "GET /healthz", "GET /readyz")
-# The same requests with each run: the seed is the test itself.
-BOUNDED = settings(
-    max_examples=5,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
-NOBODY = "http://127.0.0.1:9/checks"
+from tests.control.stock import Stock
 
 
 @pytest.fixture(scope="session")
@@ -46,22 +22,10 @@ def document(broker: RunningBroker) -> Any:
     return Operator(broker.url, API_KEY).reads("/v1/schema")
 
 
-@pytest.fixture
-def known(operator: Operator) -> dict[str, Any]:
-    """What the parameters of paths can name: one of each resource, all of them there."""
-    name = characters.name("fuzzed")
-    begun = operator.make("/v1/transactions", producer_group=name, topic=name, body="order").document
-    operator.make(f"/v1/consumer-groups/{name}/receive", topic=name)
-    endpoint = operator.make(f"/v1/producer-groups/{name}/endpoints", url=NOBODY).document
-    key = operator.make("/v1/api-keys", name=name, scopes=["manage"]).document
-    return {
-        "topic": name,
-        "group": name,
-        "queue_id": 0,
-        "transaction_id": begun["transaction_id"],
-        "endpoint_id": endpoint["id"],
-        "name_or_id": key["name"],
-    }
+@pytest.fixture(scope="session")
+def stock(broker: RunningBroker) -> Stock:
+    """One of each thing that the parameters of paths can name."""
+    return Stock(broker)
 
 
 def test_the_document_is_openapi_3_1_of_both_planes(document: Any) -> None:
@@ -130,12 +94,20 @@ def test_every_operation_can_be_refused_with_a_problem(document: Any) -> None:
                 assert operation["responses"]["401"] == problem, path
 
 
-def test_every_call_does_as_the_schema_says(
-    document: Any, broker: RunningBroker, known: dict[str, Any], subtests: pytest.Subtests
+def test_every_operation_takes_a_request_and_answers_as_the_schema_says(
+    document: Any, broker: RunningBroker, stock: Stock, subtests: pytest.Subtests
 ) -> None:
     for operation in operations(document):
         with subtests.test(operation.label):
-            calls(broker, operation, GenerationMode.POSITIVE, CHECKS, known)
+            assert 200 <= reached(broker.url, operation, stock) < 300
+
+
+def test_every_call_does_as_the_schema_says(
+    document: Any, broker: RunningBroker, stock: Stock, subtests: pytest.Subtests
+) -> None:
+    for operation in operations(document):
+        with subtests.test(operation.label):
+            calls(broker.url, operation, GenerationMode.POSITIVE, stock.known)
 
 
 def test_the_schema_names_every_field_of_what_happened(
@@ -158,40 +130,4 @@ def test_what_breaks_the_schema_is_refused(document: Any, broker: RunningBroker,
         if operation.label in TAKES_ANYTHING:
             continue
         with subtests.test(operation.label):
-            calls(broker, operation, GenerationMode.NEGATIVE, (*CHECKS, negative_data_rejection), {})
-
-
-def operations(document: Any) -> list[Any]:
-    """The operations of the document."""
-    found = schemathesis.openapi.from_dict(document).get_all_operations()
-    return [operation.ok() for operation in found if isinstance(operation, Ok)]
-
-
-def calls(
-    broker: RunningBroker,
-    operation: APIOperation[Any, Any, Any, Any],
-    mode: GenerationMode,
-    checks: Sequence[CheckFunction],
-    known: dict[str, Any],
-) -> None:
-    """Makes calls of an operation and holds each answer to the checks."""
-
-    @BOUNDED
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def call(case: Case[Any]) -> None:
-        steer(case, known)
-        headers = {"Authorization": f"Bearer {API_KEY}"}
-        case.call_and_validate(base_url=broker.url, headers=headers, checks=list(checks))
-
-    call()
-
-
-def steer(case: Case[Any], known: dict[str, Any]) -> None:
-    """Names what is there, where nothing is deleted; waits for nothing, and calls nobody."""
-    if case.method != "DELETE":
-        case.path_parameters.update({name: known[name] for name in case.path_parameters if name in known})
-    for fields in (case.body, case.query):
-        if isinstance(fields, dict) and "wait_seconds" in fields:
-            fields["wait_seconds"] = 0
-        if isinstance(fields, dict) and isinstance(fields.get("url"), str):
-            fields["url"] = NOBODY
+            calls(broker.url, operation, GenerationMode.NEGATIVE, {})

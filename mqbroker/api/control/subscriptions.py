@@ -25,6 +25,7 @@ from webhooks.addresses import MAX_URL_CHARACTERS
 MAX_NAME = 127
 # What changes neither where messages are pushed to nor which.
 PACE = {"max_batch", "timeout_seconds", "concurrency", "paused"}
+# A field that may be null adds the null itself.
 FORMS = {
     "oneOf": [
         {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
@@ -34,7 +35,6 @@ FORMS = {
             "required": ["sql"],
             "additionalProperties": False,
         },
-        {"type": "null"},
     ]
 }
 
