@@ -14,6 +14,7 @@ from bench import (
     lateness,
     limit,
     longpolls,
+    memory,
     segments,
     throughput,
     timers,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "longpolls": longpolls.main,
     "lagging": lagging.main,
     "large_reads": large_reads.main,
+    "memory": memory.main,
     "segments": segments.main,
     "client": client.main,
 }

@@ -31,6 +31,17 @@ def cpu_of_group(group: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
+def rss_bytes_of_group(group: int) -> int:
+    """Resident memory of all processes of a group; pages that they share count in each."""
+    pages = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+            if int(fields[2]) == group:
+                pages += int(fields[21])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
 def require_durability(connection: psycopg.Connection) -> dict[str, str]:
     """The server's settings of durability. Raises RuntimeError unless a commit is on disk when it is answered."""
     found = {name: str(_value(connection, f"SHOW {name}")) for name in DURABILITY}
