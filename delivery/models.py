@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from store.db.columns import CText
+from webhooks.sealing import SealedField
 
 
 class ConsumerGroup(models.Model):
@@ -146,8 +147,8 @@ class Subscription(models.Model):
     max_batch = models.IntegerField(default=1)
     timeout_seconds = models.FloatField(default=10)
     concurrency = models.IntegerField(default=16)
-    secret = models.TextField()
-    previous_secret = models.TextField(null=True)
+    secret = SealedField()
+    previous_secret = SealedField(null=True)
     rotated_at = models.DateTimeField(null=True)
     paused = models.BooleanField(default=False)
     state = models.TextField(default="healthy")

@@ -24,7 +24,10 @@ def common() -> dict[str, str]:
 
 def embedded(folder: DataFolder, servers: Servers) -> dict[str, str]:
     """Variables of the processes that serve a data folder."""
-    kept = {"MQBROKER_SECRET_KEY": folder.secret("django")}
+    kept = {
+        "MQBROKER_SECRET_KEY": folder.secret("django"),
+        "MQBROKER_SECRETS_KEYS": folder.secret("sealing"),
+    }
     return EMBEDDED_DEFAULTS | kept | common() | servers.urls() | {"MQBROKER_DATA_DIR": str(folder.path)}
 
 

@@ -23,7 +23,7 @@ class DataFolder:
 
     lock          held (flock) by the ./mq that uses the folder, so that kill -9 releases it
     processes     the processes that run, for the next start after a kill -9
-    secrets/      one file each: django, postgres, valkey, api-key
+    secrets/      one file each: django, sealing, postgres, valkey, api-key
     ports/        one file each: postgres, valkey, web (the last one only while the broker runs)
     postgres/ valkey/ logs/
     """

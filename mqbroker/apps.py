@@ -11,7 +11,8 @@ class MqbrokerConfig(AppConfig):
     name = "mqbroker"
 
     def ready(self) -> None:
-        # mqbroker.errors imports models of Django's apps, which are ready only now.
+        # These import models of Django's apps, which are ready only now. The second one registers a check.
+        from mqbroker import sealed_secrets  # noqa: F401  # for its registration
         from mqbroker.errors import NamesRequest
 
         logging.getLogger("django.request").addFilter(NamesRequest())

@@ -78,11 +78,12 @@ def keep_quiet(**_: Any) -> None:
 @signals.worker_ready.connect
 def start(**_: Any) -> None:
     """Makes the worker's runtime before its first task: Celery sends this signal before it takes any message."""
-    from mqbroker import background  # Celery imports Django's apps only after this module
+    from mqbroker import background, sealed_secrets  # Celery imports Django's apps only after this module
     from store.db import guards
 
     try:
         guards.require_fit("mqbroker-start")
+        sealed_secrets.require_readable()
     except guards.Unfit as problem:
         raise SystemExit(str(problem)) from None
     background.start()

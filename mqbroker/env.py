@@ -90,6 +90,22 @@ def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:
     return read(name, default, meaning, parse, "words between commas", ",".join)
 
 
+# A key of 128 bits has as many hexadecimal digits.
+SHORTEST_KEY = 32
+
+
+def secret_keys(name: str, meaning: str) -> tuple[str, ...]:
+    """Random texts of SHORTEST_KEY characters or more between commas. A bad value is not repeated."""
+    found = tuple(key.strip() for key in os.environ.get(PREFIX + name, "").split(",") if key.strip())
+    if any(len(key) < SHORTEST_KEY for key in found):
+        raise ImproperlyConfigured(
+            f"{PREFIX}{name} has a key that is too short: give random texts of {SHORTEST_KEY} characters or more, "
+            "between commas."
+        )
+    declared.append(Setting(PREFIX + name, ",".join(found), "", meaning))
+    return found
+
+
 def networks(name: str, default: Networks, meaning: str) -> Networks:
     """IP networks between commas, such as `127.0.0.0/8,::1/128`."""
 

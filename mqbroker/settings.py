@@ -131,6 +131,12 @@ WEBHOOK_ALLOWED_NETWORKS = env.networks(
     "Private networks that check-back and push may call. Each caller that may register a URL can reach them.",
 )
 
+SECRETS_KEYS = env.secret_keys(
+    "SECRETS_KEYS",
+    "Keys under which the secrets of endpoints and subscriptions are sealed in the database, between commas: the first "
+    "one seals, all of them open. Without one they are stored as they are, and a reader of the database can sign.",
+)
+
 # --- the export -----------------------------------------------------------------------------------------------------
 JDBC_JAR = env.text(
     "JDBC_JAR",

@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from store.db import connections
 from store.db.statements import Statement
-from store.errors import GroupNotExist, MessageIllegal
+from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
@@ -50,7 +50,8 @@ async def of_url(group: ProducerGroupRow, url: str) -> int:
 async def callable_endpoints(group_id: int) -> Sequence[Callee]:
     """The endpoints of a group that may be called now, by the database's clock."""
     rows = await connections.read(FIND_CALLABLE_ENDPOINTS, {"group_id": group_id, "rotation_hours": ROTATION_HOURS})
-    return [Callee.of(row) for row in rows]
+    found = (Callee.of_readable(row) for row in rows)
+    return [callee for callee in found if callee is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +170,12 @@ def rotate_secret(endpoint: Endpoint, secret: str | None) -> Endpoint:
 
 
 def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
-    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock."""
+    """The secrets that sign now: for ROTATION_HOURS after a rotation both of them, by the database's clock.
+
+    Raises SystemBusy when this process has no key for them.
+    """
+    if not endpoint.secret:
+        raise SystemBusy(f"The secret of the endpoint {endpoint.url} cannot be read: see MQBROKER_SECRETS_KEYS.")
     recent = Endpoint.objects.filter(id=endpoint.id, rotated_at__gt=Now() - timedelta(hours=ROTATION_HOURS))
     if endpoint.previous_secret is None or not recent.exists():
         return (endpoint.secret,)

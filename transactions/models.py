@@ -5,6 +5,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from store.db.columns import CText
+from webhooks.sealing import SealedField
 
 
 class ProducerGroup(models.Model):
@@ -42,8 +43,8 @@ class Endpoint(models.Model):
     max_batch = models.IntegerField(default=1)
     timeout_seconds = models.FloatField(default=5)
     concurrency = models.IntegerField(default=16)
-    secret = models.TextField()
-    previous_secret = models.TextField(null=True)
+    secret = SealedField()
+    previous_secret = SealedField(null=True)
     rotated_at = models.DateTimeField(null=True)
     state = models.TextField(default="healthy")
     failures = models.IntegerField(default=0)

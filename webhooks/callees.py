@@ -9,10 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, Self, TypeVar, cast
 
+import structlog
+
 from store.db import connections
 from store.db.statements import Statement
+from webhooks import sealing
 from webhooks.answers import Answer
 from webhooks.endpoint_health import Circuit, State
+from webhooks.sealing import SecretUnreadable
+
+logger = structlog.stdlib.get_logger(__name__)
 
 # Both secrets sign for this long after a rotation.
 ROTATION_HOURS = 24
@@ -75,19 +81,31 @@ class Callee:
 
     @classmethod
     def of(cls, row: CalleeRow, **more: object) -> Self:
-        """From a row, with the fields that a subclass adds."""
+        """From a row, with the fields that a subclass adds.
+
+        Raises SecretUnreadable: no call is made that is not signed.
+        """
         return cls(
             id=row.id,
             url=row.url,
             max_batch=row.max_batch,
             timeout_seconds=row.timeout_seconds,
             concurrency=row.concurrency,
-            secrets=tuple(secret for secret in (row.secret, row.previous_secret) if secret),
+            secrets=tuple(sealing.opened(secret) for secret in (row.secret, row.previous_secret) if secret),
             circuit=Circuit(cast("State", row.state), row.failures, row.open_until),
             read_at=row.now,
             read_on=asyncio.get_running_loop().time(),
             **more,
         )
+
+    @classmethod
+    def of_readable(cls, row: CalleeRow, **more: object) -> Self | None:
+        """As `of`; None for one whose secrets this process cannot open, which its log says."""
+        try:
+            return cls.of(row, **more)
+        except SecretUnreadable as problem:
+            logger.error("a server is not called", url=row.url, reason=str(problem))
+            return None
 
     @property
     def age_seconds(self) -> float:

@@ -53,8 +53,8 @@ class Subscriber(Callee):
 async def find(ids: Sequence[int]) -> list[Subscriber]:
     """The subscriptions of these ids that are neither paused nor disabled, and whose group and topic exist."""
     rows = await connections.read(FIND_SUBSCRIPTIONS, {"ids": list(ids), "rotation_hours": ROTATION_HOURS})
-    return [
-        Subscriber.of(
+    found = (
+        Subscriber.of_readable(
             row,
             name=row.name,
             group=row.group_name,
@@ -64,7 +64,8 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
             last_success_at=row.last_success_at,
         )
         for row in rows
-    ]
+    )
+    return [subscriber for subscriber in found if subscriber is not None]
 
 
 @dataclass(slots=True)

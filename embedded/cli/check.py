@@ -20,7 +20,11 @@ STEPS = {
     "deployment": manage("check", "--deploy", "--fail-level", "WARNING"),
 }
 # The deployment that docs and docker-compose.yml describe: behind TLS, with a key of its own.
-DEPLOYED = {"MQBROKER_SECURE_COOKIES": "true", "MQBROKER_SECRET_KEY": secrets.token_urlsafe(50)}
+DEPLOYED = {
+    "MQBROKER_SECURE_COOKIES": "true",
+    "MQBROKER_SECRET_KEY": secrets.token_urlsafe(50),
+    "MQBROKER_SECRETS_KEYS": secrets.token_urlsafe(50),
+}
 PLACE = re.compile(r"://|^\s*-|\bindex\b")
 
 

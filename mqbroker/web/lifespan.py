@@ -6,7 +6,7 @@ import ctypes
 import resource
 from collections.abc import AsyncIterator
 
-from mqbroker import background
+from mqbroker import background, sealed_secrets
 from mqbroker.http.connection import Serve
 from mqbroker.web import application
 from store.commit import notifier
@@ -20,6 +20,7 @@ async def running() -> AsyncIterator[Serve]:
     Raises Unfit for a database that cannot keep what it acknowledges.
     """
     await asyncio.to_thread(guards.require_fit, "mqbroker-start")
+    await asyncio.to_thread(sealed_secrets.require_readable)
     fallback = background.Fallback()
     background.start()
     background.spare_collector()

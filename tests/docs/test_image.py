@@ -82,6 +82,7 @@ class Container:
         image.unpack(self.app)
         paths = {name: value.replace("/app", str(self.app)) for name, value in image.variables().items()}
         self.given = dict.fromkeys(("POSTGRES_PASSWORD", "REDIS_PASSWORD", "MQBROKER_SECRET_KEY"), "of-the-image")
+        self.given["MQBROKER_SECRETS_KEYS"] = "of-the-image" * 4
         self.given["API_KEY"] = KEY
         self.places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
         # The line of docs/operations.md for the example.

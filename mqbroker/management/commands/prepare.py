@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access import keys, roles
 from access.models import ApiKey
+from mqbroker import sealed_secrets
 from store.db import connections, guards
 
 FIRST_KEY = "first key"
@@ -38,6 +39,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
         require_database()
         call_command("migrate", interactive=False, verbosity=0)
+        seal_plain_secrets()
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
         if made["console_password"]:
             made["console_user"] = CONSOLE_USER
@@ -53,6 +55,15 @@ def require_database() -> None:
         raise CommandError(str(problem)) from None
     except psycopg.OperationalError as problem:
         raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
+
+
+def seal_plain_secrets() -> None:
+    """Seals what was stored before there were keys. Raises CommandError when a secret's key is not there."""
+    try:
+        sealed_secrets.require_readable()
+    except guards.Unfit as problem:
+        raise CommandError(str(problem)) from None
+    sealed_secrets.reseal(plain_only=True)
 
 
 def first_key(given: str | None) -> str | None:

@@ -1,0 +1,196 @@
+"""Secrets of endpoints and subscriptions are sealed in the database, under keys that it does not hold."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from standardwebhooks import Webhook
+
+from embedded import commands
+from tests.broker import databases
+from tests.broker.endpoints import Asked, ProducerEndpoint
+from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
+from tests.control.conftest import SETTINGS
+from tests.control.operators import Operator
+
+OLD, NEW, OTHER = ("old" * 16, "new" * 16, "other" * 8)
+STORED = "SELECT secret, previous_secret FROM endpoint UNION ALL SELECT secret, previous_secret FROM subscription"
+GROUP, TOPIC = "shop", "orders"
+ENDPOINTS = f"/v1/producer-groups/{GROUP}/endpoints"
+REFUSED = (
+    "The secrets of 2 endpoints and subscriptions are sealed under a key that is not in MQBROKER_SECRETS_KEYS: add "
+    "that key to the end of the list. If it is lost, `manage.py reseal --replace-unreadable` gives each of them a new "
+    "secret."
+)
+
+
+class Installation:
+    """One database, and the processes that are started on it with one list of keys after another."""
+
+    def __init__(self, folder: Path, database_url: str, endpoint: ProducerEndpoint) -> None:
+        self.folder = folder
+        self.database_url = database_url
+        self.endpoint = endpoint
+
+    def running(self, *keys: str) -> RunningBroker:
+        """A broker with these keys, not started."""
+        settings = SETTINGS | {"MQBROKER_SECRETS_KEYS": ",".join(keys)}
+        redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+        return RunningBroker(self.folder, self.database_url, redis_url, settings, tasks=False)
+
+    def manages(self, *words: str, keys: tuple[str, ...]) -> tuple[int, str]:
+        """The exit code of a management command, and what it says."""
+        environment = self.running(*keys).environment
+        done = subprocess.run(
+            commands.manage(*words), env=environment, cwd=commands.ROOT, capture_output=True, text=True
+        )
+        return done.returncode, (done.stdout + done.stderr).strip()
+
+    def stored(self) -> list[str]:
+        """Every secret as the database holds it."""
+        with psycopg.connect(self.database_url) as connection:
+            rows = connection.execute(STORED).fetchall()
+        return [secret for row in rows for secret in row if secret is not None]
+
+    def registers(self, broker: RunningBroker) -> tuple[str, str, str]:
+        """An endpoint whose secret was rotated, and a subscription: both secrets of the first, that of the second."""
+        operator = Operator(broker.url, API_KEY)
+        operator.put(f"/v1/producer-groups/{GROUP}")
+        made = operator.make(ENDPOINTS, url=self.endpoint.url).document
+        rotated = operator.make(f"{ENDPOINTS}/{made['id']}/rotate-secret").document
+        push = {"group": "coupons", "topic": TOPIC, "url": self.endpoint.url}
+        operator.put(f"/v1/topics/{TOPIC}")
+        pushed = operator.put("/v1/subscriptions/push", **push)
+        return made["secret"], rotated["secret"], pushed.document["secret"]
+
+    def calls(self, broker: RunningBroker) -> tuple[Asked, Asked]:
+        """The check of a half message, and the push of a message, as they arrive."""
+        operator = Operator(broker.url, API_KEY)
+        self.endpoint.asked.clear()
+        begun = operator.make("/v1/transactions", topic=TOPIC, body="order", producer_group=GROUP).document
+        operator.make(f"/v1/transactions/{begun['transaction_id']}/check")
+        operator.make("/v1/messages", topic=TOPIC, body="order")
+        return self._arrived("transaction.check"), self._arrived("messages.deliver")
+
+    def _arrived(self, kind: str) -> Asked:
+        def found() -> list[Asked]:
+            return [asked for asked in list(self.endpoint.asked) if asked.document["type"] == kind]
+
+        eventually(found, within_seconds=60)
+        return found()[0]
+
+
+@pytest.fixture
+def installation(prepared: str, tmp_path: Path, endpoint: ProducerEndpoint) -> Iterator[Installation]:
+    with databases.copied(prepared) as database_url:
+        yield Installation(tmp_path, database_url, endpoint)
+
+
+def signs(asked: Asked, secret: str) -> bool:
+    """Whether a call bears a signature by this secret; raises when it does not."""
+    headers = {name.lower(): value for name, value in asked.headers.items()}
+    return bool(Webhook(secret).verify(asked.body, headers))
+
+
+def test_a_secret_is_sealed_in_the_database_and_signs(installation: Installation) -> None:
+    with installation.running(OLD) as broker:
+        first, second, pushed = installation.registers(broker)
+
+        check, push = installation.calls(broker)
+
+        assert signs(check, first)
+        assert signs(check, second)
+        assert signs(push, pushed)
+        log = broker.log()
+    stored = installation.stored()
+    assert len(stored) == 3
+    assert not [secret for secret in stored if secret.startswith("whsec_") or secret in (first, second, pushed)]
+    assert not [secret for secret in (first, second, pushed, *stored, OLD) if secret in log]
+
+
+def test_plain_secrets_are_sealed_by_prepare_and_go_on_to_sign(installation: Installation) -> None:
+    with installation.running() as broker:
+        first, second, pushed = installation.registers(broker)
+    assert sorted(installation.stored()) == sorted([first, second, pushed])
+
+    installation.running(OLD).prepare()
+
+    assert not [secret for secret in installation.stored() if secret.startswith("whsec_")]
+    with installation.running(OLD) as broker:
+        check, push = installation.calls(broker)
+    assert signs(check, second)
+    assert signs(push, pushed)
+
+
+def test_after_a_rotation_the_old_key_is_not_needed(installation: Installation) -> None:
+    with installation.running(OLD) as broker:
+        _, second, pushed = installation.registers(broker)
+
+    assert installation.manages("reseal", keys=(NEW, OLD)) == (0, "3 secrets resealed, 0 replaced.")
+    assert installation.manages("reseal", keys=(NEW, OLD)) == (0, "0 secrets resealed, 0 replaced.")
+
+    with installation.running(NEW) as broker:
+        check, push = installation.calls(broker)
+    assert signs(check, second)
+    assert signs(push, pushed)
+
+
+def test_no_process_starts_without_the_key_of_its_secrets(installation: Installation) -> None:
+    with installation.running(OLD) as broker:
+        installation.registers(broker)
+    other = installation.running(OTHER)
+
+    started = [
+        subprocess.run(child.command, env=other.environment, cwd=commands.ROOT, capture_output=True, text=True)
+        for child in (other.webs[0], other.worker)
+    ]
+    prepared = installation.manages("prepare", keys=(OTHER,))
+
+    assert all(one.returncode for one in started)
+    assert [REFUSED in one.stderr for one in started] == [True, True]
+    assert (prepared[0], REFUSED in prepared[1]) == (1, True)
+    assert OTHER not in "".join(one.stderr for one in started)
+
+
+def test_lost_secrets_are_replaced(installation: Installation) -> None:
+    with installation.running(OLD) as broker:
+        installation.registers(broker)
+    before = installation.stored()
+    refused = installation.manages("reseal", keys=(OTHER,))
+
+    replaced = installation.manages("reseal", "--replace-unreadable", keys=(OTHER,))
+
+    assert (refused[0], "use --replace-unreadable" in refused[1]) == (1, True)
+    assert replaced == (0, "0 secrets resealed, 2 replaced.")
+    assert not set(before) & set(installation.stored())
+    with installation.running(OTHER) as broker:
+        operator = Operator(broker.url, API_KEY)
+        [found] = operator.reads(ENDPOINTS)["results"]
+        rotated = operator.make(f"{ENDPOINTS}/{found['id']}/rotate-secret").document
+        check, _ = installation.calls(broker)
+    assert signs(check, rotated["secret"])
+
+
+def test_a_deployment_without_a_key_is_warned(installation: Installation) -> None:
+    words = ("check", "--deploy", "--fail-level", "WARNING")
+
+    code, said = installation.manages(*words, keys=())
+    _, said_with_key = installation.manages(*words, keys=(OLD,))
+
+    assert code == 1
+    assert "(mqbroker.W001) MQBROKER_SECRETS_KEYS is empty" in said
+    assert "mqbroker.W001" not in said_with_key
+
+
+def test_a_key_that_is_too_short_stops_the_start_and_is_not_repeated(installation: Installation) -> None:
+    code, said = installation.manages("check", keys=(OLD, "short-key"))
+
+    assert code == 1
+    assert said.endswith(
+        "MQBROKER_SECRETS_KEYS has a key that is too short: give random texts of 32 characters or more, between commas."
+    )
+    assert "short-key" not in said

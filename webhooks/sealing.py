@@ -1,0 +1,135 @@
+"""Secrets of endpoints and subscriptions at rest: sealed under keys that the database does not hold.
+
+The first key of SECRETS_KEYS seals, each of them opens. Without a key a secret is stored as it is, as every secret was
+before there were keys: what is stored says by its prefix which it is.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import structlog
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+from django.db.models import F, Model, QuerySet, TextField
+from django.db.models.functions import Cast, Now
+
+from webhooks.signing import PREFIX, make_secret
+
+logger = structlog.stdlib.get_logger(__name__)
+
+COLUMNS = ("secret", "previous_secret")
+
+
+class SecretUnreadable(Exception):
+    """A secret is sealed under a key that this process does not have."""
+
+
+def seal(secret: str) -> str:
+    """The secret as it is stored."""
+    return _fernets(settings.SECRETS_KEYS).encrypt(secret.encode()).decode() if settings.SECRETS_KEYS else secret
+
+
+def opened(stored: str) -> str:
+    """The secret that is stored so.
+
+    Raises SecretUnreadable.
+    """
+    return stored if stored.startswith(PREFIX) else _opened(stored, settings.SECRETS_KEYS)
+
+
+# Opening costs 30 µs, and a callee's row is read for each claim of its work.
+@lru_cache(maxsize=4_096)
+def _opened(stored: str, keys: tuple[str, ...]) -> str:
+    try:
+        return _fernets(keys).decrypt(stored.encode()).decode() if keys else _refuse()
+    except InvalidToken:
+        return _refuse()
+
+
+def _refuse() -> str:
+    raise SecretUnreadable("a secret is sealed under a key that is not in MQBROKER_SECRETS_KEYS")
+
+
+@lru_cache
+def _fernets(keys: tuple[str, ...]) -> MultiFernet:
+    return MultiFernet([_fernet(key) for key in keys])
+
+
+def _fernet(key: str) -> Fernet:
+    """A key is any long random text: its SHA-256 is what Fernet takes."""
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(key.encode()).digest()))
+
+
+class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class takes no parameters
+    """A text that is sealed on its way into the database, and opened on its way out; what cannot be opened is empty."""
+
+    def get_prep_value(self, value: Any) -> Any:
+        found = super().get_prep_value(value)
+        return seal(found) if isinstance(found, str) else found
+
+    def from_db_value(self, value: str | None, *_: object) -> str | None:
+        try:
+            return None if value is None else opened(value)
+        except SecretUnreadable as problem:
+            logger.error("a secret cannot be read", reason=str(problem))
+            return ""
+
+    def deconstruct(self) -> Any:
+        """The column is a text: migrations know no keys."""
+        name, _, arguments, options = super().deconstruct()
+        return name, "django.db.models.TextField", arguments, options
+
+
+def unreadable(rows: QuerySet[Any]) -> int:
+    """How many of the rows have a secret that no key of this process opens."""
+    return sum(any(not _can_open(stored) for _, stored in columns) for _, columns in _stored(rows))
+
+
+def replace_unreadable(rows: QuerySet[Any]) -> int:
+    """Gives new secrets to the rows with one that no key of this process opens; how many it changed."""
+    lost = [id_ for id_, columns in _stored(rows) if any(not _can_open(stored) for _, stored in columns)]
+    for id_ in lost:
+        rows.filter(id=id_).update(secret=make_secret(), previous_secret=None, rotated_at=Now())
+    return len(lost)
+
+
+def reseal(rows: QuerySet[Any], *, plain_only: bool = False) -> int:
+    """Seals the rows' secrets under the first key where they are not yet; how many rows it changed.
+
+    A secret that is changed meanwhile is left: it was sealed just now. Raises SecretUnreadable.
+    """
+    if not settings.SECRETS_KEYS:
+        return 0
+    changed = 0
+    for id_, columns in _stored(rows):
+        for column, stored in columns:
+            if stored.startswith(PREFIX) or not (plain_only or _is_newest(stored)):
+                found = rows.model._default_manager.filter(id=id_).annotate(raw=Cast(F(column), TextField()))
+                changed += found.filter(raw=stored).update(**{column: opened(stored)})
+    return changed
+
+
+def _can_open(stored: str) -> bool:
+    try:
+        opened(stored)
+    except SecretUnreadable:
+        return False
+    return True
+
+
+def _is_newest(stored: str) -> bool:
+    try:
+        _fernet(settings.SECRETS_KEYS[0]).decrypt(stored.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
+def _stored(rows: QuerySet[Model]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """The id of each row, and its secrets as they are stored, by their columns."""
+    texts = {f"stored_{column}": Cast(F(column), TextField()) for column in COLUMNS}
+    for id_, *found in rows.annotate(**texts).values_list("id", *texts).iterator():
+        yield id_, [(column, text) for column, text in zip(COLUMNS, found, strict=True) if text is not None]
