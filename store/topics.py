@@ -62,6 +62,18 @@ async def for_sending(name: str) -> TopicFacts:
     return topic
 
 
+async def look_up(name: str) -> None:
+    """Has this process know the topic, if there is one."""
+    if NAME.fullmatch(name):
+        await _find(name)
+
+
+def known_for_sending(name: str) -> TopicFacts | None:
+    """The topic a message goes to, where this process has looked it up just before; None for `for_sending` to find."""
+    topic = runtime.part(Topics).by_name.known(name)
+    return None if topic is None or "w" not in topic.permission or is_system(name) else topic
+
+
 async def for_reading(name: str) -> TopicFacts:
     """The topic that a consumer reads.
 

@@ -18,9 +18,9 @@ from transactions import answers, ends
 from transactions.answers import Awaited, Ended
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded
-from transactions.halves import FIND_TRANSACTIONS
 from transactions.reads import history
 from transactions.rows import DiscardedHalf, ResumedHalf, TransactionId
+from transactions.writing.begins import FIND_TRANSACTIONS
 
 DISCARD_HALVES = Statement(__file__, "discard_halves", DiscardedHalf)
 FIND_EXHAUSTED = Statement(__file__, "find_exhausted", TransactionId)

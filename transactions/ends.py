@@ -23,8 +23,8 @@ from transactions.errors import (
     TransactionEnded,
     TransactionNotFound,
 )
-from transactions.halves import FIND_TRANSACTIONS
 from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, State, TransactionRow
+from transactions.writing.begins import FIND_TRANSACTIONS
 from transactions.writing.pipelined import Ending
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
@@ -69,21 +69,33 @@ class End:
     publications: list[Publication] = field(default_factory=list)
 
 
-async def end(transaction_id: uuid.UUID, request: EndTransaction) -> Ended:
+async def end(transaction_id: uuid.UUID, request: EndTransaction, *, left_out: bool = False) -> Ended:
     """Ends a transaction for its producer: the first decision wins.
 
     Answers the fields of POST /v1/transactions/{id}/end, the same again for the same decision. Raises, in this order,
-    TransactionNotFound, ProducerGroupWrong, CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded.
+    TransactionNotFound, ProducerGroupWrong, CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded. With
+    `left_out` a pipelined batch has left it out.
     """
     group_id = await _group_id(request.producer_group)
     try:
-        return await decide(_of_producer(transaction_id, request, group_id))
+        return await decide(_of_producer(transaction_id, request, group_id), left_out=left_out)
     except ProducerGroupWrong:
         # This process may remember a group that was deleted since and made again.
         groups.forget(request.producer_group)
         if group_id == (now := await _group_id(request.producer_group)):
             raise
     return await decide(_of_producer(transaction_id, request, now))
+
+
+def ready(transaction_id: uuid.UUID, request: EndTransaction) -> Ending | None:
+    """A decision for a pipelined batch, in a group that this process knows; else None."""
+    group = groups.known(request.producer_group)
+    return None if group is None else _pipelined(_of_producer(transaction_id, request, group.id))
+
+
+def answer_to(ending: Ending, ended: list[EndedMessage]) -> Ended:
+    """The answer to an end that a pipelined batch has written."""
+    return Ended(ending.transaction_id, STATE_AFTER[ending.decision], ended)
 
 
 async def _group_id(name: str) -> int:
@@ -102,16 +114,20 @@ def _of_producer(transaction_id: uuid.UUID, request: EndTransaction, group_id: i
     )
 
 
-async def decide(end: End, note: Note | None = None) -> Ended:
+async def decide(end: End, note: Note | None = None, *, left_out: bool = False) -> Ended:
     """Writes one decision by group commit. Ends go before sends, so that under load the backlog drains."""
-    if end.decision in STATE_AFTER and end.discarded is False and end.attempt is None:
-        ended = await writer.write(
-            Ending(end.transaction_id, end.decision, end.decided_by, end.group_id, end.log_offset, end.remark)
-        )
+    if not left_out and (ending := _pipelined(end)) is not None:
+        ended = await writer.write(ending)
         if ended is not None:
-            return Ended(end.transaction_id, STATE_AFTER[end.decision], ended)
+            return answer_to(ending, ended)
     answer: Ended = await writer.submit(ENDS, end, key=end.transaction_id, urgent=True, note=note)
     return answer
+
+
+def _pipelined(end: End) -> Ending | None:
+    if end.decision not in STATE_AFTER or end.discarded is not False or end.attempt is not None:
+        return None
+    return Ending(end.transaction_id, end.decision, end.decided_by, end.group_id, end.log_offset, end.remark)
 
 
 def clip(remark: str | None) -> str | None:

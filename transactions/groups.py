@@ -30,6 +30,11 @@ def _groups() -> ProducerGroups:
     return runtime.part(ProducerGroups)
 
 
+def known(name: str) -> ProducerGroupRow | None:
+    """The group of this name, where this process has looked it up just before; else None."""
+    return _groups().known(name)
+
+
 async def find(name: str) -> ProducerGroupRow | None:
     """The group of this name, or None."""
     return await _groups().find(name)
@@ -60,6 +65,20 @@ async def for_producing(name: str) -> ProducerGroupRow:
     if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
     return group
+
+
+def known_for_producing(name: str) -> ProducerGroupRow | None:
+    """The group that begins a transaction, where this process has looked it up just before; else None."""
+    group = known(name)
+    if group is None or settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
+        return None
+    return group
+
+
+def is_known_to_allow(name: str, key: str) -> bool:
+    """Whether this process knows that the API key of this name may act for the group; else ask `require_key`."""
+    group = known(name)
+    return group is not None and (group.api_keys is None or key in group.api_keys)
 
 
 async def require_key(name: str, key: str, *, creates: bool) -> None:

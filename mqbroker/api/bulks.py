@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import uuid
-from collections.abc import Awaitable
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import msgspec
 import structlog
@@ -16,12 +16,16 @@ from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode
 from scheduling.sending import sends
+from scheduling.sending.sends import Sending
 from store import topics
+from store.commit import writer
+from store.commit.pipelined import Request
 from store.errors import MessageIllegal, Refusal
 from store.messages import Message
 from transactions import ends, halves
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
+from transactions.writing.pipelined import Beginning, Ending
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -43,10 +47,21 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
     transaction_id: ClassVar[None] = None
     traceparent: Traceparent | None = None
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
+    def ready(self, caller: Caller, traceparent: str | None) -> Sending | None:
+        caller.require("produce", self.topic)
+        # Those with a key keep their order on whichever way they go: each hands itself in.
+        if caller.allowance is not None or self.sharding_key is not None:
+            return None
+        return sends.ready(self, self.traceparent or traceparent)
+
+    def result(self, sending: Sending) -> msgspec.Raw:
+        assert sending.answer is not None
+        return with_status(201, sending.answer[0])
+
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         caller.require("produce", self.topic)
         caller.spend(1, size)
-        result = await sends.send(self, self.traceparent or traceparent)
+        result = await sends.send(self, self.traceparent or traceparent, left_out=left_out)
         return with_status(producers.status_of(result), result)
 
 
@@ -55,12 +70,21 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
 
     traceparent: Traceparent | None = None
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
+    def ready(self, caller: Caller, traceparent: str | None) -> Beginning | None:
+        caller.require("produce", self.topic)
+        is_allowed = caller.allowance is None and producers.is_known_to_allow(caller, self.producer_group)
+        return halves.ready(self, self.traceparent or traceparent) if is_allowed else None
+
+    def result(self, beginning: Beginning) -> msgspec.Raw:
+        assert beginning.answer is not None
+        return with_status(201, halves.answer_to(beginning, beginning.answer))
+
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         await producers.require_group(caller, self.producer_group, creates=True)
         caller.spend(halves.count(self), size)
-        result = await halves.begin(self, self.traceparent or traceparent, caller.allowance)
+        result = await halves.begin(self, self.traceparent or traceparent, caller.allowance, left_out=left_out)
         return with_status(producers.status_of(result), result)
 
 
@@ -69,10 +93,18 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 
     transaction_id: uuid.UUID
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
+    def ready(self, caller: Caller, traceparent: str | None) -> Ending | None:
+        is_allowed = caller.may_everywhere("produce") and producers.is_known_to_allow(caller, self.producer_group)
+        return ends.ready(self.transaction_id, self) if is_allowed else None
+
+    def result(self, ending: Ending) -> msgspec.Raw:
+        assert ending.answer is not None
+        return with_status(200, ends.answer_to(ending, ending.answer))
+
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
         await producers.require_group(caller, self.producer_group)
-        result = await ends.end(self.transaction_id, self)
+        result = await ends.end(self.transaction_id, self, left_out=left_out)
         return with_status(producers.status_of_end(self), result)
 
 
@@ -82,13 +114,30 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     transaction_id: ClassVar[None] = None
     group: str
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int) -> msgspec.Raw:
+    def ready(self, caller: Caller, traceparent: str | None) -> None:
+        """Deliveries are acked in batches of their own."""
+
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
         return with_status(200, results_of(self.receipt_handles, outcomes))
 
 
 Operation = SendOperation | HalfOperation | EndOperation | AckOperation
+
+
+class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The operations of a bulk request in which each is well-formed."""
+
+    operations: list[Operation]
+
+
+class Read(NamedTuple):
+    """An operation with its place in the request, and its bytes where the caller's key has limits."""
+
+    place: int
+    operation: Operation | Refusal
+    size: int = 0
 
 
 async def bulk(request: DataRequest) -> Answer:
@@ -99,24 +148,28 @@ async def bulk(request: DataRequest) -> Answer:
 async def _results(request: DataRequest) -> list[msgspec.Raw]:
     """The result of each operation, in their order.
 
-    Raises MessageIllegal when there are none or too many.
+    Two operations on one transaction keep their order: the half is stored before its end is decided. Raises
+    MessageIllegal when there are none or too many.
     """
+    read = _read_all(request)
+    if not 1 <= len(read) <= MAX_OPERATIONS:
+        raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
+    await _warm([one.operation for one in read], request.caller)
+    results: dict[int, msgspec.Raw] = {}
+    left: Sequence[Read] = read
+    while left:
+        now, left = _apart(left)
+        results |= await _run(now, request)
+    return [results[place] for place in range(len(read))]
+
+
+def _read_all(request: DataRequest) -> list[Read]:
+    if request.caller.allowance is None:
+        with contextlib.suppress(Refusal):
+            return [Read(place, one) for place, one in enumerate(decode(Operations, request.body).operations)]
+    # Each is judged on its own.
     raws = decode(Bulk, request.body).operations
-    if not 1 <= len(raws) <= MAX_OPERATIONS:
-        raise MessageIllegal(f"operations has {len(raws)} operations: give 1 to {MAX_OPERATIONS}.")
-    operations = [_read(raw) for raw in raws]
-    await _warm(operations, request.caller)
-    earlier: dict[uuid.UUID, asyncio.Task[msgspec.Raw]] = {}
-    tasks = []
-    for operation, raw in zip(operations, raws, strict=True):
-        # Two operations on one transaction keep their order: the half is stored before its end is decided.
-        transaction_id = None if isinstance(operation, Refusal) else operation.transaction_id
-        before = earlier.get(transaction_id) if transaction_id is not None else None
-        task = asyncio.create_task(_result(operation, request, len(bytes(raw)), before))
-        if transaction_id is not None:
-            earlier[transaction_id] = task
-        tasks.append(task)
-    return list(await asyncio.gather(*tasks))
+    return [Read(place, _read(raw), len(bytes(raw))) for place, raw in enumerate(raws)]
 
 
 def _read(raw: msgspec.Raw) -> Operation | Refusal:
@@ -127,25 +180,93 @@ def _read(raw: msgspec.Raw) -> Operation | Refusal:
 
 
 async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
-    """Reads topics beforehand: then no send waits for its topic, and they reach the group commit in order.
+    """Reads topics and groups beforehand: then almost no operation waits for them, and they reach the group commit in
+    order.
 
-    Only those that the caller may produce to: the first use makes a topic that does not exist.
+    Of sends only those that the caller may produce to: the first use makes a topic that does not exist.
     """
     for name in {operation.topic for operation in operations if isinstance(operation, SendOperation)}:
         if caller.may("produce", name):
             with contextlib.suppress(Refusal):
                 await topics.for_sending(name)
+    for name in {operation.topic for operation in operations if isinstance(operation, HalfOperation)}:
+        await topics.look_up(name)
+    of_groups = [one for one in operations if isinstance(one, HalfOperation | EndOperation)]
+    for name in {operation.producer_group for operation in of_groups}:
+        with contextlib.suppress(Refusal):
+            await halves.look_up_group(name)
 
 
-async def _result(
-    operation: Operation | Refusal, request: DataRequest, size: int, before: Awaitable[msgspec.Raw] | None
-) -> msgspec.Raw:
+def _apart(operations: Sequence[Read]) -> tuple[list[Read], list[Read]]:
+    """The first operation on each transaction and those on none, and the rest, which has to wait for them."""
+    seen: set[uuid.UUID] = set()
+    now: list[Read] = []
+    later: list[Read] = []
+    for one in operations:
+        transaction_id = None if isinstance(one.operation, Refusal) else one.operation.transaction_id
+        (later if transaction_id in seen else now).append(one)
+        if transaction_id is not None:
+            seen.add(transaction_id)
+    return now, later
+
+
+async def _run(operations: list[Read], request: DataRequest) -> dict[int, msgspec.Raw]:
+    """The results of operations that need not wait for each other, by their places.
+
+    What a pipelined batch takes is handed in at once: a task for each would cost as much as its part of the batch.
+    """
+    results: dict[int, msgspec.Raw] = {}
+    handed: list[tuple[Read, Request[Any]]] = []
+    tasks: list[tuple[int, asyncio.Task[msgspec.Raw]]] = []
+    for one in operations:
+        try:
+            pipelined = _handed_in(one.operation, request)
+        except Refusal as refusal:
+            results[one.place] = _refused(refusal)
+            continue
+        if pipelined is None:
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=False))))
+        else:
+            handed.append((one, pipelined))
+    for one, pipelined in handed:
+        found = await _settled(one.operation, pipelined)
+        if found is None:
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=True))))
+        else:
+            results[one.place] = found
+    for place, task in tasks:
+        results[place] = await task
+    return results
+
+
+def _handed_in(operation: Operation | Refusal, request: DataRequest) -> Request[Any] | None:
+    """The pipelined request of an operation; None for one that goes by itself. Raises the refusal that it is."""
     if isinstance(operation, Refusal):
-        return _refused(operation)
-    if before is not None:
-        await before
+        raise operation
+    pipelined: Request[Any] | None = operation.ready(request.caller, request.header(b"traceparent"))
+    if pipelined is not None:
+        writer.hand_in(pipelined)
+    return pipelined
+
+
+async def _settled(operation: Any, pipelined: Request[Any]) -> msgspec.Raw | None:
+    """The result of an operation that was handed in; None when its batch left it out."""
     try:
-        return await operation.run(request.caller, request.header(b"traceparent"), size)
+        found: msgspec.Raw | None = None if await pipelined.future is None else operation.result(pipelined)
+    except Refusal as refusal:
+        return _refused(refusal)
+    except Exception:
+        logger.exception("an operation of a bulk failed")
+        return msgspec.Raw(failed().content)
+    return found
+
+
+async def _result(read: Read, request: DataRequest, *, left_out: bool) -> msgspec.Raw:
+    operation, traceparent = read.operation, request.header(b"traceparent")
+    try:
+        if isinstance(operation, Refusal):
+            raise operation
+        return await operation.run(request.caller, traceparent, read.size, left_out=left_out)
     except Refusal as refusal:
         return _refused(refusal)
     except Exception:

@@ -126,6 +126,11 @@ async def require_group(caller: Caller, group: str, *, creates: bool = False) ->
         await groups.require_key(group, caller.name, creates=creates)
 
 
+def is_known_to_allow(caller: Caller, group: str) -> bool:
+    """Whether `require_group` would pass without reading the group; else it decides."""
+    return caller.may_manage or groups.is_known_to_allow(group, caller.name)
+
+
 async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
     """Raises NoPermission unless the key may produce to every topic of the transaction.
 

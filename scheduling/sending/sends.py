@@ -22,7 +22,7 @@ from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
-from store.messages import Message, Record
+from store.messages import Message, Record, is_large
 from store.queues import SEND_MESSAGES, tags_code_of
 from store.rows import StoredBefore
 
@@ -39,24 +39,49 @@ class Send:
     publication: Publication | None = None
 
 
-async def send(message: Message, traceparent: str | None = None) -> Sent:
+async def send(message: Message, traceparent: str | None = None, *, left_out: bool = False) -> Sent:
     """Stores a message and makes it visible at once, or after its delay.
 
     Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
-    first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now.
+    first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now. With `left_out` a
+    pipelined batch has left it out.
     """
-    accepted = await accept.accept(message, traceparent=traceparent)
-    delay = delays.of_message(message)
-    parcel = Parcel.of(accepted)
-    size = accept.size_of(parcel.records)
-    detours = runtime.part(Detours)
-    if size < MAX_BATCH_BYTES and (delay is None or delay.level is not None) and not detours.precede(parcel.records):
-        sent = await writer.write(Sending(parcel, size, await _level_of(delay)))
+    sending = None if left_out else ready(message, traceparent)
+    if sending is None:
+        accepted = await accept.accept(message, traceparent=traceparent)
+        delay = delays.of_message(message)
+        level = await _level_of(delay)
+        if not left_out and (delay is None or delay.level is not None):
+            sending = _pipelined(accepted, level)
+    if sending is not None:
+        sent = await writer.write(sending)
         if sent is not None:
             return sent[0]
-    with detours.of(accepted.content):
+        # Nothing may be waited for here: with a sharding key, what comes later follows this one.
+        [accepted] = sending.parcel.each((message,))
+    with runtime.part(Detours).of(accepted.content):
+        size = accept.size_of((accepted.content,))
         answer: Sent = await writer.submit(SENDS, Send(accepted), key=accepted.message_id, size=size)
     return answer
+
+
+def ready(message: Message, traceparent: str | None = None) -> "Sending | None":
+    """A message for a pipelined batch, as almost all are: not delayed, not large, its topic known. Else None.
+
+    Raises a Refusal when a rule is broken.
+    """
+    if delays.of_message(message) is not None or is_large(message, MAX_BATCH_BYTES):
+        return None
+    accepted = accept.accept_known(message, traceparent)
+    return None if accepted is None else _pipelined(accepted, None)
+
+
+def _pipelined(accepted: Accepted, level: "Level | None") -> "Sending | None":
+    parcel = Parcel.of(accepted)
+    size = accept.size_of(parcel.records)
+    if size >= MAX_BATCH_BYTES or runtime.part(Detours).precede(parcel.records):
+        return None
+    return Sending(parcel, size, level)
 
 
 class Detours:

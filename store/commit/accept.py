@@ -99,6 +99,22 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
     body = messages.body_of(message)
     messages.validate(message)
     topic = await topics.for_sending(message.topic)
+    return _accepted(message, body, topic, traceparent, message_id)
+
+
+def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
+    """As `accept`, without waiting; None where the topic has to be looked up."""
+    topic = topics.known_for_sending(message.topic)
+    if topic is None:
+        return None
+    body = messages.body_of(message)
+    messages.validate(message)
+    return _accepted(message, body, topic, traceparent, message_id)
+
+
+def _accepted(
+    message: Message, body: bytes, topic: TopicFacts, traceparent: str | None, message_id: uuid.UUID | None
+) -> Accepted:
     chosen = message.message_id or message_id
     content = Record.of(message, chosen or new_id(), topic.id, _queue_of(message, topic), body, traceparent)
     return Accepted(message, topic, may_repeat=chosen is not None, content=content)

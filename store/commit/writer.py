@@ -77,12 +77,19 @@ class Writer:
         Raises SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the
         connection broke during the commit.
         """
+        self.hand_in(request)
+        return await request.future
+
+    def hand_in(self, request: Request[Any]) -> None:
+        """Has a request written; its future has what `write` gives or raises.
+
+        Raises SystemBusy when too much waits.
+        """
         self._waiting.add(request)
         if self._waiting.size >= EARLY_BYTES:
             self._pump()
         else:
             self._schedule()
-        return await request.future
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
@@ -270,6 +277,10 @@ class Writers:
         """Has a request written in a pipelined batch; as `Writer.write`."""
         return await self._writers[request.LANE].write(request)
 
+    def hand_in(self, request: Request[Any]) -> None:
+        """As `Writer.hand_in`."""
+        self._writers[request.LANE].hand_in(request)
+
     def stepwise(self, lane: str) -> GroupCommit:
         """The stepwise writer of a lane of kinds."""
         return self._lanes[lane]
@@ -285,6 +296,11 @@ class Writers:
 async def write(request: Request[Answer]) -> Answer | None:
     """Has a request written in a pipelined batch of this process; as `Writer.write`."""
     return await runtime.part(Writers).write(request)
+
+
+def hand_in(request: Request[Any]) -> None:
+    """Has a request written in a pipelined batch of this process; as `Writer.hand_in`."""
+    runtime.part(Writers).hand_in(request)
 
 
 async def submit(

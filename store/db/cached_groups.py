@@ -41,6 +41,10 @@ class Groups(Generic[Facts]):
             letters = f"1 to {self.max_characters} letters, digits and % | _ -"
             raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {letters}.")
 
+    def known(self, name: str) -> Facts | None:
+        """The group of this name, where this process has looked it up just before; else None."""
+        return self._by_name.known(name)
+
     async def find(self, name: str) -> Facts | None:
         """The group of this name, or None."""
 

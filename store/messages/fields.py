@@ -42,6 +42,11 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
     born_at: Time | None = None
 
 
+def is_large(message: Message, size: int) -> bool:
+    """Whether the body has at least so many characters, before it is decoded."""
+    return len(message.body or message.body_base64 or "") >= size
+
+
 def body_of(message: Message) -> bytes:
     """The message's bytes.
 

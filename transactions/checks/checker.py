@@ -26,7 +26,7 @@ from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, RenewedClaim, SecondsToNextCheck
-from transactions.halves import FIND_TRANSACTIONS
+from transactions.writing.begins import FIND_TRANSACTIONS
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
 

@@ -15,6 +15,7 @@ from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.rows import CheckAttemptRow, Decision, OperationRow, State, TransactionRow
+from transactions.writing.begins import FIND_TRANSACTIONS
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
@@ -75,7 +76,7 @@ class Kept:
 
 def kept(transaction_id: uuid.UUID) -> Kept | None:
     """What is kept of a transaction, or None when it was never stored, or its segment is gone."""
-    rows = sync.read(halves.FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not rows:
         return None
     [transaction] = rows
@@ -94,7 +95,7 @@ def kept(transaction_id: uuid.UUID) -> Kept | None:
 def states(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
     """The state of each of these transactions; one that is not kept is missing."""
     ids = list(transaction_ids)
-    rows = sync.read(halves.FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
+    rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
     return {row.transaction_id: row.state for row in rows}
 
 

@@ -12,9 +12,9 @@ from store.db.statements import Statement
 from store.models import Topic
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
-from transactions.halves import FIND_TRANSACTIONS
 from transactions.models import ProducerGroup
 from transactions.rows import HalfCount, ListedEnd, TransactionRow
+from transactions.writing.begins import FIND_TRANSACTIONS
 
 COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
 LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)

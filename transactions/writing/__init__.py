@@ -1,1 +1,1 @@
-"""What a begin and an end are written with: the pipelined batch, the rule of the immunity, and the limits."""
+"""What a begin and an end are written with: pipelined or stepwise, the rule of the immunity, and the limits."""

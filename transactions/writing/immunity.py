@@ -23,8 +23,7 @@ def longest_seconds() -> int:
 
 def in_seconds(asked: float | None) -> float:
     """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
-    longest = longest_seconds()
-    if asked is not None and asked > longest:
+    if asked is not None and asked > (longest := longest_seconds()):
         raise MessageIllegal(
             f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
             f"{settings.RESERVED_HOURS} hours, less the time for one check."

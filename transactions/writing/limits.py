@@ -36,12 +36,27 @@ class Counts:
 
 async def of_group(group: ProducerGroupRow) -> RateLimited | None:
     """The refusal of one more undecided transaction of the group, or None when it may have one."""
-    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
-    if not await _is_reached((COUNT_UNDECIDED, group.id, limit)):
+    counted = _counted(group)
+    if not await _is_reached(counted):
         return None
     return RateLimited(
-        f"The producer group {group.name} has {limit} undecided transactions, its limit: end some of them first."
+        f"The producer group {group.name} has {counted[2]} undecided transactions, its limit: end some of them first."
     )
+
+
+def is_known_below(group: ProducerGroupRow) -> bool:
+    """Whether this process has just counted fewer undecided transactions of the group than its limit.
+
+    False, too, for a limit up to SMALL_COUNT: it is counted for each begin.
+    """
+    counted = _counted(group)
+    undecided = runtime.part(Counts).cached.known(counted)
+    return undecided is not None and undecided < counted[2]
+
+
+def _counted(group: ProducerGroupRow) -> Counted:
+    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
+    return COUNT_UNDECIDED, group.id, limit
 
 
 async def of_key(allowance: Allowance | None) -> RateLimited | None:

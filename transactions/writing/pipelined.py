@@ -17,6 +17,7 @@ from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
+from store.db.uuid7 import of_int
 from store.queues import ENTER_PLACED
 from store.segments.log import APPEND_NEW
 from transactions.answers import EndedMessage
@@ -83,7 +84,15 @@ class Kept(NamedTuple):
 class Beginning(Request[Kept]):
     """A transaction of one message that is to be begun."""
 
-    __slots__ = ("accepted", "api_key_id", "endpoint_id", "group_id", "immunity_seconds", "may_repeat")
+    __slots__ = (
+        "accepted",
+        "api_key_id",
+        "endpoint_id",
+        "group_id",
+        "immunity_seconds",
+        "may_repeat",
+        "transaction_id",
+    )
     ORDER = 1
 
     def __init__(
@@ -99,6 +108,7 @@ class Beginning(Request[Kept]):
     ) -> None:
         super().__init__(transaction_id.bytes, accept.size_of((accepted.content,)), (accepted.message_id.bytes,))
         self.accepted = accepted
+        self.transaction_id = transaction_id
         self.group_id = group_id
         self.endpoint_id = endpoint_id
         self.immunity_seconds = immunity_seconds
@@ -138,7 +148,7 @@ class Beginning(Request[Kept]):
 class Ending(Request[list[EndedMessage]]):
     """The end of a pending transaction. Without a group it is the broker's own."""
 
-    __slots__ = ("decided_by", "decision", "group_id", "log_offset", "queue", "remark")
+    __slots__ = ("decided_by", "decision", "group_id", "log_offset", "queue", "remark", "transaction_id")
     ORDER = 3
     URGENT = True
 
@@ -152,6 +162,7 @@ class Ending(Request[list[EndedMessage]]):
         remark: str | None,
     ) -> None:
         super().__init__(transaction_id.bytes)
+        self.transaction_id = transaction_id
         self.queue = runtime.part(BegunQueues).take(self.key)
         self.decision = decision
         self.decided_by = decided_by
@@ -190,7 +201,7 @@ class Ending(Request[list[EndedMessage]]):
             if request.answer is None:
                 request.answer = []
             offset = None if queue_offset < 0 else queue_offset
-            request.answer.append(EndedMessage(uuid.UUID(bytes=message_id), queue_id, offset))
+            request.answer.append(EndedMessage(of_int(int.from_bytes(message_id)), queue_id, offset))
             if offset is not None:
                 visible[topic_id] += 1
         notifier.notify(visible)
