@@ -21,6 +21,8 @@ COMMANDS = {
     "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
     "fuzz": "Makes requests up from the schema, right and wrong ones, and holds every answer to it.",
     "bench": "Runs the benchmarks on servers of their own.",
+    "audit": "Compares the locked packages with the known weaknesses, where the advisories can be reached.",
+    "sbom": "Writes the components of the broker as a CycloneDX document.",
     "lock": "Remakes the hash-locked requirements from pyproject.toml.",
 }
 

@@ -1,0 +1,38 @@
+"""`./mq sbom` lists what the lock holds, and `./mq audit` says when it cannot know of any weakness."""
+
+import json
+import re
+from pathlib import Path
+
+from embedded.commands import ROOT
+from tests.cli.conftest import Run
+from tests.cli.test_locks import pins
+
+PLACE = re.compile(r"https?://(?!cyclonedx\.org/|cyclonedx\.github\.io/)|/home/|/tmp/|/work/|localhost")
+
+
+def test_the_document_names_every_locked_package_and_no_place(run_python: Run, tmp_path: Path) -> None:
+    file = tmp_path / "sbom.json"
+
+    process = run_python("-m", "embedded.cli", "sbom", str(file))
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 0, said
+    text = file.read_text()
+    found = json.loads(text)
+    assert (found["bomFormat"], found["metadata"]["component"]["name"]) == ("CycloneDX", "mqbroker")
+    assert {(one["name"], one["version"]) for one in found["components"]} == pins("requirements.lock")
+    assert all(one["hashes"] for one in found["components"])
+    hashes = {found["content"] for one in found["components"] for found in one["hashes"]}
+    assert hashes == set(re.findall(r"--hash=sha256:(\w+)", (ROOT / "requirements.lock").read_text()))
+    assert PLACE.search(text) is None
+
+
+def test_an_audit_without_advisories_is_none(run_python: Run) -> None:
+    nowhere = "http://127.0.0.1:9"
+
+    process = run_python("-m", "embedded.cli", "audit", HTTPS_PROXY=nowhere, https_proxy=nowhere)
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 1
+    assert "The advisories could not be read, so nothing is known: " in said
