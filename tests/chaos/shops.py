@@ -92,10 +92,21 @@ class Shop:
         self.acknowledged = asyncio.Semaphore(0)
 
     async def has_acknowledged(self, more: int) -> None:
-        """Returns when so many more were acknowledged."""
-        async with asyncio.timeout(60):
+        """Returns when so many more were acknowledged; raises what a producer failed by, or TimeoutError."""
+
+        async def are_acknowledged() -> None:
             for _ in range(more):
                 await self.acknowledged.acquire()
+
+        wanted = asyncio.create_task(are_acknowledged())
+        try:
+            async with asyncio.timeout(60):
+                await asyncio.wait([wanted, *self._producers], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            wanted.cancel()
+        for producer in self._producers:
+            if producer.done():
+                producer.result()
 
 
 async def everything(crowd: Crowd, topic: str) -> list[tuple[Place, str]]:

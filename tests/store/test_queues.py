@@ -1,73 +1,22 @@
 """Queues: dense offsets in order, whoever sends and however many; who has seen n has missed nothing before n."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
-from mqbroker_client import Admin, Consumer, Producer
+from mqbroker_client import Consumer, Producer
 
-from tests.broker.load import Crowd
 from tests.broker.running import RunningBroker
+from tests.broker.tails import Seen, fill_and_tail, flaws
 from tests.broker.wire import Document, Wire
 
-SENDERS = 16
 EACH = 100
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a reader saw at one place of a queue."""
-
-    offset: int
-    body: str
-
-
-def flaws(seen: Sequence[Seen], sent: Sequence[str]) -> list[str]:
-    """What a reader that tails a queue from its start must not see, while senders fill it."""
-    found = [
-        f"offset {one.offset} follows {before.offset}"
-        for before, one in zip([Seen(-1, ""), *seen], seen, strict=False)
-        if one.offset != before.offset + 1
-    ]
-    counts = Counter(one.body for one in seen)
-    found += [f"{body} was lost" for body in sent if not counts[body]]
-    found += [f"{body} came {times} times" for body, times in counts.items() if times > 1]
-    return found + [f"{body} was never sent" for body in sorted(set(counts) - set(sent))]
 
 
 async def test_16_senders_at_two_web_processes_and_a_reader_lose_nothing_and_see_nothing_twice(
     broker: RunningBroker, orders: str
 ) -> None:
-    Admin(broker.client()).create_topic(orders, queues=1)
-    sent = [f"sender {sender} order {number}" for sender in range(SENDERS) for number in range(EACH)]
-
-    async with Crowd(broker.urls) as crowd:
-        reader = asyncio.create_task(tail(crowd, orders, len(sent)))
-        await asyncio.gather(*(send(crowd, orders, sent[sender::SENDERS]) for sender in range(SENDERS)))
-        seen = await reader
-
-    assert flaws(seen, sent) == []
-
-
-async def send(crowd: Crowd, topic: str, bodies: Sequence[str]) -> None:
-    for body in bodies:
-        status, document = await crowd.post("/v1/messages", {"topic": topic, "body": body})
-        assert status == 201, document
-
-
-async def tail(crowd: Crowd, topic: str, messages: int) -> list[Seen]:
-    """Reads queue 0 from its start as it grows, now at one web process and now at the other."""
-    seen: list[Seen] = []
-    while len(seen) < messages:
-        status, page = await crowd.get(
-            f"/v1/topics/{topic}/queues/0/messages?offset={len(seen)}&max=100&wait_seconds=10"
-        )
-        assert status == 200, page
-        assert page["messages"], f"nothing came after {len(seen)}"
-        seen += [Seen(entry["queue_offset"], entry["message"]["body"]) for entry in page["messages"]]
-    return seen
+    assert await fill_and_tail(broker, orders, EACH) == []
 
 
 @pytest.mark.parametrize(

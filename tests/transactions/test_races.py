@@ -1,125 +1,22 @@
 """Races: thousands of transactions, each ended four ways at once: by its producer, by another, and by check-back."""
 
-import asyncio
-import random
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
-from uuid import uuid4
-
 import pytest
-from aiohttp import web
 from mqbroker_client import Consumer, Producer
 
-from tests.broker.characters import register
-from tests.broker.endpoints import Asked, ProducerEndpoint, states
-from tests.broker.load import Crowd, at_once
-from tests.broker.polling import eventually
+from tests.broker.endpoints import ProducerEndpoint
+from tests.broker.races import Said, race, wrongs
 from tests.broker.running import RunningBroker
-from tests.broker.wire import Document
-
-Thing = TypeVar("Thing")
 
 TRANSACTIONS = 3000
-PER_REQUEST = 100
-STATE_AFTER = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
-
-
-@dataclass(frozen=True)
-class Said:
-    """One end of a transaction and what it was answered: a status, and the state where it is 200."""
-
-    transaction_id: str
-    decision: str
-    status: int
-    state: str | None
-
-
-def wrongs(said: Iterable[Said], states_now: Mapping[str, str], delivered: Mapping[str, int]) -> list[str]:
-    """What contradicts `one decision per transaction, and deliveries that agree with it`."""
-    found = []
-    for transaction_id, state in states_now.items():
-        if state not in STATE_AFTER.values():
-            found.append(f"{transaction_id} is {state} after its ends")
-        if delivered.get(transaction_id, 0) != (state == "COMMITTED"):
-            found.append(f"{transaction_id} is {state} and came {delivered.get(transaction_id, 0)} times")
-    for end in said:
-        won = STATE_AFTER[end.decision] == states_now[end.transaction_id]
-        if (end.status, end.state) != ((200, states_now[end.transaction_id]) if won else (409, None)):
-            found.append(f"{end.transaction_id} is {states_now[end.transaction_id]} and {end} was answered otherwise")
-    return found + [f"{stranger} came, and is none of them" for stranger in sorted(set(delivered) - set(states_now))]
 
 
 async def test_of_four_ends_at_once_one_decides_and_deliveries_agree_with_it(
     broker: RunningBroker, producer: Producer, consumer: Consumer, endpoint: ProducerEndpoint, orders: str
 ) -> None:
-    register(broker, producer.group, endpoint.url, max_batch=50)
-    endpoint.replies(slowly_by_lot)
-    ids = [str(uuid4()) for _ in range(TRANSACTIONS)]
-    group = {"producer_group": producer.group}
+    found, statuses = await race(broker, endpoint, (producer.group, consumer.group), orders, TRANSACTIONS)
 
-    async def begin(some: Sequence[str]) -> list[Document]:
-        half = {"op": "half", "topic": orders, **group}
-        return await crowd.bulk({**half, "body": id_, "transaction_id": id_} for id_ in some)
-
-    async def end(some: Sequence[tuple[str, str, bool]]) -> list[Said]:
-        operations = [
-            {"op": "end", "transaction_id": id_, "state": decision, "from_transaction_check": by_check, **group}
-            for id_, decision, by_check in some
-        ]
-        results = await crowd.bulk(operations)
-        return [
-            Said(id_, decision, result["status"], result.get("state"))
-            for (id_, decision, _), result in zip(some, results, strict=True)
-        ]
-
-    async with Crowd(broker.urls) as crowd:
-        begun = await at_once(begin, parts(ids))
-        assert Counter(half["status"] for some in begun for half in some) == {201: TRANSACTIONS}
-        await asyncio.to_thread(eventually, lambda: endpoint.asked)
-        ways = [("COMMIT", False), ("ROLLBACK", False), (random.choice(["COMMIT", "ROLLBACK"]), True)]
-        ends = [[(id_, *way) for id_ in random.sample(ids, len(ids))] for way in ways]
-        said = [one for some in await at_once(end, [part for way in ends for part in parts(way)]) for one in some]
-        states_now = dict(one for some in await at_once(partial(look, crowd, group), parts(ids)) for one in some)
-        delivered = await drained(crowd, consumer.group, orders)
-
-    assert Counter(end.status for end in said).keys() == {200, 409}
-    assert wrongs(said, states_now, delivered) == []
-
-
-async def slowly_by_lot(asked: Asked) -> web.StreamResponse:
-    """Gives the others time to end what it is asked about."""
-    await asyncio.sleep(0.2)
-    return await states(lambda entry: random.choice(["COMMIT", "ROLLBACK"]))(asked)
-
-
-async def look(crowd: Crowd, group: Document, ids: Sequence[str]) -> list[tuple[str, str]]:
-    """The states of transactions, by an UNKNOWN, which answers the state and does not change it."""
-    results = await crowd.bulk({"op": "end", "transaction_id": id_, "state": "UNKNOWN", **group} for id_ in ids)
-    assert {result["status"] for result in results} == {202}
-    return [(id_, result["state"]) for id_, result in zip(ids, results, strict=True)]
-
-
-async def drained(crowd: Crowd, group: str, topic: str) -> Counter[str]:
-    """How often each body came to four consumers that receive until there is no more."""
-
-    async def consume(_: int) -> list[str]:
-        found: list[str] = []
-        while True:
-            status, document = await crowd.post(f"/v1/consumer-groups/{group}/receive", {"topic": topic})
-            assert status == 200, document
-            if not document["messages"]:
-                return found
-            found += [entry["message"]["body"] for entry in document["messages"]]
-
-    return Counter(body for bodies in await at_once(consume, range(4)) for body in bodies)
-
-
-def parts(things: Sequence[Thing]) -> list[Sequence[Thing]]:
-    """The things in portions of one request."""
-    return [things[start : start + PER_REQUEST] for start in range(0, len(things), PER_REQUEST)]
+    assert statuses.keys() == {200, 409}
+    assert found == []
 
 
 GOOD_ENDS = [

@@ -1,0 +1,158 @@
+"""Brokers that promise less: each has one flaw, made on purpose in the text of a module or a statement."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+
+from tests.broker import databases
+from tests.broker.running import RunningBroker
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """The changes, each a module or `….sql`, its text and what replaces it; and what is taken from the database first,
+    because it stands behind the same promise."""
+
+    changes: tuple[tuple[str, str, str], ...]
+    statements: tuple[str, ...] = ()
+
+
+def prepare(database_url: str, folder: Path) -> None:
+    """Makes the tables and the API key in an empty database."""
+    RunningBroker(folder, database_url, os.environ["REDIS_URL"], tasks=False).prepare()
+
+
+@contextmanager
+def broker(
+    mutant: Mutant | None, database_url: str, folder: Path, *, webs: int = 1, tasks: bool = False
+) -> Iterator[RunningBroker]:
+    """A running broker with these flaws, or without any, on a prepared database."""
+    running = RunningBroker(folder, database_url, os.environ["REDIS_URL"], webs=webs, tasks=tasks)
+    if mutant is not None:
+        with psycopg.connect(database_url, autocommit=True) as connection:
+            for statement in mutant.statements:
+                connection.execute(statement.encode())
+        path = os.pathsep.join([str(Path(__file__).parent / "mutant"), running.environment["PYTHONPATH"]])
+        for child in running.children:
+            child.environment.update(PYTHONPATH=path, MUTANT=json.dumps(mutant.changes))
+    with running:
+        yield running
+
+
+@contextmanager
+def copy(
+    mutant: Mutant | None, prepared: str, folder: Path, *, webs: int = 1, tasks: bool = False
+) -> Iterator[RunningBroker]:
+    """The same on a copy of a prepared database."""
+    with databases.copied(prepared) as url, broker(mutant, url, folder, webs=webs, tasks=tasks) as running:
+        yield running
+
+
+DECIDES_ONCE = "DROP INDEX operation_decides_once"
+
+ASYNCHRONOUS = Mutant(
+    (
+        ("store.db.connections", "synchronous_commit=on", "synchronous_commit=off"),
+        ("store.db.guards", 'or state.synchronous_commit != "on"', ""),
+    )
+)
+# The answers are flushed without the sync that commits, which follows 0.2 s later.
+ANSWERS_BEFORE_COMMIT = Mutant(
+    (
+        (
+            "store.db.pipeline",
+            "            self._pgconn.pipeline_sync()\n            self._under_way.append(exchange)\n",
+            "            self._pgconn.send_flush_request()\n            self._under_way.append(exchange)\n"
+            "            self._loop.call_later(0.2, lambda: (self._pgconn.pipeline_sync(), self._flush()))\n",
+        ),
+        # Between the answers and the sync nothing is there to be read.
+        (
+            "store.db.pipeline",
+            "                result = self._pgconn.get_result()\n                if result is not None:\n",
+            "                result = self._pgconn.get_result() or (\n"
+            "                    None if self._pgconn.is_busy() else self._pgconn.get_result()\n"
+            "                )\n"
+            "                if result is None:\n"
+            "                    break\n"
+            "                else:\n",
+        ),
+        (
+            "store.db.pipeline",
+            "exchange.results[exchange.statements.popleft()] = result\n",
+            "exchange.results[exchange.statements.popleft()] = result\n"
+            "            if not exchange.statements and not exchange.prepares and exchange.failure is None:\n"
+            "                exchange.future.set_result(exchange.results)\n",
+        ),
+        ("store.commit.writer", "any(batch.ordered for batch in self._under_way)", "bool(self._under_way)"),
+        (
+            "store.commit.writer",
+            "            timer.cancel()\n",
+            "            timer.cancel(); await asyncio.sleep(0.3)\n",
+        ),
+    )
+)
+# The row is read without a lock and found pending; what its delete finds, a moment later, is not looked at.
+READS_THEN_WRITES = Mutant(
+    (
+        ("end_free_halves.sql", "FOR UPDATE SKIP LOCKED", ""),
+        (
+            "end_free_halves.sql",
+            "WHERE\n        EXISTS (",
+            "WHERE\n        (SELECT pg_sleep(0.1) IS NOT NULL) AND EXISTS (",
+        ),
+        (
+            "end_free_halves.sql",
+            "ended AS (\n    DELETE FROM half_message AS h\n    USING held AS l\n"
+            "    WHERE h.ctid = l.half\n    RETURNING",
+            "gone AS (DELETE FROM half_message AS h USING held AS l WHERE h.ctid = l.half), ended AS (SELECT",
+        ),
+        (
+            "end_free_halves.sql",
+            "l.queue_offset AS tail\n)",
+            "l.queue_offset AS tail FROM half_message AS h INNER JOIN held AS l ON h.ctid = l.half)",
+        ),
+    ),
+    (DECIDES_ONCE,),
+)
+# A queue is not locked, and its next offset comes from a sequence; the commit comes a moment later.
+OFFSETS_BY_SEQUENCE = Mutant(
+    (
+        ("join_and_lock.sql", "ELSE pg_advisory_xact_lock(w.topic_id, w.queue_id) IS NOT NULL", "ELSE true"),
+        (
+            "send_messages.sql",
+            "t.queue_offset + row_number() OVER (PARTITION BY n.entry_topic_id, n.entry_queue_id ORDER BY n.place)",
+            "nextval('mutant_offset')",
+        ),
+        (
+            "send_messages.sql",
+            "now() AS stored_at",
+            "now() + (SELECT interval '0' FROM pg_sleep(random() * 0.05)) AS stored_at",
+        ),
+    ),
+    ("CREATE SEQUENCE mutant_offset",),
+)
+# What a check is answered after the decision is taken for a decision, too.
+TAKES_LATE_ANSWERS = Mutant(
+    (
+        (
+            "transactions.ends",
+            "        left = [one for one in pending if one.request.half is None]\n",
+            "        for one in pending:\n"
+            "            if one.request.half is None and one.request.attempt is not None:\n"
+            "                asked = {'transaction_ids': [one.request.transaction_id]}\n"
+            "                row = (await batch.read(FIND_TRANSACTIONS, asked))[0]\n"
+            "                one.request.half = EndedHalf(\n"
+            "                    row.transaction_id, row.producer_group_id, row.stored_at, row.check_times,\n"
+            "                    row.log_segment, row.log_offsets, row.message_ids, row.topic_ids, row.queue_ids,\n"
+            "                    [0] * len(row.message_ids), None, False,\n"
+            "                )\n"
+            "        left = [one for one in pending if one.request.half is None]\n",
+        ),
+    ),
+    (DECIDES_ONCE,),
+)
