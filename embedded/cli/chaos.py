@@ -8,7 +8,7 @@ from embedded.cli import foreground, options, private
 
 def main(words: list[str]) -> int:
     if options.asks_for_help(words):
-        usage = "mq chaos [--seed N] [--minutes M]"
+        usage = "mq chaos [--seed N] [--minutes M] [--logs FILE]"
         epilog = "The same seed has the same faults in the same order. docs/promises.md says what is promised."
         argparse.ArgumentParser("mq chaos", usage=usage, description=__doc__, epilog=epilog).print_help()
         return 0

@@ -109,10 +109,10 @@ class Shop:
                 producer.result()
 
 
-async def everything(crowd: Crowd, topic: str) -> list[tuple[Place, str]]:
-    """Every entry of a topic of four queues."""
+async def everything(crowd: Crowd, topic: str, queues: int = 4) -> list[tuple[Place, str]]:
+    """Every entry of a topic."""
     found: list[tuple[Place, str]] = []
-    for queue_id in range(4):
+    for queue_id in range(queues):
         offset, end = 0, 1
         while offset < end:
             _, page = await crowd.get(f"/v1/topics/{topic}/queues/{queue_id}/messages?offset={offset}&max=1000")

@@ -16,9 +16,8 @@ from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import visible_at
 from tests.broker.wire import Document, Wire
+from tests.chaos import clocks
 
-# Of Debian's package libfaketime, which .ci/run installs.
-LIBRARIES = "usr/lib/*/faketime/libfaketime.so.1"
 # A worker whose clock is ahead takes each tick for one that came too late; a web process stands in, seconds later.
 LATENESS = timedelta(seconds=10)
 DELAYS: tuple[dict[str, object], ...] = (
@@ -38,21 +37,15 @@ def broker(
     prepared: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[RunningBroker]:
     """A broker whose web process and worker live two hours before and after the rest of us."""
+    if clocks.library() is None:
+        packages.skip_for_want_of("libfaketime", f"/{clocks.LIBRARIES}")
     with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"])
         for child, offset in zip((broker.webs[0], broker.worker), request.param, strict=True):
-            child.environment |= clock(offset)
+            child.environment |= clocks.environment(offset)
         with broker:
             assert all(has_another_clock(child) for child in (broker.webs[0], broker.worker))
             yield broker
-
-
-def clock(offset: str) -> dict[str, str]:
-    """The environment of a process whose clock is off; only the time of day, as when a clock was set wrong."""
-    libraries = sorted(Path("/").glob(LIBRARIES))
-    if not libraries:
-        packages.skip_for_want_of("libfaketime", f"/{LIBRARIES}")
-    return {"LD_PRELOAD": str(libraries[0]), "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
 
 def has_another_clock(child: Child) -> bool:

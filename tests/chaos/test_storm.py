@@ -1,7 +1,6 @@
 """Faults of every kind under load, by a seed: what was acknowledged is kept, once, and decided once."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ SECONDS = 60
 @pytest.mark.timeout(600)
 def test_a_storm_of_a_minute_breaks_no_promise(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
-    with storm.place_in(tmp_path, os.environ["REDIS_URL"], SEED) as place:
+    with storm.place_in(tmp_path, SEED) as place:
         report = asyncio.run(storm.rage(place, SECONDS))
 
     assert report.is_clean, "\n".join(report.lines())
