@@ -1,0 +1,71 @@
+"""Migrations beside a broker under load: what they wait for holds up nobody for long, and they come through."""
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from mqbroker_client import Admin
+
+from embedded import commands
+from tests.broker import databases
+from tests.broker.load import Crowd
+from tests.broker.polling import eventually
+from tests.broker.running import QUICK, RunningBroker
+from tests.broker.wire import Wire
+from tests.chaos.shops import Shop, everything
+
+# Back to where the index of operations was another one. What comes later concerns checks, of which there are none here.
+BEFORE = ("transactions", "0003_group_keys")
+SETTINGS = QUICK | {"MQBROKER_TRANSACTION_TIMEOUT_SECONDS": "600"}
+DUMP_SECONDS = 8.0
+# Promised are 2 s. A machine that does other work beside the tests may need longer; the dump takes longer still.
+LONGEST_GAP_SECONDS = 5.0
+WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+
+
+@pytest.fixture
+def outdated(prepared: str, tmp_path: Path) -> Iterator[RunningBroker]:
+    """A broker on a database that lacks migrations."""
+    with databases.copied(prepared) as url:
+        running = RunningBroker(tmp_path, url, os.environ["REDIS_URL"], SETTINGS, tasks=False)
+        subprocess.run(commands.manage("migrate", *BEFORE), env=running.environment, cwd=commands.ROOT, check=True)
+        with running:
+            yield running
+
+
+async def test_a_migration_that_has_to_wait_for_a_dump_holds_up_no_writer(outdated: RunningBroker) -> None:
+    Admin(outdated.client()).create_topic("orders", queues=4)
+    assert "migration" in str(Wire(outdated.url, None).get("/readyz").document)
+    async with Crowd(outdated.urls) as crowd:
+        async with Shop(crowd, "orders") as shop:
+            await shop.has_acknowledged(100)
+            with psycopg.connect(outdated.database_url) as dump:
+                dump.execute("LOCK TABLE operation, endpoint IN ACCESS SHARE MODE")
+                migration = asyncio.create_task(asyncio.to_thread(outdated.prepare))
+                await asyncio.to_thread(eventually, lambda: dump.execute(WAITS).fetchone() != (0,), 120)
+                gap = await longest_gap(shop, DUMP_SECONDS)
+                assert not migration.done()
+            await migration
+            await shop.has_acknowledged(100)
+        found = await everything(crowd, "orders")
+
+    assert gap < LONGEST_GAP_SECONDS
+    assert shop.ledger.flaws(found) == []
+    assert Wire(outdated.url, None).get("/readyz").status == 200
+
+
+async def longest_gap(shop: Shop, seconds: float) -> float:
+    """The longest time between two rollbacks: each writes to the table that the migration waits for."""
+    began = last = time.monotonic()
+    longest, count = 0.0, len(shop.ledger.rolled_back)
+    while (now := time.monotonic()) < began + seconds:
+        longest = max(longest, now - last)
+        if len(shop.ledger.rolled_back) > count:
+            last, count = now, len(shop.ledger.rolled_back)
+        await asyncio.sleep(0.02)
+    return longest
