@@ -1,7 +1,6 @@
 """Faults of a running broker: each happens as a block begins, and is healed at its end."""
 
 import contextlib
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +42,7 @@ class Place:
 
     def left_out(self) -> list[str]:
         """What this machine cannot do."""
-        missing = [] if self.disk else ["a full disk, which needs root"]
+        missing = [] if self.disk else ["a full disk, which needs the right to mount one"]
         return missing + ([] if clocks.library() else ["clocks, which need libfaketime"])
 
     def _of_processes(self) -> dict[str, Fault]:
@@ -174,8 +173,3 @@ def done(work: Callable[[], None]) -> Iterator[None]:
     """What is over in a moment."""
     work()
     yield
-
-
-def is_root() -> bool:
-    """Whether this process may mount a disk."""
-    return os.geteuid() == 0

@@ -1,4 +1,4 @@
-"""A disk of its own for the tables of a server, which can be full at once. Only root may mount one."""
+"""A disk of its own for the tables of a server, which can be full at once."""
 
 import contextlib
 import os
@@ -53,6 +53,14 @@ class SmallDisk:
     def _resize(self, size: str) -> bool:
         words = ["mount", "-o", f"remount,size={size}", str(self.folder)]
         return subprocess.run(words, capture_output=True).returncode == 0
+
+
+def mounted(folder: Path, opened: contextlib.ExitStack) -> SmallDisk | None:
+    """A disk until the stack is closed; None where this process may not mount one."""
+    try:
+        return opened.enter_context(SmallDisk(folder))
+    except (OSError, subprocess.CalledProcessError):
+        return None
 
 
 def run(*words: str) -> None:

@@ -24,13 +24,12 @@ from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.load import Crowd
 from tests.broker.races import look, parts
 from tests.broker.running import QUICK, RunningBroker
-from tests.chaos import faults
+from tests.chaos import small_disk
 from tests.chaos.books import summary
 from tests.chaos.database_faults import DatabaseFaults
 from tests.chaos.faults import Fault, Place
 from tests.chaos.market import PRODUCER_GROUP, PRODUCERS, QUEUES, Market, fate, in_portions
 from tests.chaos.shops import everything
-from tests.chaos.small_disk import SmallDisk
 
 HOLD_SECONDS = (0.5, 5.0)
 CALM_SECONDS = (0.5, 2.0)
@@ -198,7 +197,7 @@ def _is_excused(at: float, healed: list[Healed]) -> bool:
 def place_in(folder: Path, seed: int) -> Iterator[Place]:
     """A broker of two web processes, a worker and beat, behind a proxy, on servers of its own."""
     with ExitStack() as opened:
-        disk = opened.enter_context(SmallDisk(folder / "disk")) if faults.is_root() else None
+        disk = small_disk.mounted(folder / "disk", opened)
         server, redis = postgres.Server(folder / "postgres"), valkey.Server(folder / "valkey")
         random = Random(seed)
         opened.callback(server.stop)

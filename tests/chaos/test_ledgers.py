@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tests.chaos.books import Books, Found, summary
 from tests.chaos.delays import Promises
 from tests.chaos.ledgers import Ledger, Place
 
@@ -49,3 +50,55 @@ def test_the_books_of_delayed_messages_catch_every_flaw(found: list[tuple[str, i
     flaws = promises.flaws([(Place(0, offset), body) for body, offset in found], visible_at)
 
     assert flaws == [flaw]
+
+
+GOOD: Found = {"orders": [(Place(0, 0), "a"), (Place(0, 1), "b"), (Place(1, 0), "c")]}
+GOOD_STATES = {"1": "COMMITTED", "2": "ROLLED_BACK"}
+
+
+def books() -> Books:
+    return Books(
+        begun={"a", "b", "c", "d"},
+        visible={"a": ("orders", Place(0, 0)), "b": ("orders", Place(0, 1)), "c": None},
+        rolled_back={"d"},
+        together=[("a", "b")],
+        decisions={"1": "COMMIT", "2": "ROLLBACK"},
+        delayed={"c": ("3", DUE)},
+        acked_at={"a": 5.0},
+        received_at={"a": 4.0, "b": 4.0, "c": 4.0},
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "entries", "states", "late_ms", "received_at"),
+    [
+        ("lost", [("a", 0, 0), ("b", 0, 1)], {}, 0, {}),
+        ("phantom", [("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("x", 1, 1)], {}, 0, {}),
+        ("twice", [("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("c", 1, 1)], {}, 0, {}),
+        ("holes", [("a", 0, 0), ("b", 0, 1), ("c", 1, 1)], {}, 0, {}),
+        ("moved", [("b", 0, 0), ("a", 0, 1), ("c", 1, 0)], {}, 0, {}),
+        ("torn batches", [("a", 0, 0), ("c", 1, 0)], {}, 0, {}),
+        ("wrong or double outcomes", [("a", 0, 0), ("b", 0, 1), ("c", 1, 0), ("d", 1, 1)], {}, 0, {}),
+        ("wrong or double outcomes", None, {"1": "ROLLED_BACK"}, 0, {}),
+        ("early", None, {}, -1, {}),
+        ("never delivered", None, {}, 0, {"b": None}),
+        ("delivered after the ack", None, {}, 0, {"a": 6.0}),
+    ],
+)
+def test_the_books_of_a_storm_catch_every_flaw(
+    kind: str,
+    entries: list[tuple[str, int, int]] | None,
+    states: dict[str, str],
+    late_ms: int,
+    received_at: dict[str, float | None],
+) -> None:
+    assert not any(books().flaws(GOOD, GOOD_STATES, {"c": DUE}).values())
+
+    flawed = books()
+    given = flawed.received_at | received_at
+    flawed.received_at = {body: at for body, at in given.items() if at is not None}
+    found = GOOD if entries is None else {"orders": [(Place(queue, offset), body) for body, queue, offset in entries]}
+    flaws = flawed.flaws(found, GOOD_STATES | states, {"c": DUE + timedelta(milliseconds=late_ms)})
+
+    assert flaws[kind]
+    assert f"{kind} 0" not in summary(flaws)
