@@ -1,4 +1,4 @@
-"""Migrations beside a broker under load: what they wait for holds up nobody for long, and they come through."""
+"""Migrations beside a broker under load: what they wait for holds up no writer for long, and they come through."""
 
 import asyncio
 import os

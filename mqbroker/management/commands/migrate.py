@@ -1,4 +1,4 @@
-"""Migrates beside a broker that works: a migration that waits for a lock holds up nobody for long."""
+"""Migrates beside a broker that works: a migration that waits for a lock holds up no writer for long."""
 
 import time
 from typing import Any
