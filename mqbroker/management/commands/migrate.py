@@ -8,7 +8,7 @@ from django.core.management.commands import migrate
 from django.db import OperationalError, connections
 from psycopg.errors import LockNotAvailable
 
-# Whoever writes to the table waits behind a migration that waits for its lock.
+# Each statement that writes to the table waits behind a migration that waits for its lock.
 LOCK_TIMEOUT = "500ms"
 # Between two tries the writers catch up.
 PAUSE_SECONDS = 1.0
