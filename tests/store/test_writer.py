@@ -8,6 +8,7 @@ from collections.abc import Coroutine, Iterator
 from typing import Any
 
 import pytest
+import structlog
 
 from scheduling.sending import sends
 from store.errors import Refusal
@@ -200,6 +201,29 @@ def test_messages_of_one_key_keep_their_order_when_the_first_is_left_out(keeper:
     offsets = [answer["queue_offset"] for answer in keeper.do(run())]
 
     assert offsets == sorted(offsets)
+
+
+def test_a_request_that_postgresql_refuses_fails_no_other_of_its_batch(keeper: Keeper) -> None:
+    """Text with a NUL fails the statement: halves of the batch are sent again until it is alone."""
+
+    async def run() -> tuple[list[dict[str, Any]], dict[str, Any], Any]:
+        await asyncio.gather(*(send("first", queue_id=number) for number in range(4)))
+        good = [asyncio.create_task(send(f"good {number}", queue_id=number % 4)) for number in range(40)]
+        half = asyncio.create_task(begin("good half"))
+        refused = asyncio.create_task(sends.send(Message(topic=TOPIC, body="bad"), traceparent="\x00"))
+        [bad] = await asyncio.gather(refused, return_exceptions=True)
+        return list(await asyncio.gather(*good)), await half, bad
+
+    with structlog.testing.capture_logs() as records:
+        good, half, bad = keeper.do(run())
+
+    assert isinstance(bad, Exception)
+    assert half["state"] == "PREPARED"
+    offsets = {(each["queue_id"], each["queue_offset"]) for each in good}
+    assert len(offsets) == 40
+    assert not keeper.sql("SELECT FROM commit_log WHERE body = 'bad'")
+    stepwise = [record["requests"] for record in records if record["event"] == "a batch is written stepwise"]
+    assert stepwise == [1]
 
 
 def wait_for_a_second_try(keeper: Keeper, lock: str = "advisory") -> None:
