@@ -25,12 +25,22 @@ def folder() -> Iterator[DataFolder]:
 @contextlib.contextmanager
 def servers() -> Iterator[dict[str, str]]:
     """The environment of tests and benchmarks: their servers are never the caller's own."""
-    with Interrupts() as interrupts, folder() as made:
-        both = Servers(made, given={})
+    with several(1) as environments:
+        yield environments[0]
+
+
+@contextlib.contextmanager
+def several(count: int) -> Iterator[list[dict[str, str]]]:
+    """As many environments, each with a data folder and servers of its own."""
+    with Interrupts() as interrupts, contextlib.ExitStack() as folders:
+        made = [folders.enter_context(folder()) for _ in range(count)]
+        started = [Servers(each, given={}) for each in made]
         try:
-            both.start()
-            yield environment.of_tests(made, both)
+            for both in started:
+                both.start()
+            yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]
         finally:
             # A second signal must not break off the stop: a server would be killed after its folder is gone.
             interrupts.hold()
-            both.stop()
+            for both in started:
+                both.stop()

@@ -1,9 +1,18 @@
 """Runs the tests on a PostgreSQL and a Valkey of their own, which are removed afterwards."""
 
 import argparse
+import json
+import os
 
 from embedded import commands
 from embedded.cli import foreground, options, private
+from embedded.commands import ROOT
+
+# Tests mostly wait for processes that they start: the suite takes one core no more than half of its time.
+PROCESSES = 2
+# Gives each of pytest's processes servers of its own from a list, and whole files.
+PLUGIN = "tests.spread"
+OWN = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
 
 
 def main(words: list[str]) -> int:
@@ -13,5 +22,37 @@ def main(words: list[str]) -> int:
             "mq test", usage="mq test [file or folder ...] [pytest's options]", description=__doc__, epilog=pytest
         ).print_help()
         return 0
-    with private.servers() as environment:
-        return foreground.run(commands.python("-m", "pytest", *words), environment)
+    number = processes(words)
+    with private.several(max(number, 1)) as environments:
+        return foreground.run(command(words, number), shared(environments, number))
+
+
+def processes(words: list[str]) -> int:
+    """In how many processes pytest runs, each with servers of its own; 0: in the one that was started.
+
+    All tests, or a selection of them by mark or name, run in PROCESSES; a file or folder runs in one. `-n 3` and `-n 0`
+    say otherwise.
+    """
+    parser = argparse.ArgumentParser("mq test", add_help=False, allow_abbrev=False)
+    parser.add_argument("-n", "--numprocesses", type=int)
+    given, others = parser.parse_known_args(words)
+    if given.numprocesses is not None:
+        return max(int(given.numprocesses), 0)
+    names_a_path = any((ROOT / word.partition("::")[0]).exists() for word in others if not word.startswith("-"))
+    is_debugged = {"-s", "--pdb", "--trace"} & set(others)
+    return 0 if names_a_path or is_debugged or len(os.sched_getaffinity(0)) < PROCESSES else PROCESSES
+
+
+def command(words: list[str], number: int) -> list[str]:
+    """pytest's own command line. Files stay whole and in their order: fixtures of a module are made once."""
+    spread = ["--dist", "loadfile", "--no-loadscope-reorder", "-n", str(number)] if number else []
+    return commands.python("-m", "pytest", *spread, *words)
+
+
+def shared(environments: list[dict[str, str]], number: int) -> dict[str, str]:
+    """The environment of pytest: the first of these, and for its processes the servers of all of them."""
+    if not number:
+        return environments[0]
+    servers = json.dumps([{name: each[name] for name in OWN} for each in environments])
+    plugins = ",".join(filter(None, (os.environ.get("PYTEST_PLUGINS"), PLUGIN)))
+    return environments[0] | {"MQ_SERVERS_OF_TESTS": servers, "PYTEST_PLUGINS": plugins}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from embedded.cli import foreground
+from embedded.cli import test as command
 from embedded.processes import identity
 from tests.cli.conftest import Run
 
@@ -32,13 +33,41 @@ with private.servers() as environment:
 """
 
 
-def test_exit_codes_of_pytest_are_passed_on(run_python: Run) -> None:
-    process = run_python("-m", "embedded.cli", "test", "tests/cli/test_locks.py", "-q", "-k", "nothing_of_this_name")
+# One passes and one fails; each writes down the database that Django was given.
+ONE_OF_TWO = """
+import pathlib
+from django.conf import settings
 
-    out, _ = process.communicate(timeout=60)
+def test_one():
+    pathlib.Path({place!r}).write_text(str(settings.DATABASES["default"]["PORT"]))
+    assert {passes}
+"""
 
-    assert process.returncode == 5
-    assert "deselected" in out.splitlines()[-1]
+
+def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_passed_on(
+    run_python: Run, tmp_path: Path
+) -> None:
+    for name in ("passes", "fails"):
+        text = ONE_OF_TWO.format(place=str(tmp_path / name), passes=name == "passes")
+        (tmp_path / f"test_{name}.py").write_text(text)
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    options = ["-q", "-n", "2", "-c", str(tmp_path / "pytest.ini")]
+    process = run_python("-m", "embedded.cli", "test", *options, str(tmp_path))
+
+    out, _ = process.communicate(timeout=240)
+
+    assert process.returncode == 1, out
+    assert "1 failed, 1 passed" in out.splitlines()[-1]
+    assert (tmp_path / "passes").read_text() != (tmp_path / "fails").read_text()
+
+
+def test_all_tests_run_in_two_processes_and_a_path_in_one() -> None:
+    every = command.PROCESSES if len(os.sched_getaffinity(0)) >= command.PROCESSES else 0
+
+    assert [command.processes(words) for words in ([], ["-q", "-m", "not browser and not spark"])] == [every, every]
+    for words in (["tests/cli"], ["-q", "tests/cli/test_private.py::test_x"], ["--pdb"], ["-n0"]):
+        assert command.processes(words) == 0
+    assert command.processes(["-n", "3", "tests/cli"]) == 3
 
 
 def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run) -> None:
