@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,15 +54,14 @@ def test_a_key_that_is_made_is_printed_once(empty: Empty) -> None:
 def test_a_refused_sign_in_is_named(empty: Empty) -> None:
     place = urlsplit(empty.url)
     url = place._replace(netloc=f"nobody:wrong@{place.hostname}:{place.port}").geturl()
-    began = time.monotonic()
 
     with pytest.raises(subprocess.CalledProcessError) as failed:
         Empty(url).prepare()
 
     [sentence] = failed.value.stderr.splitlines()
     assert sentence.startswith("CommandError: DATABASE_URL leads into no database: ")
+    # PostgreSQL's own reason: a pool that tried again and again would have said only that its time was over.
     assert 'password authentication failed for user "nobody"' in sentence
-    assert time.monotonic() - began < 5
 
 
 def test_a_key_that_is_given_works_and_is_not_printed(empty: Empty) -> None:
