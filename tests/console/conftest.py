@@ -1,7 +1,6 @@
 """The characters of the console's tests: a broker with a past, its console, and an operator who looks at it."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import namedtuple_row
 
+from embedded.folder import free_port
 from tests.broker import databases
 from tests.console.operators import Operator
 from tests.console.rows import Broker
@@ -104,15 +104,6 @@ def serving(database: str, port: int, log: Path) -> Iterator[None]:
         finally:
             web.terminate()
             web.wait(timeout=20)
-
-
-def free_port() -> int:
-    """A free port below those that outgoing connections are given."""
-    for port in range(20_000 + os.getpid() % 10_000, 32_768):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)):
-                return port
-    raise RuntimeError("no free port below 32768")
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from django.test import RequestFactory
 
 from console import attempts
 from console.models import SLOTS
-from tests.console.conftest import PASSWORD, free_port, serving
+from embedded.folder import free_port
+from tests.console.conftest import PASSWORD, serving
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
