@@ -9,7 +9,7 @@ from mqbroker_client.calls import producer as calls
 from mqbroker_client.checks import Check, outcomes_of
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.producers import Producer
-from mqbroker_client.retries import Retry
+from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.states import Outcome
 
 log = logging.getLogger(__name__)
@@ -102,10 +102,13 @@ class CheckPoller:
                 # It is made with its first half, or its first endpoint.
                 log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
                 self._stopping.wait(GROUP_PAUSE_SECONDS)
-            except Exception:
+            except Exception as error:
                 if self._stopping.is_set():
                     return
                 # Whatever it was, a thread that ends here would leave every later check unanswered.
-                log.exception("checks of %s were not fetched", self.producer.group)
+                if isinstance(error, PASSING):
+                    log.warning("checks of %s were not fetched: %s", self.producer.group, error)
+                else:
+                    log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1
                 self._stopping.wait(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))

@@ -8,7 +8,7 @@ from mqbroker_client import Broker, CheckPoller, HalfMessage, LocalTransactionSt
 from mqbroker_client.ids import uuid7
 
 from tests.client.answers import CHECK, COMMITTED, STILL_PREPARED, TRANSACTION_ID, problem
-from tests.client.servers import Answer, ScriptedServer, Silence, busy, scripted
+from tests.client.servers import Answer, HangUp, ScriptedServer, Silence, busy, scripted
 
 DUE = Answer(200, {"transactions": [CHECK]})
 NOTHING_DUE = Answer(200, {"transactions": []})
@@ -101,6 +101,17 @@ def test_a_stop_lets_the_check_under_way_be_answered_and_begins_no_other() -> No
 
     assert [asked.path for asked in server.asked][1:] == [f"/v1/transactions/{TRANSACTION_ID}/end"]
     assert server.asked[1].body["state"] == "COMMIT"
+
+
+def test_a_broker_that_is_away_is_one_line_of_the_log_at_each_try(caplog: pytest.LogCaptureFixture) -> None:
+    with scripted(HangUp(), Silence()) as server:
+        poller = CheckPoller(producer_of(server), commit)
+        poller.start()
+        server.wait_for(requests=2)
+        poller.stop()
+
+    [record] = [record for record in caplog.records if "were not fetched" in record.message]
+    assert (record.levelname, record.exc_info) == ("WARNING", None)
 
 
 def test_a_stop_leaves_the_producers_other_requests_alone() -> None:

@@ -9,7 +9,7 @@ from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.polling import GROUP_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
-from mqbroker_client.retries import Retry
+from mqbroker_client.retries import PASSING, Retry
 from mqbroker_client.states import LocalTransactionState, outcome_awaited
 
 log = logging.getLogger(__name__)
@@ -65,9 +65,12 @@ class AsyncCheckPoller:
             except errors.GroupNotExist:
                 log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
                 await asyncio.sleep(GROUP_PAUSE_SECONDS)
-            except Exception:
+            except Exception as error:
                 # Whatever it was, a task that ends here would leave every later check unanswered.
-                log.exception("checks of %s were not fetched", self.producer.group)
+                if isinstance(error, PASSING):
+                    log.warning("checks of %s were not fetched: %s", self.producer.group, error)
+                else:
+                    log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1
                 await asyncio.sleep(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
 
