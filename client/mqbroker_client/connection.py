@@ -3,6 +3,7 @@
 import copy
 import logging
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -12,7 +13,7 @@ import urllib3
 
 from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Document, Result, path
-from mqbroker_client.coalescing import Lane
+from mqbroker_client.coalescing import Lane, Part, taken
 from mqbroker_client.later import LATER_SECONDS, Later
 from mqbroker_client.pool import ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, OwnRequest, Request, Requests
@@ -127,6 +128,17 @@ class Broker:
             lane = None
             time.sleep(pause)
 
+    def do_all(self, calls: Sequence[Call[Result]], *, retry: Retry | None = None) -> list[Result | errors.BrokerError]:
+        """The result or the error of each call. They go in as few requests as their number and size allow.
+
+        Raises the error of a request that failed as a whole.
+        """
+        waiting = deque(Part(call) for call in calls)
+        results: list[Result | errors.BrokerError] = []
+        while waiting:
+            results += self._do_together([each.call for each in taken(waiting)], retry or self.retry)
+        return results
+
     def do_later(self, call: Call[Any]) -> None:
         """Send a call in the background, where a failure is only logged."""
         self._later.add(call)
@@ -136,18 +148,24 @@ class Broker:
         if len(calls) == 1:
             self.do(calls[0])
             return
-        tries = Tries(self.retry, timeout_seconds=self.timeout_seconds)
-        while True:
-            try:
-                results = self._together(calls, tries.begin())
-                break
-            except PASSING as error:
-                time.sleep(tries.pause_after(error, "POST /v1/bulk"))
-        for call, result in zip(calls, results, strict=True):
+        for call, result in zip(calls, self._do_together(calls, self.retry), strict=True):
             if isinstance(result, PASSING):
                 self.do(call)
             elif isinstance(result, errors.BrokerError):
                 log.warning("%s was refused: %s", call.what, result)
+
+    def _do_together(self, calls: Sequence[Call[Result]], retry: Retry) -> list[Result | errors.BrokerError]:
+        tries = Tries(retry, timeout_seconds=self.timeout_seconds)
+        while True:
+            try:
+                answers = self._together(calls, tries.begin())
+                break
+            except PASSING as error:
+                time.sleep(tries.pause_after(error, "POST /v1/bulk"))
+        return [
+            answer if isinstance(answer, errors.BrokerError) else call.read(answer)
+            for call, answer in zip(calls, answers, strict=True)
+        ]
 
     def _alone(self, own: OwnRequest, seconds: float) -> Document:
         request = own.get()

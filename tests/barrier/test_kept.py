@@ -24,6 +24,8 @@ from tests.broker.polling import eventually
 from tests.broker.proxy import LossyProxy
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
+from tests.client.servers import scripted
+from tests.client.test_coalescing import results
 
 THREADS = 4
 AWAY = Broker("http://127.0.0.1:1", API_KEY)
@@ -118,6 +120,18 @@ def test_two_processes_that_send_kept_messages_send_each_once(place: Place, brok
         list(threads.map(KeptMessages.send, senders))
 
     assert len(received_until_empty(Consumer(broker.client(), name("coupons")), topic)) == 10
+
+
+def test_kept_messages_go_together(place: Place) -> None:
+    place.run("DELETE FROM mqbroker_barrier")
+    with outbox_of(place, AWAY, on_unavailable="keep") as (outbox, sessions):
+        for number in range(10):
+            buy(outbox, sessions, "orders", name(f"order-{number}"))
+
+    with scripted(results) as server:
+        assert KeptMessages(Producer(Broker(server.url, API_KEY), place.group), place.barrier).send() == 10
+
+    assert [(asked.path, len(asked.body["operations"])) for asked in server.asked] == [("/v1/bulk", 10)] * 2
 
 
 def test_kept_messages_that_the_broker_refuses_hold_up_no_others(place: Place, broker: RunningBroker) -> None:

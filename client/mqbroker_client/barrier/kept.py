@@ -3,11 +3,13 @@
 import logging
 import threading
 import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.table import Table
+from mqbroker_client.calls import producer as calls
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import Message
 from mqbroker_client.producers import Producer
@@ -48,23 +50,32 @@ class KeptMessages:
 
     def _send_all(self, table: Table, give_up_at: float) -> int:
         count = 0
-        for transaction_id, messages in table.kept():
+        for page in table.kept():
             try:
-                self._send(transaction_id, messages)
+                sent = self._send(page)
             except PASSING as error:
                 log.warning("kept messages wait for the broker: %s", error)
                 break
-            except BrokerError:
-                # They stay, and the others must not wait for them.
-                log.exception("the kept messages of transaction %s are not taken", transaction_id)
-            else:
-                table.sent(transaction_id)
-                count += 1
+            table.sent(sent)
+            count += len(sent)
             if time.monotonic() > give_up_at:
                 break
         return count
 
-    def _send(self, transaction_id: UUID, messages: list[Message]) -> None:
-        # The half may be stored already: its answer was lost. Then this is a repetition, and so is the end.
-        self.producer.begin_messages(messages, transaction_id=transaction_id, retry=ONCE)
-        self.producer.end(transaction_id, LocalTransactionState.COMMIT, retry=ONCE)
+    def _send(self, page: Mapping[UUID, Sequence[Message]]) -> list[UUID]:
+        """The transactions of a page that are committed now; the others stay. Raises what passes."""
+        group, broker = self.producer.group, self.producer.broker
+        # A half may be stored already: its answer was lost. Then this is a repetition, and so is its end.
+        halves = broker.do_all([calls.begin(group, messages, id_) for id_, messages in page.items()], retry=ONCE)
+        stored = self._taken(page, halves)
+        ends = broker.do_all([calls.end(group, id_, LocalTransactionState.COMMIT) for id_ in stored], retry=ONCE)
+        return self._taken(stored, ends)
+
+    def _taken(self, transaction_ids: Iterable[UUID], results: Sequence[object]) -> list[UUID]:
+        """Those without an error. Those with one stay, and the others do not wait for them."""
+        found = dict(zip(transaction_ids, results, strict=True))
+        for id_, result in found.items():
+            if isinstance(result, BrokerError):
+                level = logging.WARNING if isinstance(result, PASSING) else logging.ERROR
+                log.log(level, "the kept messages of transaction %s were not taken: %s", id_, result)
+        return [id_ for id_, result in found.items() if not isinstance(result, BrokerError)]

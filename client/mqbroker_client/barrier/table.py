@@ -75,16 +75,23 @@ class Table:
         """Leaves the messages of a COMMIT in its row, to be sent later."""
         self.session.write(_KEEP, {"transaction_id": str(transaction_id), "messages": _text(messages)})
 
-    def kept(self) -> Iterator[tuple[UUID, list[Message]]]:
-        """What waits to be sent, in the order of the ids, which is that of time."""
+    def kept(self) -> Iterator[dict[UUID, list[Message]]]:
+        """What waits to be sent, by transaction and in pages, in the order of the ids, which is that of time."""
         after = ""
         while page := self.session.query(_KEPT, {"producer_group": self.producer_group, "after": after}):
-            for transaction_id, text in page:
-                yield UUID(transaction_id), [Message(**message_fields(document)) for document in json.loads(text)]
-                after = transaction_id
+            yield {
+                UUID(transaction_id): [Message(**message_fields(document)) for document in json.loads(text)]
+                for transaction_id, text in page
+            }
+            after = page[-1][0]
 
-    def sent(self, transaction_id: UUID) -> None:
-        self.session.write(_KEEP, {"transaction_id": str(transaction_id), "messages": None})
+    def sent(self, transaction_ids: Sequence[UUID]) -> None:
+        """Takes the messages of these out of their rows, 100 at most."""
+        if not transaction_ids:
+            return
+        names = {f"id{number}": str(transaction_id) for number, transaction_id in enumerate(transaction_ids)}
+        places = ", ".join(f":{name}" for name in names)
+        self.session.write(f"UPDATE mqbroker_barrier SET messages = NULL WHERE transaction_id IN ({places})", names)
 
     def purge(self) -> int:
         """Deletes what is older than 14 days; the number of rows of this one statement, 1,000 at most."""

@@ -9,7 +9,7 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -91,6 +91,16 @@ class MemoryBroker(Broker):
             self._changed.notify_all()
         # As over HTTP: nothing of the answer is shared with what is kept.
         return call.read(json.loads(json.dumps(document)))
+
+    def do_all(self, calls: Sequence[Call[Result]], *, retry: Retry | None = None) -> list[Result | errors.BrokerError]:
+        """One after the other."""
+        results: list[Result | errors.BrokerError] = []
+        for call in calls:
+            try:
+                results.append(self.do(call))
+            except errors.BrokerError as error:
+                results.append(error)
+        return results
 
     def do_later(self, call: Call[Any]) -> None:
         """At once."""
