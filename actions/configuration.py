@@ -66,10 +66,20 @@ def described(find: Find, *fields: str) -> Describe:
         for target in targets:
             with contextlib.suppress(Refusal):
                 found = find(target)
-                words[target] = ", ".join(f"{field.replace('_', ' ')}: {getattr(found, field)}" for field in fields)
+                columns = ((field.replace("_", " "), worded(getattr(found, field))) for field in fields)
+                words[target] = ", ".join(f"{name}: {value}" for name, value in columns)
         return words
 
     return describe
+
+
+def worded(value: object) -> str:
+    """A column as an operator reads it."""
+    if value is None:
+        return "the default"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def standing(find: Find) -> Standing:

@@ -76,8 +76,11 @@ def action_on_selected(context: Context, kind: str, form: str) -> SafeString | s
     """The button to an action on what is selected in a form; nothing for a user who may not do it."""
     if not roles.may(context["request"].user, kinds.find(kind).action):
         return ""
-    button = '<button type="submit" form="{}" name="action" value="{}" class="mq-button mq-quiet">{} selected</button>'
-    return format_html(button, form, kind, asking.words(kind).button)
+    words = asking.words(kind)
+    button = (
+        '<button type="submit" form="{}" name="action" value="{}" class="mq-button mq-quiet{}">{} selected</button>'
+    )
+    return format_html(button, form, kind, " mq-grave" if words.grave else "", words.button.removesuffix(" now"))
 
 
 @register.simple_tag(takes_context=True)

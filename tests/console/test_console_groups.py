@@ -37,12 +37,13 @@ def test_an_endpoint_shows_its_health_and_never_its_secret(broker: Broker, ada: 
 
     page = ada.sees("producer-groups/shop/")
 
-    [row] = page.table("endpoints")
+    row, buttons = page.table("endpoints")
     assert row[0] == "https://two.example/checks"
     assert row[1].startswith("open tried again in ")
     assert row[2] == "7"
     assert row[3].startswith("The connection was refused. 2 min")
     assert row[4] == "never"
+    assert buttons == ["Try New secret Change Change the URL Close the circuit Delete"]
     listed = ada.sees("transactions/endpoint/")
     one = ada.follows(listed, "https://two.example/checks")
     assert [shown.status for shown in (page, listed, one)] == [200, 200, 200]

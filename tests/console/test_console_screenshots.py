@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -118,6 +119,7 @@ def test_pictures_of_the_console(broker: Broker, desktop: Page, folder: Path) ->
         ("dead-letters", "dead-letters/mail/"),
         ("search", "find/?q=order-4711"),
         ("system", "system/"),
+        ("action", f"actions/new/?action=dead_letter.redrive&all=1&group=mail&last_reason={quote(REASONS[0])}"),
     ):
         desktop.goto(f"/console/{path}", wait_until="networkidle")
         desktop.screenshot(path=folder / f"{picture}.png")
