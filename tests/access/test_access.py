@@ -1,11 +1,13 @@
 """Every path, asked by every kind of caller: exactly those get an answer that docs/access.md names."""
 
+import re
 import subprocess
 from typing import Any
 
 import psycopg
 import pytest
 
+from console.pages.routes import ROUTES
 from embedded import commands
 from tests.access import table
 from tests.access.principals import KEYS, OWN, Principal, ask, granted
@@ -76,6 +78,10 @@ class Things:
         return path + QUERIES.get((row.method, row.path), ""), body
 
 
+# How Django writes the parameter of a console page.
+CONVERTER = re.compile(r"<(str|uuid):(\w+)>")
+# To the sign-in, or for a page that takes no GET nowhere.
+LED_AWAY = ((302, True), (405, False))
 QUERIES = {("GET", "/v1/messages"): f"?topic={TOPIC}"}
 BODIES: dict[tuple[str, str], Document] = {
     ("POST", "/v1/messages"): {"topic": TOPIC, "body": BODY},
@@ -179,6 +185,20 @@ def test_a_path_answers_exactly_those_whom_the_page_names(
             assert answer.document == problem(refused, code, answer.document["detail"])
         if not {f"read:{TOPIC}", f"produce:{TOPIC}"} & (principal.scopes or set()):
             assert BODY not in str(answer.document), principal.name
+
+
+def test_no_key_opens_a_page_of_the_console(broker: RunningBroker, things: Things, principals: list[Principal]) -> None:
+    named = {**things.named, "name": TOPIC, "action_id": things.named["transaction_id"]}
+    pages = ["", "access/apikey/", "transactions/endpoint/"]
+    pages += [CONVERTER.sub(r"{\2}", pattern).format(**named) for pattern, _, _ in ROUTES]
+    assert len(pages) > 20
+    # Those with a session are the console's own matter: tests/console/test_console_matrix.py.
+    for principal in (one for one in principals if one.role is None):
+        for page in pages:
+            answer = ask(broker.url, principal.headers, "GET", f"/console/{page}")
+
+            assert (answer.status, "/console/login/" in answer.headers.get("location", "")) in LED_AWAY, (page, answer)
+            assert BODY not in str(answer.document)
 
 
 def test_a_bulk_needs_for_each_operation_what_its_call_needs(operator: Operator, things: Things) -> None:
