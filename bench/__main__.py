@@ -10,12 +10,14 @@ from bench import (
     client,
     delivery,
     distance,
+    disturbed,
     lagging,
     large_reads,
     lateness,
     limit,
     longpolls,
     memory,
+    overload,
     segments,
     throughput,
     timers,
@@ -36,6 +38,8 @@ BENCHMARKS = {
     "memory": memory.main,
     "segments": segments.main,
     "client": client.main,
+    "overload": overload.main,
+    "disturbed": disturbed.main,
 }
 
 

@@ -83,7 +83,7 @@ def running(
         try:
             for name in ("web", "worker", "beat") if worker else ("web",):
                 broker.start(name, commands[name])
-            _wait_until_ready(broker)
+            wait_until_ready(broker.port, broker.folder / "web.log")
             yield broker
         finally:
             for name in list(broker.processes):
@@ -112,13 +112,14 @@ def free_port() -> int:
     raise RuntimeError("no port between 20000 and 32000 is free")
 
 
-def _wait_until_ready(broker: Broker) -> None:
+def wait_until_ready(port: int, log: Path) -> None:
+    """Returns when the web process on the port is ready; raises RuntimeError with the end of its log otherwise."""
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        connection = http.client.HTTPConnection("127.0.0.1", broker.port, timeout=2)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
         with contextlib.suppress(OSError, http.client.HTTPException):
             connection.request("GET", "/readyz")
             if connection.getresponse().status == 200:
                 return
         time.sleep(0.1)
-    raise RuntimeError(f"the broker is not ready: {(broker.folder / 'web.log').read_text()[-2000:]}")
+    raise RuntimeError(f"the broker is not ready: {log.read_text()[-2000:]}")

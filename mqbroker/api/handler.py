@@ -17,6 +17,7 @@ from mqbroker.api.router import Named, Route, Router, View
 from mqbroker.http import bridge
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
+from store.commit import waiting, writer
 from store.db import pacing, patience
 from store.errors import Refusal
 
@@ -38,7 +39,8 @@ class Handler:
     1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. The view decodes the body, calls one function of an app, and returns an Answer. A Refusal becomes one, too.
+    3. New work is refused at once while too much waits, before it is read. Otherwise the view decodes the body, calls
+       one function of an app, and returns an Answer. A Refusal becomes one, too.
     4. `_send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
 
@@ -53,6 +55,8 @@ class Handler:
         # A request's id is unique by the process that took it and its number there.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
+        # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
+        self._busy = answers.refused(waiting.too_many(waiting.places()))
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answers a request; one whose caller has gone has no answer."""
@@ -91,11 +95,11 @@ class Handler:
         try:
             try:
                 caller = await self._caller(exchange)
-                content = body.whole()
-                if content is None:
-                    content = b"" if exchange.method in READING else await body.read(route.most_bytes)
-                request = DataRequest(exchange, caller, content)
-                answer = await view(request, **named)
+                if route.begins and exchange.method == "POST" and writer.is_full():
+                    answer = self._busy
+                else:
+                    request = DataRequest(exchange, caller, await self._content_of(exchange, body, route))
+                    answer = await view(request, **named)
             except Refusal as refusal:
                 answer = answers.refused(refusal)
             except Gone:
@@ -108,6 +112,13 @@ class Handler:
             body.release()
             if request is not None:
                 request.close()
+
+    async def _content_of(self, exchange: Exchange, body: Body, route: Route) -> bytes:
+        """The body of a request of the data plane."""
+        content = body.whole()
+        if content is None:
+            content = b"" if exchange.method in READING else await body.read(route.most_bytes)
+        return content
 
     async def _caller(self, exchange: Exchange) -> Caller:
         authorization = exchange.headers.get(b"authorization", b"")

@@ -23,11 +23,15 @@ MAX_DIGITS = 4300
 
 @dataclass(frozen=True)
 class Route:
-    """A path: its pattern without the first slash, the view of each method, and the most bytes of a body."""
+    """A path: its pattern without the first slash, the view of each method, and the most bytes of a body.
+
+    `begins`: its POST is new work, which is refused before it is read while too much waits.
+    """
 
     pattern: str
     views: Mapping[str, View]
     limit: Limit
+    begins: bool = False
 
     @cached_property
     def most_bytes(self) -> int:

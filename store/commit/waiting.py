@@ -8,6 +8,17 @@ from django.conf import settings
 
 from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.errors import SystemBusy
+from store.process.budget import RESERVED_PART
+
+
+def places() -> int:
+    """How many requests may wait before new work is refused."""
+    return int(settings.GROUP_COMMIT_MAX_WAITING) - int(settings.GROUP_COMMIT_MAX_WAITING) // RESERVED_PART
+
+
+def too_many(waiting: int) -> SystemBusy:
+    """The refusal of a request when so many wait."""
+    return SystemBusy(f"{waiting} requests wait to be written: nothing was stored, try again in a second.")
 
 
 class Waiting:
@@ -33,7 +44,7 @@ class Waiting:
 
     def add(self, request: Request[Any]) -> None:
         """Takes a request in; raises SystemBusy when too much waits."""
-        self._admit(request.size)
+        self._admit(request)
         # An end must not overtake the half it ends while that is still waiting here.
         if request.URGENT and not self._ordinary_keys[request.key]:
             self._urgent.append(request)
@@ -41,6 +52,11 @@ class Waiting:
             self._ordinary.append(request)
             self._ordinary_keys[request.key] += 1
         self._bytes += request.size
+
+    @property
+    def is_full(self) -> bool:
+        """Whether new work is refused: ends have a part of the places for themselves."""
+        return len(self) >= places()
 
     def take(self) -> list[Request[Any]]:
         """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
@@ -51,9 +67,11 @@ class Waiting:
         self._bytes -= size
         return taken
 
-    def _admit(self, size: int) -> None:
-        if len(self) >= settings.GROUP_COMMIT_MAX_WAITING:
-            raise SystemBusy(f"{len(self)} requests wait to be written: nothing was stored, try again in a second.")
+    def _admit(self, request: Request[Any]) -> None:
+        size = request.size
+        is_refused = len(self) >= settings.GROUP_COMMIT_MAX_WAITING if request.URGENT else self.is_full
+        if is_refused:
+            raise too_many(len(self))
         if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 

@@ -26,7 +26,7 @@ from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.commit.waiting import Waiting
 from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
-from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, open_pipeline
+from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -90,6 +90,11 @@ class Writer:
             self._pump()
         else:
             self._schedule()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether new work is refused because too much waits."""
+        return self._waiting.is_full
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
@@ -165,7 +170,7 @@ class Writer:
         timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         try:
             written = await results
-            self._settle(batch, written if read is None else {**written, **await _found(read)})
+            self._settle(batch, written if read is None else {**written, **await found(read)})
         except Failed as problem:
             self._failed(batch, pipeline, problem)
         except NotSent as problem:
@@ -251,15 +256,6 @@ class Writer:
         self._schedule()
 
 
-async def _found(read: asyncio.Future[Results]) -> Results:
-    """The answers of the transaction behind the commit; none when it failed: what it reads can be read again."""
-    try:
-        return await read
-    except (Failed, NotSent, Lost) as problem:
-        logger.info("what a batch wrote was not read with it", reason=str(problem))
-        return {}
-
-
 def answer(requests: Sequence[Request[Any]], problem: Exception | None = None) -> None:
     """Answers the callers of these requests, each as it stands."""
     for request in requests:
@@ -270,16 +266,16 @@ class Writers:
     """The writers of one process, by lane: those of pipelined batches, and the stepwise ones."""
 
     def __init__(self) -> None:
-        self._writers: defaultdict[str, Writer] = defaultdict(Writer)
+        self.pipelined: defaultdict[str, Writer] = defaultdict(Writer)
         self._lanes: defaultdict[str, GroupCommit] = defaultdict(GroupCommit)
 
     async def write(self, request: Request[Answer]) -> Answer | None:
         """Has a request written in a pipelined batch; as `Writer.write`."""
-        return await self._writers[request.LANE].write(request)
+        return await self.pipelined[request.LANE].write(request)
 
     def hand_in(self, request: Request[Any]) -> None:
         """As `Writer.hand_in`."""
-        self._writers[request.LANE].hand_in(request)
+        self.pipelined[request.LANE].hand_in(request)
 
     def stepwise(self, lane: str) -> GroupCommit:
         """The stepwise writer of a lane of kinds."""
@@ -287,7 +283,7 @@ class Writers:
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the lanes last, which get what is left out meanwhile."""
-        for pipelined in list(self._writers.values()):
+        for pipelined in list(self.pipelined.values()):
             await pipelined.close()
         for stepwise in list(self._lanes.values()):
             await stepwise.close()
@@ -301,6 +297,11 @@ async def write(request: Request[Answer]) -> Answer | None:
 def hand_in(request: Request[Any]) -> None:
     """Has a request written in a pipelined batch of this process; as `Writer.hand_in`."""
     runtime.part(Writers).hand_in(request)
+
+
+def is_full() -> bool:
+    """Whether this process would refuse a new message or half message, because too much waits to be written."""
+    return runtime.part(Writers).pipelined[Request.LANE].is_full
 
 
 async def submit(

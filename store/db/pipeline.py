@@ -229,6 +229,15 @@ def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:
     return loaders.load_rows(0, result.ntuples, statement.rows(None))
 
 
+async def found(read: asyncio.Future[Results]) -> Results:
+    """The answers of a transaction that only reads; none when it failed: what it reads can be read again."""
+    try:
+        return await read
+    except (Failed, NotSent, Lost) as problem:
+        logger.info("what a batch wrote was not read with it", reason=str(problem))
+        return {}
+
+
 async def open_pipeline(application: str) -> Pipeline:
     """A connection for pipelines, with short waits for locks; raises psycopg's OperationalError."""
     connection = await connections.connect(application)

@@ -7,6 +7,7 @@ import json
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
@@ -14,6 +15,7 @@ import pytest
 from mqbroker_client import Consumer
 
 from store.segments.log import APPENDERS_LOCK
+from tests.broker.characters import bodies
 from tests.broker.load import Crowd
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.tellings import received_until_empty
@@ -75,6 +77,32 @@ async def test_what_cannot_wait_any_more_is_refused_at_once_and_not_stored(
     assert [detail for detail in details if not refuses_for(detail, reason)] == []
     stored = [status for status, _ in answers if status == 201]
     assert len(received_until_empty(consumer, orders)) == 1 + len(stored)
+
+
+async def test_an_end_is_taken_in_while_new_messages_are_refused(
+    broker: RunningBroker, tmp_path: Path, consumer: Consumer, orders: str
+) -> None:
+    settings = QUICK | {"MQBROKER_GROUP_COMMIT_MAX_WAITING": "8"}
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as crowded:
+        half = {"topic": orders, "body": "paid", "producer_group": orders, "transaction_id": new_id()}
+        assert crowded.wire().post("/v1/transactions", half).status == 201
+        end = {"producer_group": orders, "state": "COMMIT"}
+        async with Crowd(crowded.urls) as crowd:
+            with writers_halted(crowded):
+                message = {"topic": orders, "body": "order"}
+                sends = [asyncio.create_task(crowd.post("/v1/messages", message)) for _ in range(REQUESTS)]
+                # Seven of the eight places are for new messages, and are taken when one of these is refused.
+                async with asyncio.timeout(10):
+                    refused = [await refusal for refusal in firsts(sends, 1)]
+                ended = asyncio.create_task(crowd.post(f"/v1/transactions/{half['transaction_id']}/end", end))
+                # A refusal would come at once.
+                await asyncio.wait((ended,), timeout=0.3)
+            status, _ = await ended
+            await asyncio.gather(*sends)
+
+    assert ([status for status, _ in refused], status) == ([503], 200)
+    assert b"paid" in bodies(received_until_empty(consumer, orders))
 
 
 def test_a_refusal_for_the_crowd_says_when_to_come_again(narrow: RunningBroker, orders: str) -> None:
