@@ -19,6 +19,7 @@ class SentList(list[Sent]):
         self.batches: list[list[Sent]] = []
 
     def add(self, batch: list[Sent]) -> None:
+        """The results of one batch, in order."""
         self.extend(batch)
         self.batches.append(batch)
 

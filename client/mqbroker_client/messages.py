@@ -103,6 +103,7 @@ class StoredMessage(Message):
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         return cls(
             **message_fields(document),
             stored_at=datetime.fromisoformat(document["stored_at"]),
@@ -135,6 +136,7 @@ class HalfMessage(Message):
 
     @classmethod
     def read(cls, document: Document, producer_group: str) -> Self:
+        """What the API's JSON says."""
         return cls(
             **message_fields(document),
             transaction_id=UUID(document["transaction_id"]),
@@ -163,6 +165,7 @@ class Entry:
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         return cls(StoredMessage.read(document["message"]), document["queue_id"], document["queue_offset"])
 
 
@@ -175,6 +178,7 @@ class Delivery(Entry):
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         return cls(
             StoredMessage.read(document["message"]),
             document["queue_id"],

@@ -38,6 +38,7 @@ class CheckPoller:
         self._thread = threading.Thread(target=self._run, name=f"checks of {producer.group}", daemon=True)
 
     def start(self) -> None:
+        """Begin, in a thread of its own, once."""
         self._thread.start()
 
     def stop(self, *, timeout_seconds: float | None = None) -> None:

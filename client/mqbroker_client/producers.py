@@ -28,6 +28,7 @@ class Transaction(Begun):
 
     @classmethod
     def of(cls, producer: "Producer", begun: Begun) -> Self:
+        """What the broker has begun, for the producer that ends it."""
         return cls(
             begun.transaction_id,
             begun.messages,
@@ -39,9 +40,11 @@ class Transaction(Begun):
         )
 
     def commit(self) -> Ended:
+        """Make its messages visible. Raises `TransactionEnded` where it was rolled back before."""
         return self.producer.end(self.transaction_id, LocalTransactionState.COMMIT)
 
     def rollback(self) -> Ended:
+        """Have its messages never seen. Raises `TransactionEnded` where it was committed before."""
         return self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK)
 
     def unknown(self, remark: str | None = None) -> Ended:
@@ -63,6 +66,7 @@ class Producer:
         return self.send_message(Message.of(topic, body, json=json, **fields))
 
     def send_message(self, message: Message) -> Sent:
+        """Store a message that was made before. The same object again stores nothing new."""
         return self.broker.do(calls.send(message))
 
     def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:

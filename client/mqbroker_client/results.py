@@ -24,6 +24,7 @@ class Sent:
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         return cls(
             UUID(document["message_id"]),
             document["topic"],
@@ -54,6 +55,7 @@ class Ended:
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         placed = [
             Placed(UUID(message["message_id"]), message["queue_id"], message.get("queue_offset"))
             for message in document.get("messages") or ()
@@ -97,6 +99,7 @@ class Page:
 
     @classmethod
     def read(cls, document: Document) -> Self:
+        """What the API's JSON says."""
         return cls(
             [Entry.read(entry) for entry in document["messages"]],
             document["next_offset"],

@@ -49,6 +49,12 @@ class TransactionSent:
 
 @dataclass(frozen=True, slots=True)
 class TransactionProducer:
+    """Stores a half, runs the local transaction, and sends its end: RocketMQ's order. Safe to share between threads.
+
+    The first check comes after `check_immunity_seconds`, by default after the broker's own time, at `check_url`, or at
+    any endpoint of the group.
+    """
+
     producer: Producer
     listener: LocalTransaction | TransactionListener
     check_immunity_seconds: float | None = None

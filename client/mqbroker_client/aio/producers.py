@@ -29,6 +29,7 @@ class AsyncTransaction(Begun):
 
     @classmethod
     def of(cls, producer: "AsyncProducer", begun: Begun) -> Self:
+        """What the broker has begun, for the producer that ends it."""
         return cls(
             begun.transaction_id,
             begun.messages,
@@ -40,9 +41,11 @@ class AsyncTransaction(Begun):
         )
 
     async def commit(self) -> Ended:
+        """Make its messages visible. Raises `TransactionEnded` where it was rolled back before."""
         return await self.producer.end(self.transaction_id, LocalTransactionState.COMMIT)
 
     async def rollback(self) -> Ended:
+        """Have its messages never seen. Raises `TransactionEnded` where it was committed before."""
         return await self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK)
 
     async def unknown(self, remark: str | None = None) -> Ended:
@@ -64,6 +67,7 @@ class AsyncProducer:
         return await self.send_message(Message.of(topic, body, json=json, **fields))
 
     async def send_message(self, message: Message) -> Sent:
+        """Store a message that was made before. The same object again stores nothing new."""
         return await self.broker.do(calls.send(message))
 
     async def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:

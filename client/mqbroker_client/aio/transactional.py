@@ -27,6 +27,8 @@ class AsyncTransactionListener(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AsyncTransactionProducer:
+    """Stores a half, runs the local transaction, and sends its end; as `TransactionProducer`."""
+
     producer: AsyncProducer
     listener: AsyncTransactionListener
     check_immunity_seconds: float | None = None

@@ -108,6 +108,7 @@ class Barrier:
         self._table_of(connection).keep(transaction_id, messages)
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
+        """As `answer`, of one half."""
         [outcome] = self.answer([half])
         return outcome.state
 

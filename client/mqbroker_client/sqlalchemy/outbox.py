@@ -94,6 +94,7 @@ class Outbox:
         return message
 
     def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
+        """As `Barrier.answer`."""
         return self.barrier.answer(halves)
 
     def __call__(self, half: HalfMessage) -> LocalTransactionState:
