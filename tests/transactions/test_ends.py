@@ -204,6 +204,26 @@ def test_the_operations_of_a_bulk_are_done_in_order_and_judged_each_on_its_own(
     assert sorted(bodies(consumer.receive(orders))) == [b"order 1", b"order 4"]
 
 
+def test_a_bulk_that_is_repeated_stores_nothing_again(
+    wire: Wire, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    ids = [str(uuid4()) for _ in range(40)]
+    group = {"producer_group": producer.group}
+    halves = [{"op": "half", "topic": orders, "body": id_, "transaction_id": id_, **group} for id_ in ids]
+    ends = [{"op": "end", "transaction_id": id_, "state": "COMMIT", **group} for id_ in ids]
+    sent = {"op": "send", "topic": orders, "body": "order 1", "message_id": str(uuid4())}
+
+    first = wire.bulk(*halves, sent, *ends)
+    again = wire.bulk(*halves, sent, *ends)
+
+    assert [result["status"] for result in first] == [201] * 41 + [200] * 40
+    assert [result["status"] for result in again] == [200] * 81
+    assert again[41:] == first[41:]
+    assert again[40] == first[40] | {"status": 200, "duplicate": True}
+    received = [body for _ in range(3) for body in bodies(consumer.receive(orders))]
+    assert sorted(received) == sorted([*(id_.encode() for id_ in ids), b"order 1"])
+
+
 def test_a_bulk_has_one_to_a_thousand_operations(wire: Wire) -> None:
     for count in (0, 1001):
         assert wire.post("/v1/bulk", {"operations": [{"op": "fly"}] * count}).problem == problem(
