@@ -77,6 +77,7 @@ def test_times_are_in_the_browsers_zone_and_utc_when_pointed_at(
 def test_the_key_slash_goes_to_the_search_box(broker: Broker, page: Page) -> None:
     broker.topic("orders")
     sign_in(page)
+    page.wait_for_url("**/console/")
 
     page.keyboard.press("/")
     box = page.locator("#mq-search")
