@@ -54,9 +54,9 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
     )
 
 
-def undecided(quiet: Connection) -> Undecided:
-    """The half messages and check attempts in the snapshot of a quiet transaction."""
-    [counted] = read(quiet, COUNT_UNDECIDED)
+def undecided(quiet: Connection, segment_id: int = 0) -> Undecided:
+    """The half messages, and the check attempts from a segment on, in the snapshot of a quiet transaction."""
+    [counted] = read(quiet, COUNT_UNDECIDED, {"segment_id": segment_id})
     return counted
 
 

@@ -73,3 +73,9 @@ class HoleFound(ExportFailed):
     """Retention dropped messages that a stream has not read yet."""
 
     code = "hole_found"
+
+
+class ExportDamaged(ExportFailed):
+    """The files of an export are not what was exported."""
+
+    code = "export_damaged"

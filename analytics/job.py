@@ -1,8 +1,8 @@
 """Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -10,16 +10,25 @@ import psycopg
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
-from analytics import connections, counts, folder, java, session, slices
+from analytics import connections, counts, java, session, slices
+from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
-from analytics.errors import CountsDiffer, ExportFailed
+from analytics.errors import CountsDiffer, ExportDamaged, ExportFailed, FolderRefused
+from analytics.files import folder, increments, manifest, parts
+from analytics.files import verify as check
+from analytics.files.manifest import Ends, Manifest, Part
 from analytics.moment import Moment, capture
 from analytics.readers import address, driver
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.jdbc import JdbcSource
 from analytics.readers.source import Source
+from analytics.rows import DatabaseName
 from analytics.tables import ENDED, ENTRIES, MESSAGES
+from store.db.statements import Statement
+
+FIND_DATABASE = Statement(__file__, "find_database", DatabaseName)
 
 # From so many messages on Java's better compiler saves more CPU than it takes.
 BRIEF_MESSAGES = 1_000_000
@@ -42,12 +51,14 @@ Reader = Literal["jdbc", "source"]
 class Wishes:
     """How an export reads: by `jdbc`, by `source`, or by JDBC where its driver is found (None).
 
-    `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in bytes.
+    `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in bytes. With
+    `compact` small files are gathered.
     """
 
     reader: Reader | None
     jdbc_jar: str
     heaviest: int
+    compact: bool = False
 
 
 def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> None:
@@ -68,8 +79,31 @@ def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wish
             jar = driver.fetch(runtime, workspace / "driver")
         with session.opened(runtime, jar, workspace / "spark", brief=brief) as spark:
             source = jdbc(spark, conninfo, wishes.heaviest) if jar else AdbcSource(spark, conninfo)
-            write(source, conninfo, workspace / "export", announce)
+            made = write(source, conninfo, workspace / "export", announce, target)
+        if wishes.compact:
+            parts.compact_all(workspace / "export", made)
         folder.put(workspace / "export", target, workspace)
+
+
+def verify(conninfo: str, target: Path, say: Callable[[str], None]) -> None:
+    """Verifies the export in a folder, by its files, and against the database where it came from that; names holes.
+
+    Raises ExportDamaged with the number of problems, each of which was said; FolderRefused where there is no export.
+    """
+    made = manifest.read(target)
+    if made is None:
+        raise FolderRefused(f"{target} holds no export with a list of its files: export to it once more.")
+    found = check.of_files(target, made)
+    with _failures_as_ours(), connections.connect(conninfo) as broker:
+        [database] = connections.read(broker, FIND_DATABASE)
+        if database.name == made.database:
+            found += check.against(broker, target, made)
+        else:
+            say("Not compared with the broker: its database is another than that of the export.")
+    for line in (*check.holes(made), *found):
+        say(line)
+    if found:
+        raise ExportDamaged(f"{target} is not what was exported at {made.taken_at}: {len(found)} problems, see above.")
 
 
 def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
@@ -78,21 +112,69 @@ def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
         return JdbcSource(spark, address.of(connection), heaviest)
 
 
-def write(source: Source, conninfo: str, to: Path, announce: Announce) -> None:
+def write(source: Source, conninfo: str, to: Path, announce: Announce, earlier: Path | None = None) -> Manifest:
     """Writes the export to the new folder `to`, up to the first table that differs from the broker's.
 
-    Raises LogBusy, SegmentDropped or CountsDiffer.
+    What the folder `earlier` holds is linked and not read again. Raises LogBusy, SegmentDropped, CountsDiffer, or
+    FolderRefused when the earlier export is of another database.
     """
+    before = manifest.read(earlier) if earlier else None
+    ends = before.ends if before else increments.NOTHING
     with connections.connect(conninfo) as broker:
         # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
-        moment = capture(source, conninfo)
-        rows = {}
-        for counted in _tables(source, broker, moment, to):
+        [database] = connections.read(broker, FIND_DATABASE)
+        moment = capture(source, conninfo, ends.segment)
+        _require_same(before, database.name, moment)
+        increment = replace(moment, closed=increments.after(moment.closed, ends))
+        kept = [part for part in before.parts if _is_kept(part, ends)] if before and earlier else []
+        if earlier:
+            parts.keep(kept, earlier, to)
+        written = list(kept)
+        for counted, new in _tables(source, broker, increment, to, kept):
             announce(counted)
             require_equal(counted)
-            rows[counted.table] = counted.exported
-    folder.sign(to, {"taken_at": moment.closed.taken_at.isoformat(), "rows": rows})
+            written += new
+    made = _manifest(before, moment.closed, database.name, to, written)
+    manifest.write(to, made)
+    return made
+
+
+def _is_kept(part: Part, ends: Ends) -> bool:
+    """Checks have no order to go on by: those of the segment that was open are written anew, with later ones."""
+    if part.table == "transactions_open" or not part.rows:
+        return False
+    return part.table != "checks" or (part.segment or 0) < ends.segment
+
+
+def _require_same(before: Manifest | None, database: str, moment: Moment) -> None:
+    if before is None:
+        return
+    reached = increments.reached(moment.closed, increments.NOTHING)
+    behind = reached.log_offset < before.ends.log_offset and any(one.messages for one in moment.closed.segments)
+    if before.database != database or behind:
+        raise FolderRefused(
+            f"The folder holds an export of another database ({before.database}, this is {database}), or of a later "
+            "state of this one: give a new folder."
+        )
+
+
+def _manifest(
+    before: Manifest | None, ranges: ClosedRange, database: str, to: Path, written: Sequence[Part]
+) -> Manifest:
+    ends = before.ends if before else increments.NOTHING
+    holes = increments.holes(ranges, ends)
+    new = [part for part in written if part.table == "messages" and (part.last or -1) > ends.log_offset]
+    unused = increments.unused(increments.after(ranges, ends), ends, [to / part.path for part in new], holes)
+    return Manifest(
+        database=database,
+        taken_at=ranges.taken_at.isoformat(),
+        rows=manifest.rows(written),
+        ends=increments.reached(ranges, ends),
+        holes=[*(before.holes if before else ()), *holes],
+        unused=[*(before.unused if before else ()), *unused],
+        parts=list(written),
+    )
 
 
 def require_equal(counted: Counted) -> None:
@@ -125,34 +207,37 @@ def _first_line(problem: Exception) -> str:
     return lines[0].strip(" :.") if lines else type(problem).__name__
 
 
-def _tables(source: Source, broker: Connection, moment: Moment, to: Path) -> Iterator[Counted]:
+def _tables(
+    source: Source, broker: Connection, moment: Moment, to: Path, kept: Sequence[Part]
+) -> Iterator[tuple[Counted, list[Part]]]:
     ranges = moment.closed
-    for segment in ranges.segments:
-        messages = slices.of_span("log_offset", segment.id, segment.messages)
-        _save(source.weighed(MESSAGES, messages), to / "messages" / f"segment={segment.id}")
-    yield Counted("messages", _rows(source, to / "messages"), counts.messages(broker, ranges))
 
-    for segment in ranges.segments:
-        entries = slices.of_queues(segment.id, segment.entries)
-        _save(source.slices(ENTRIES, entries), to / "entries" / f"segment={segment.id}")
-    yield Counted("entries", _rows(source, to / "entries"), counts.entries(broker, ranges))
+    def counted(table: str, there: int, *names: str) -> tuple[Counted, list[Part]]:
+        new = [part for name in names or (table,) for part in parts.new(to, name, kept)]
+        return Counted(table, sum(part.rows for part in new), there), new
 
-    ended = [
-        clause
-        for segment in ranges.segments
-        for clause in slices.of_span("operation_id", segment.id, segment.operations)
-    ]
-    _save(source.slices(ENDED, ended).unionAll(moment.undecided), to / "transactions")
-    transactions_there = counts.ends(broker, ranges) + moment.counted.halves
-    yield Counted("transactions", _rows(source, to / "transactions"), transactions_there)
+    messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
+    _save(source.weighed(MESSAGES, messages), to / "messages", "stored_at")
+    yield counted("messages", counts.messages(broker, ranges))
 
-    _save(moment.checks, to / "checks")
-    yield Counted("checks", _rows(source, to / "checks"), moment.counted.checks)
+    entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
+    _save(source.slices(ENTRIES, entries), to / "entries", "entered_at")
+    yield counted("entries", counts.entries(broker, ranges))
 
+    ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
+    _save(source.slices(ENDED, ended), to / "transactions", "decided_at")
+    moment.undecided.drop("segment").write.parquet(str(to / "transactions_open"))
+    there = counts.ends(broker, ranges) + moment.counted.halves
+    yield counted("transactions", there, "transactions", "transactions_open")
 
-def _save(frame: DataFrame, to: Path) -> None:
-    frame.write.parquet(str(to))
+    _save(moment.checks, to / "checks", "asked_at")
+    yield counted("checks", moment.counted.checks)
 
 
-def _rows(source: Source, of: Path) -> int:
-    return source.spark.read.parquet(str(of)).count()
+def _clauses(ranges: ClosedRange, of: Callable[[ClosedSegment], list[str]]) -> list[str]:
+    return [clause for segment in ranges.segments for clause in of(segment)]
+
+
+def _save(frame: DataFrame, to: Path, day_of: str) -> None:
+    by_day = frame.withColumn("day", F.to_date(day_of))
+    by_day.write.mode("append").partitionBy("segment", "day").parquet(str(to))

@@ -22,12 +22,12 @@ class Moment:
     counted: Undecided
 
 
-def capture(source: Source, conninfo: str) -> Moment:
-    """The moment now. Raises LogBusy."""
+def capture(source: Source, conninfo: str, checks_from: int) -> Moment:
+    """The moment now, with the checks from a segment on. Raises LogBusy."""
     with closed.quiet(conninfo) as (reader, first):
         return Moment(
             closed=closed.find(reader),
             undecided=source.whole(UNDECIDED, first),
-            checks=source.whole(CHECKS, first),
-            counted=counts.undecided(reader),
+            checks=source.whole(CHECKS, first, f"segment_id >= {checks_from:d}"),
+            counted=counts.undecided(reader, checks_from),
         )

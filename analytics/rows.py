@@ -14,6 +14,20 @@ class Count(NamedTuple):
     counted: int
 
 
+class DatabaseName(NamedTuple):
+    """What names the database among all: the server's identifier and the database's number."""
+
+    name: str
+
+
+class EndedCount(NamedTuple):
+    """The transactions of a segment that were ended in one way."""
+
+    segment: int
+    state: str
+    transactions: int
+
+
 class EntryBounds(NamedTuple):
     """The first and last offset of a queue in one segment."""
 

@@ -51,11 +51,13 @@ MESSAGE_COLUMNS = (
     .add("body_form", StringType())
     .add("born_at", TimestampType())
     .add("stored_at", TimestampType())
+    .add("segment", IntegerType())
 )
 
 ENTRY_COLUMNS = (
     StructType()
     .add("topic", StringType())
+    .add("topic_id", IntegerType())
     .add("queue_id", IntegerType())
     .add("queue_offset", LongType())
     .add("log_segment", IntegerType())
@@ -66,6 +68,7 @@ ENTRY_COLUMNS = (
     .add("real_topic", StringType())
     .add("real_queue_id", IntegerType())
     .add("deliver_at", TimestampType())
+    .add("segment", IntegerType())
 )
 
 TRANSACTION_COLUMNS = (
@@ -80,6 +83,7 @@ TRANSACTION_COLUMNS = (
     .add("check_times", IntegerType())
     .add("messages", IntegerType())
     .add("remark", StringType())
+    .add("segment", IntegerType())
 )
 
 CHECK_COLUMNS = (
@@ -92,6 +96,7 @@ CHECK_COLUMNS = (
     .add("latency_ms", IntegerType())
     .add("answer", StringType())
     .add("reason", StringType())
+    .add("segment", IntegerType())
 )
 
 

@@ -20,9 +20,9 @@ class AdbcSource:
     spark: SparkSession
     conninfo: str = field(repr=False)
 
-    def whole(self, table: Table, first: str) -> DataFrame:
-        """All rows of a table, read now by one session that begins with the statement `first`, and kept."""
-        return self._read([query(table, "true")], table, first.split(";")).localCheckpoint(eager=True)
+    def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
+        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
+        return self._read([query(table, clause)], table, first.split(";")).localCheckpoint(eager=True)
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The rows of the slices, one task each; an empty frame for no slice."""

@@ -27,10 +27,12 @@ class JdbcSource:
     address: Address
     heaviest: int
 
-    def whole(self, table: Table, first: str) -> DataFrame:
-        """All rows of a table, read now by one session that begins with the statement `first`, and kept."""
+    def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
+        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
         properties = {"fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
-        frame = self.spark.read.jdbc(self.address.url, _subquery(table), properties=self._with(properties))
+        frame = self.spark.read.jdbc(
+            self.address.url, _subquery(table), predicates=[clause], properties=self._with(properties)
+        )
         return _of_table(frame, table.columns).localCheckpoint(eager=True)
 
     def slices(self, table: Table, slices: Sequence[str], rows: int = FETCH_ROWS) -> DataFrame:

@@ -19,8 +19,8 @@ class Source(Protocol):
     def spark(self) -> SparkSession:
         """The session that reads."""
 
-    def whole(self, table: Table, first: str) -> DataFrame:
-        """All rows of a table, read now by one session that begins with the statement `first`, and kept."""
+    def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
+        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The rows of the slices, one task each; an empty frame for no slice."""

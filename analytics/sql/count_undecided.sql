@@ -1,4 +1,4 @@
--- Count the undecided transactions and the check attempts in the snapshot.
+-- Count the undecided transactions in the snapshot, and the check attempts from a segment on.
 SELECT
     (SELECT count(*) FROM half_message) AS halves,
-    (SELECT count(*) FROM check_attempt) AS checks
+    (SELECT count(*) FROM check_attempt AS c WHERE c.segment_id >= %(segment_id)s) AS checks

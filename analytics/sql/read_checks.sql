@@ -1,5 +1,5 @@
 -- The check attempts for the export.
 SELECT
-    c.segment_id, c.attempt_id, c.transaction_id, c.endpoint_url, c.asked_at, c.counted, c.status, c.latency_ms, c.answer,
+    c.segment_id, c.segment_id AS segment, c.attempt_id, c.transaction_id, c.endpoint_url, c.asked_at, c.counted, c.status, c.latency_ms, c.answer,
     c.reason
 FROM check_attempt AS c

@@ -1,7 +1,7 @@
 -- The ended transactions for the export, which adds the closed range of each slice: operations that are no end are left
 -- out.
 SELECT
-    o.segment_id, o.operation_id, o.transaction_id, g.name AS producer_group,
+    o.segment_id, o.segment_id AS segment, o.operation_id, o.transaction_id, g.name AS producer_group,
     CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
     o.stored_at AS prepared_at, o.decided_at, o.decided_by,
     extract(EPOCH FROM o.decided_at - o.stored_at)::double precision AS seconds_to_decision, o.check_times,

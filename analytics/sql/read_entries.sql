@@ -1,7 +1,7 @@
 -- The entries for the export, which adds the closed ranges of each slice. In a delay level's queue an entry has its real
 -- topic, and its due time from its tags code, which is in ms.
 SELECT
-    c.segment_id, c.topic_id, t.name AS topic, c.queue_id, c.queue_offset, c.log_segment, c.log_offset, c.tags_code,
+    c.segment_id, c.segment_id AS segment, c.topic_id, t.name AS topic, c.queue_id, c.queue_offset, c.log_segment, c.log_offset, c.tags_code,
     c.reconsume_times, c.entered_at, r.name AS real_topic, c.real_queue_id,
     CASE
         WHEN c.real_topic_id IS NOT NULL THEN timestamptz 'epoch' + c.tags_code * interval '1 millisecond'

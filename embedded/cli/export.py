@@ -7,13 +7,20 @@ from embedded.cli import database, foreground, options
 from embedded.cli.settings import refuse_bad_settings
 
 
-def main(words: list[str]) -> int:
+def main(given_words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq export", description=__doc__)
-    parser.add_argument("--to", type=options.path_given, required=True, metavar="FOLDER", help="where the files go")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument(
+        "--to", type=options.path_given, metavar="FOLDER", help="where the files go, or what is new to them"
+    )
+    what.add_argument("--verify", type=options.path_given, metavar="FOLDER", help="compare an export with its list")
+    parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("jdbc", "source"), help="how to read (default: jdbc where found)")
     options.add_data_folder(parser)
-    given = parser.parse_args(words)
+    given = parser.parse_args(given_words)
     refuse_bad_settings()
-    reader = ["--reader", given.reader] if given.reader else []
+    words = ["--to", str(given.to)] if given.to else ["--verify", str(given.verify)]
+    words += ["--reader", given.reader] if given.reader else []
+    words += ["--compact"] if given.compact else []
     with database.of(given.folder) as environment:
-        return foreground.run(commands.manage("export", "--to", str(given.to), *reader), environment)
+        return foreground.run(commands.manage("export", *words), environment)

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 from pathlib import Path
 
 from embedded.commands import ROOT
@@ -9,7 +10,9 @@ from embedded.folder import DataFolder
 
 
 def path_given(text: str) -> Path:
-    """A path from the folder in which ./mq was called."""
+    """A path from the folder in which ./mq was called. A URL is refused: as a path it would name a folder, too."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise argparse.ArgumentTypeError(f"{text} is a URL: give a folder of this machine.")
     return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
 
 

@@ -15,12 +15,13 @@ from django.conf import settings
 from psycopg import sql
 from pyspark.sql import SparkSession
 
-from analytics import folder, java, session
+from analytics import java, session
 from analytics.errors import DriverMissing
 from analytics.java import Java
 from analytics.readers import driver
 from tests import packages
 from tests.analytics.history import live
+from tests.analytics.parquet import sign
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
 from tests.broker import databases
@@ -144,7 +145,7 @@ def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPat
     target = tmp_path_factory.mktemp("reports") / "export"
     (target / "messages").mkdir(parents=True)
     (target / "messages" / "earlier.parquet").write_bytes(b"of an earlier export")
-    folder.sign(target, {})
+    sign(target)
     before = content(target)
     with start(reader, target) as export:
         assert export.stdout is not None

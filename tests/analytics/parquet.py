@@ -1,5 +1,6 @@
 """Reads an export without Spark."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,19 @@ Row = dict[str, Any]
 def rows(folder: Path) -> list[Row]:
     """The rows of a table of an export; maps as dicts, and segments as numbers, by the names of their folders."""
     read: list[Row] = _table(folder).to_pylist(maps_as_pydicts="strict")
-    return [row | {"segment": int(row["segment"])} if "segment" in row else row for row in read]
+    numbered = [row | {"segment": int(row["segment"])} if "segment" in row else row for row in read]
+    return [{column: value for column, value in row.items() if column != "day"} for row in numbered]
+
+
+def transactions(export: Path) -> list[Row]:
+    """All transactions of an export: those without an end are of no segment."""
+    undecided = [row | {"segment": None} for row in rows(export / "transactions_open")]
+    return [*rows(export / "transactions"), *undecided]
+
+
+def sign(folder: Path, **facts: object) -> None:
+    """Makes a folder an earlier export, as the first version of the export did."""
+    (folder / "export.json").write_text(json.dumps({"kind": "mqbroker export", **facts}), encoding="utf-8")
 
 
 def types(folder: Path) -> dict[str, str]:

@@ -139,6 +139,7 @@ class Past:
                 **{column: value for column, value in row.items() if column != "real_tags_code"},
                 "segment": segment_id,
                 "topic": self.names.get(topic_id),
+                "topic_id": topic_id,
                 "real_topic": self.names.get(real_topic_id or 0),
                 "deliver_at": None if real_topic_id is None else at_milliseconds(row["tags_code"]),
             }
@@ -192,7 +193,7 @@ class Past:
             segment_id, half, decision, by, check_times=checks, remark=remark, queue_offsets=queue_offsets
         )
         state = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}[decision]
-        self._outcome(half, state, by, decided_at, checks, remark)
+        self._outcome(half, segment_id, state, by, decided_at, checks, remark)
 
     def leave(self, half: Half, checks: int = 0, discarded: datetime | None = None, by: str | None = None) -> None:
         """Leaves a transaction undecided, or discarded at a time."""
@@ -212,7 +213,7 @@ class Past:
             "tags_codes": [0] * len(half.messages),
         }
         self.add("half_message", row)
-        self._outcome(half, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
+        self._outcome(half, None, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
 
     def check(self, segment_id: int, half: Half, **others: Any) -> None:
         """Appends a check. `others` are columns of the check attempts."""
@@ -225,13 +226,21 @@ class Past:
             **others,
         }
         self.add("check_attempt", {**row, "attempt_id": uuid.uuid4(), "segment_id": segment_id})
-        self.checks.append({**row, "transaction_id": str(half.transaction_id)})
+        self.checks.append({**row, "transaction_id": str(half.transaction_id), "segment": segment_id})
 
     def _outcome(
-        self, half: Half, state: str, by: str | None, at: datetime | None, checks: int, remark: str | None
+        self,
+        half: Half,
+        segment_id: int | None,
+        state: str,
+        by: str | None,
+        at: datetime | None,
+        checks: int,
+        remark: str | None,
     ) -> None:
         self.transactions.append(
             {
+                "segment": segment_id,
                 "transaction_id": str(half.transaction_id),
                 "producer_group": half.group,
                 "state": state,

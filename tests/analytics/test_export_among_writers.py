@@ -13,14 +13,14 @@ from analytics.errors import CountsDiffer
 from analytics.job import Counted
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
-from tests.analytics.parquet import rows
+from tests.analytics.parquet import rows, transactions
 from tests.broker.running import RunningBroker
 
 
 def export(spark: SparkSession, database: str, to: Path) -> dict[str, list[dict[str, Any]]]:
     """The tables of a new export."""
     job.write(AdbcSource(spark, database), database, to, lambda counted: None)
-    return {table: rows(to / table) for table in ("messages", "entries", "transactions")}
+    return {"messages": rows(to / "messages"), "entries": rows(to / "entries"), "transactions": transactions(to)}
 
 
 def test_an_export_among_writers_has_each_transaction_once_and_agrees_with_its_entries(

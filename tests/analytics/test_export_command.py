@@ -1,11 +1,15 @@
 """`manage.py export`: what it prints, how it ends, and what it leaves when it is killed."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from analytics import folder
-from tests.analytics.conftest import Exported, Killed, content, start
+from analytics.files import manifest
+from tests.analytics.conftest import ROOT, Exported, Killed, content, start
+from tests.analytics.parquet import sign
 from tests.analytics.past import Past
 from tests.broker import databases
 
@@ -13,7 +17,7 @@ from tests.broker import databases
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
     """A folder that holds an earlier export."""
-    folder.sign(tmp_path, {})
+    sign(tmp_path)
     return tmp_path
 
 
@@ -23,7 +27,7 @@ def test_a_killed_export_leaves_the_earlier_one_as_it_was(killed: Killed) -> Non
 
 def test_the_export_after_a_killed_one_is_whole_and_alone(exported: Exported) -> None:
     assert (exported.status, exported.err) == (0, "")
-    assert sorted(path.name for path in exported.folder.iterdir()) == sorted([folder.MANIFEST, *folder.TABLES])
+    assert sorted(path.name for path in exported.folder.iterdir()) == sorted([manifest.NAME, *manifest.TABLES])
     assert "messages/earlier.parquet" not in content(exported.folder)
     assert list(exported.folder.parent.iterdir()) == [exported.folder]
 
@@ -40,7 +44,7 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
 
     assert table == [
         f"{'table':<14}{'exported':>14}{'broker':>14}",
-        *(f"{name:<14}{held[name]:>14,}{held[name]:>14,}" for name in folder.TABLES),
+        *(f"{name:<14}{held[name]:>14,}{held[name]:>14,}" for name in held),
     ]
     assert last.startswith(f"Exported to {exported.folder} in ")
 
@@ -73,3 +77,15 @@ def test_a_database_without_the_brokers_tables_is_one_sentence(target: Path) -> 
 
     assert (refused.returncode, out) == (1, "")
     assert err == "CommandError: The database has no tables of the broker: `./mq up` makes them. (export_failed)\n"
+
+
+@pytest.mark.parametrize("program", [["manage.py"], ["-m", "embedded.cli"]])
+def test_a_url_of_an_object_store_is_refused_at_once(program: list[str], tmp_path: Path) -> None:
+    environ = {**os.environ, "MQ_CALLED_FROM": str(tmp_path)}
+
+    command = [sys.executable, *program, "export", "--to", "s3a://bucket/export"]
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+
+    assert done.returncode == 2
+    assert "s3a://bucket/export is a URL" in done.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from analytics import folder
 from analytics.errors import ExportUnderWay, FolderRefused
+from analytics.files import folder
+from tests.analytics.parquet import sign
 
 WAY_OUT = "give a new or an empty folder, or one that holds an export and nothing else."
 
@@ -20,7 +21,7 @@ def exported(to: Path, mark: str) -> Path:
     """A finished export."""
     (to / "messages").mkdir(parents=True)
     (to / "messages" / "part").write_text(mark, encoding="utf-8")
-    folder.sign(to, {"mark": mark})
+    sign(to, mark=mark)
     return to
 
 

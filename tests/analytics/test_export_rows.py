@@ -2,17 +2,23 @@
 
 import psycopg
 
-from analytics import closed, counts
+from analytics import closed, counts, job
+from analytics.files import verify
 from store.db.statements import NoRow, Statement
 from tests.store.test_rows import breaches
 
 
 def test_a_statement_of_the_export_returns_the_row_that_it_is_typed_by(database: str) -> None:
-    found = [value for module in (closed, counts) for value in vars(module).values() if isinstance(value, Statement)]
+    found = [
+        value
+        for module in (closed, counts, job, verify)
+        for value in vars(module).values()
+        if isinstance(value, Statement)
+    ]
     typed = [statement for statement in found if statement.row is not NoRow]
 
     with psycopg.connect(database, autocommit=True) as reader:
         wrong = [breach for statement in typed for breach in breaches(reader, statement.text, statement.row)]
 
-    assert len(typed) == 9
+    assert len(typed) == 11
     assert wrong == []

@@ -1,7 +1,7 @@
 """What the export holds: every row of the broker, each column of it, exactly."""
 
 from tests.analytics.conftest import Exported
-from tests.analytics.parquet import ordered, rows, types
+from tests.analytics.parquet import ordered, rows, transactions, types
 from tests.analytics.past import Past
 
 
@@ -22,7 +22,7 @@ def test_every_entry_is_exported_and_points_at_its_message(exported: Exported, p
 
 
 def test_every_transaction_is_exported_once_with_its_outcome(exported: Exported, past: Past) -> None:
-    found = rows(exported.folder / "transactions")
+    found = transactions(exported.folder)
 
     assert ordered(found, "transaction_id") == ordered(past.transactions, "transaction_id")
     assert {row["state"] for row in found} == {"PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"}
@@ -34,9 +34,11 @@ def test_every_check_is_exported(exported: Exported, past: Past) -> None:
     assert ordered(found, "asked_at") == ordered(past.checks, "asked_at")
 
 
-def test_a_segment_is_a_folder_of_its_own(exported: Exported) -> None:
-    assert sorted(path.name for path in (exported.folder / "messages").iterdir()) == ["segment=1", "segment=2"]
-    assert sorted(path.name for path in (exported.folder / "entries").iterdir()) == ["segment=1", "segment=2"]
+def test_a_segment_is_a_folder_of_its_own_and_a_day_one_in_it(exported: Exported) -> None:
+    for table in ("messages", "entries", "transactions", "checks"):
+        folders = sorted((exported.folder / table).glob("*/*"))
+        assert [path.parent.name for path in folders] == ["segment=1", "segment=2"]
+        assert {path.name for path in folders} == {"day=2026-03-01"}
 
 
 def test_times_are_in_utc_to_the_microsecond(exported: Exported) -> None:

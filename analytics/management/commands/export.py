@@ -1,15 +1,30 @@
 """`manage.py export --to DIR`: the command line of the export."""
 
 import os
+import re
 import time
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
+
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+MISSING = "PySpark is not installed: `./mq export` installs it, as does the extra `analytics`."
+
+
+def local(text: str) -> Path:
+    """A folder of this machine. As a path a URL would name one, too: s3a:/bucket in the working folder."""
+    if URL.match(text):
+        raise ArgumentTypeError(
+            f"{text} is a URL, and the export writes to folders only: give one, and copy it to the object store."
+        )
+    return Path(text)
 
 
 class Command(BaseCommand):
@@ -19,13 +34,15 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument(
+        what = parser.add_mutually_exclusive_group(required=True)
+        what.add_argument(
             "--to",
-            required=True,
-            type=Path,
+            type=local,
             metavar="DIR",
-            help="a new or an empty folder, or an earlier export, which stays until the new one is complete",
+            help="a new or an empty folder, or an earlier export, to which what is new since is added",
         )
+        what.add_argument("--verify", type=Path, metavar="DIR", help="compare an export with its list and the broker")
+        parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
 
         parser.add_argument(
             "--reader",
@@ -34,20 +51,28 @@ class Command(BaseCommand):
             "Java's (default: jdbc where its driver is found, else source)",
         )
 
-    def handle(self, *args: Any, to: Path, reader: Literal["jdbc", "source"] | None, **options: Any) -> None:
+    def handle(self, *args: Any, to: Path | None, verify: Path | None, **options: Any) -> None:
         began = time.monotonic()
+        folder = (to or verify or Path()).absolute().resolve()
+        if find_spec("pyspark") is None:
+            raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         try:
-            self._export(to.absolute().resolve(), reader)
+            done = self._export(folder, options) if to else self._verify(folder)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
-            raise CommandError(f"The export was stopped; {to} is as it was.", returncode=130) from interrupt
-        self.stdout.write(f"Exported to {to} in {time.monotonic() - began:.1f} s.")
+            raise CommandError(f"The export was stopped; {folder} is as it was.", returncode=130) from interrupt
+        self.stdout.write(f"{done} {folder} in {time.monotonic() - began:.1f} s.")
 
-    def _export(self, target: Path, reader: Literal["jdbc", "source"] | None) -> None:
-        if find_spec("pyspark") is None:
-            raise ExtraMissing("PySpark is not installed: `./mq export` installs it, as does the extra `analytics`.")
+    def _verify(self, folder: Path) -> str:
         # Not at the top: the broker runs without the extra, and lists its commands.
+        from analytics import job
+        from analytics.readers import address
+
+        job.verify(address.conninfo(settings.DATABASES["default"]), folder, self.stdout.write)
+        return "Verified"
+
+    def _export(self, target: Path, options: Mapping[str, Any]) -> str:
         from analytics import job
         from analytics.readers import address
 
@@ -61,5 +86,6 @@ class Command(BaseCommand):
             heading = ""
 
         conninfo = address.conninfo(settings.DATABASES["default"])
-        wishes = job.Wishes(reader, settings.JDBC_JAR, settings.MAX_MESSAGE_BYTES)
+        wishes = job.Wishes(options["reader"], settings.JDBC_JAR, settings.MAX_MESSAGE_BYTES, options["compact"])
         job.export(conninfo, target, os.environ, wishes, show)
+        return "Exported to"

@@ -9,10 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from analytics.errors import ExportUnderWay, FolderRefused
+from analytics.files.manifest import KIND, TABLES
+from analytics.files.manifest import NAME as MANIFEST
 
-MANIFEST = "export.json"
-KIND = "mqbroker export"
-TABLES = ("messages", "entries", "transactions", "checks")
 WAY_OUT = "give a new or an empty folder, or one that holds an export and nothing else"
 
 
@@ -47,12 +46,6 @@ def require_replaceable(target: Path) -> None:
     strange = names - {MANIFEST, *TABLES}
     if strange:
         raise FolderRefused(f"{target} holds {min(strange)} beside an earlier export: {WAY_OUT}.")
-
-
-def sign(folder: Path, facts: dict[str, object]) -> None:
-    """Writes the manifest that allows a later export to replace the folder."""
-    document = json.dumps({"kind": KIND, **facts}, indent=2)
-    (folder / MANIFEST).write_text(document + "\n", encoding="utf-8")
 
 
 def put(finished: Path, target: Path, workspace: Path) -> None:

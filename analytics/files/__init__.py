@@ -1,0 +1,1 @@
+"""The files of an export: their folder, their list, and what an increment adds to them."""
