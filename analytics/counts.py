@@ -55,7 +55,7 @@ def entries(broker: Connection, closed: ClosedRange) -> int:
 
 
 def undecided(quiet: Connection, segment_id: int = 0) -> Undecided:
-    """The half messages, and the check attempts from a segment on, in the snapshot of a quiet transaction."""
+    """The half messages, the timers, and the check attempts from a segment on, in a quiet transaction's snapshot."""
     [counted] = read(quiet, COUNT_UNDECIDED, {"segment_id": segment_id})
     return counted
 

@@ -142,7 +142,7 @@ def write(source: Source, conninfo: str, to: Path, announce: Announce, earlier: 
 
 def _is_kept(part: Part, ends: Ends) -> bool:
     """Checks have no order to go on by: those of the segment that was open are written anew, with later ones."""
-    if part.table == "transactions_open" or not part.rows:
+    if part.table in ("transactions_open", "timers") or not part.rows:
         return False
     return part.table != "checks" or (part.segment or 0) < ends.segment
 
@@ -232,6 +232,9 @@ def _tables(
 
     _save(moment.checks, to / "checks", "asked_at")
     yield counted("checks", moment.counted.checks)
+
+    moment.timers.write.parquet(str(to / "timers"))
+    yield counted("timers", moment.counted.timers)
 
 
 def _clauses(ranges: ClosedRange, of: Callable[[ClosedSegment], list[str]]) -> list[str]:

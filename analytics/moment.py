@@ -8,7 +8,7 @@ from analytics import closed, counts
 from analytics.closed import ClosedRange
 from analytics.readers.source import Source
 from analytics.rows import Undecided
-from analytics.tables import CHECKS, UNDECIDED
+from analytics.tables import CHECKS, TIMERS, UNDECIDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,7 @@ class Moment:
     closed: ClosedRange
     undecided: DataFrame
     checks: DataFrame
+    timers: DataFrame
     # Of the same snapshot, by SQL.
     counted: Undecided
 
@@ -29,5 +30,6 @@ def capture(source: Source, conninfo: str, checks_from: int) -> Moment:
             closed=closed.find(reader),
             undecided=source.whole(UNDECIDED, first),
             checks=source.whole(CHECKS, first, f"segment_id >= {checks_from:d}"),
+            timers=source.whole(TIMERS, first),
             counted=counts.undecided(reader, checks_from),
         )

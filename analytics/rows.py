@@ -67,7 +67,8 @@ class SnapshotName(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """The half messages and the check attempts that a snapshot holds."""
+    """The half messages, the check attempts and the timers that a snapshot holds."""
 
     halves: int
     checks: int
+    timers: int

@@ -24,9 +24,9 @@ from analytics.errors import HoleFound, OptionRefused
 from analytics.readers import address, arrow
 from analytics.readers.adbc import arrow_schema
 from analytics.readers.source import query
-from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, UNDECIDED, Table
+from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
 
-TABLES = {"messages": MESSAGES, "entries": ENTRIES, "transactions": ENDED, "checks": CHECKS}
+TABLES = {"messages": MESSAGES, "entries": ENTRIES, "transactions": ENDED, "checks": CHECKS, "timers": TIMERS}
 # Writers wait for the snapshot of a closed range, if only for milliseconds.
 SECONDS_BETWEEN_SNAPSHOTS = 2.0
 
@@ -103,6 +103,8 @@ class BrokerReader(DataSourceReader):
             # What changes is read now: its snapshot ends with this block.
             if self.table == "transactions":
                 found += self._now(UNDECIDED, first, "true")
+            if self.table == "timers":
+                found += self._now(TIMERS, first, "true")
             if self.table == "checks":
                 found += self._now(CHECKS, first, f"segment_id = {ranges.segments[-1].id:d}")
         return found
@@ -211,11 +213,22 @@ def _checks(of: ClosedRange, most: int) -> list[Slice]:
     return [] if segment.state == "open" else _of(CHECKS, [f"segment_id = {segment.id:d}"], None)
 
 
+def _none(of: ClosedRange, most: int) -> list[Slice]:
+    """Of a table that is read by the snapshot only."""
+    return []
+
+
 def _of(table: Table, clauses: Sequence[str], segment: ClosedRange | None) -> list[Slice]:
     return [Slice(query(table, clause), segment) for clause in clauses]
 
 
-PLANS = {"messages": _messages, "entries": _entries, "transactions": _ended, "checks": _checks}
+PLANS = {
+    "messages": _messages,
+    "entries": _entries,
+    "transactions": _ended,
+    "checks": _checks,
+    "timers": _none,
+}
 COUNTS = {"messages": counts.messages, "entries": counts.entries, "transactions": counts.ends}
 
 

@@ -36,6 +36,7 @@ PROPERTIES = MapType(StringType(), StringType())
 MESSAGE_COLUMNS = (
     StructType()
     .add("log_offset", LongType())
+    .add("copy_of", LongType())
     .add("message_id", StringType())
     .add("topic", StringType())
     .add("queue_id", IntegerType())
@@ -100,11 +101,23 @@ CHECK_COLUMNS = (
 )
 
 
+TIMER_COLUMNS = (
+    StructType()
+    .add("message_id", StringType())
+    .add("topic", StringType())
+    .add("queue_id", IntegerType())
+    .add("due_at", TimestampType())
+    .add("log_segment", IntegerType())
+    .add("log_offset", LongType())
+    .add("reconsume_times", ShortType())
+)
+
 MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS)
 ENTRIES = Table(Statement(__file__, "read_entries"), ENTRY_COLUMNS)
 ENDED = Table(Statement(__file__, "read_ends"), TRANSACTION_COLUMNS)
 UNDECIDED = Table(Statement(__file__, "read_undecided"), TRANSACTION_COLUMNS)
 CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS)
+TIMERS = Table(Statement(__file__, "read_timers"), TIMER_COLUMNS)
 
 
 def stored(columns: StructType) -> StructType:

@@ -14,7 +14,7 @@ KIND = "mqbroker export"
 FORMAT = 2
 # The columns of analytics.tables: raised with each that is added. An older file has none, which readers take for null.
 SCHEMA = 1
-TABLES = ("messages", "entries", "transactions", "transactions_open", "checks")
+TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
 READ_BYTES = 1024 * 1024
 
 

@@ -22,6 +22,7 @@ COLUMNS = {
     "transactions": tables.ENDED.columns,
     "transactions_open": tables.UNDECIDED.columns,
     "checks": tables.CHECKS.columns,
+    "timers": tables.TIMERS.columns,
 }
 # A table without a row has one file, so that its columns can be read.
 EMPTY = Path("segment=0", "day=1970-01-01", "empty.parquet")

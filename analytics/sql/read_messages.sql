@@ -1,10 +1,21 @@
 -- The messages for the export, which adds the closed range of each slice and reads the columns that its table names.
 -- `weight` is what a row takes in memory, nearly: by JDBC heavy rows are fetched in smaller steps. The length of a body
--- is known without reading the body. A name is null when its topic or group is deleted.
+-- is known without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at
+-- which its message was stored first: before its own segment was opened, but for the half second that a roll waits for
+-- the log. Only such rows are looked up by their ids, in the segments before.
 SELECT
     l.*, l.segment_id AS segment, t.name AS topic, g.name AS producer_group, octet_length(l.body) AS body_bytes,
     octet_length(l.body) + coalesce(octet_length(l.properties), 0)
-    + coalesce(octet_length(array_to_string(l.keys, ' ')), 0) AS weight
+    + coalesce(octet_length(array_to_string(l.keys, ' ')), 0) AS weight,
+    CASE
+        WHEN (l.stored_at < s.opened_at + interval '1 second') IS NOT FALSE
+            THEN (
+                SELECT min(f.log_offset)
+                FROM commit_log AS f
+                WHERE f.message_id = l.message_id AND f.segment_id < l.segment_id
+            )
+    END AS copy_of
 FROM commit_log AS l
+LEFT JOIN segment AS s ON l.segment_id = s.id
 LEFT JOIN topic AS t ON l.topic_id = t.id
 LEFT JOIN producer_group AS g ON l.producer_group_id = g.id

@@ -35,6 +35,9 @@ def _messages(past: Past, orders: int) -> None:
         born_at=at_milliseconds(1),
     )
     past.store(1, DELETED, b"of a deleted topic", group=(DELETED, None))
+    past.store_again(2, orders, past.messages[0])
+    past.delay(past.messages[1], orders, at_milliseconds(1_790_000_000_456))
+    past.delay(past.messages[2], DELETED, at_milliseconds(1))
     # One of each weight: fetched in large, in small and in single steps.
     for size in (4096, 4097, 256 * 1024, 256 * 1024 + 1, 4 * 1024 * 1024):
         past.store(2, orders, (EVERY_BYTE * (size // 256 + 1))[:size])

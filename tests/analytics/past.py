@@ -37,6 +37,7 @@ class Past:
     entries: list[Row] = field(default_factory=list)
     transactions: list[Row] = field(default_factory=list)
     checks: list[Row] = field(default_factory=list)
+    timers: list[Row] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     seconds: int = 0
 
@@ -85,6 +86,19 @@ class Past:
         )
         return group_id
 
+    def store_again(self, segment_id: int, topic_id: int, message: Row) -> None:
+        """Stores a message again in a later segment, as the broker does for what still needs its body."""
+        same = {"message_id": uuid.UUID(message["message_id"]), "stored_at": message["stored_at"]}
+        again = self.store(segment_id, topic_id, message["body"], body_form=message["body_form"], **same)
+        again["copy_of"] = message["log_offset"]
+
+    def delay(self, message: Row, topic_id: int, due_at: datetime) -> None:
+        """Sets a timer for a message."""
+        row = {"queue_id": 1, "due_at": due_at, "log_segment": message["segment"], "log_offset": message["log_offset"]}
+        known = {"message_id": uuid.UUID(message["message_id"]), "reconsume_times": 0}
+        self.add("timer", {**row, **known, "id": uuid.uuid4(), "topic_id": topic_id, "tags_code": 0}, "id")
+        self.timers.append({**row, **known, "message_id": message["message_id"], "topic": self.names.get(topic_id)})
+
     def store(self, segment_id: int, topic_id: int, body: bytes, queue_id: int = 0, **others: Any) -> Row:
         """Stores a message. `others` are columns of the log, but `properties` a dict, and `group` an id and a name."""
         properties, (group_id, group) = others.pop("properties", None), others.pop("group", (None, None))
@@ -109,6 +123,7 @@ class Past:
             **{column: value for column, value in row.items() if column != "topic_id"},
             "segment": segment_id,
             "log_offset": offset,
+            "copy_of": None,
             "message_id": str(row["message_id"]),
             "transaction_id": row["transaction_id"] and str(row["transaction_id"]),
             "topic": self.names.get(topic_id),

@@ -57,7 +57,7 @@ def test_an_export_pins_no_snapshot_while_it_writes(
 
     job.write(AdbcSource(spark, busy_database), busy_database, tmp_path / "export", look)
 
-    assert pinned == [(0,)] * 4
+    assert pinned == [(0,)] * 5
 
 
 def test_what_a_running_broker_did_is_what_is_exported(

@@ -38,6 +38,7 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
         "entries": len(past.entries),
         "transactions": len(past.transactions),
         "checks": len(past.checks),
+        "timers": len(past.timers),
     }
 
     *table, last = exported.out.splitlines()

@@ -5,11 +5,18 @@ from pyspark.sql import SparkSession
 
 from analytics import job
 from analytics.readers.adbc import AdbcSource
-from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, UNDECIDED, Table
+from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
 from tests.analytics.conftest import HEAVIEST
 from tests.analytics.past import Past
 
-TABLES = {"messages": MESSAGES, "entries": ENTRIES, "ended": ENDED, "undecided": UNDECIDED, "checks": CHECKS}
+TABLES = {
+    "messages": MESSAGES,
+    "entries": ENTRIES,
+    "ended": ENDED,
+    "undecided": UNDECIDED,
+    "checks": CHECKS,
+    "timers": TIMERS,
+}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)

@@ -57,6 +57,7 @@ def begin(writer: Connection, number: int) -> None:
         ("entries", ["topic", "queue_id", "queue_offset"]),
         ("transactions", ["transaction_id"]),
         ("checks", ["asked_at"]),
+        ("timers", ["due_at"]),
     ],
 )
 def test_each_table_is_read_whole_in_slices(
@@ -98,7 +99,7 @@ def test_a_stream_that_retention_overtook_names_the_hole(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"table": "queues"}, "There is no table queues: give one of messages, entries, transactions, checks."),
+        ({"table": "queues"}, "There is no table queues: give one of messages, entries, transactions, checks, timers."),
         ({"rows_per_slice": "0"}, "rows_per_slice is 0: give a whole number from 1 on."),
     ],
 )

@@ -8,7 +8,8 @@ from tests.analytics.past import Past
 def test_every_message_is_exported_once_with_every_byte(exported: Exported, past: Past) -> None:
     found = rows(exported.folder / "messages")
 
-    assert ordered(found, "message_id") == ordered(past.messages, "message_id")
+    assert ordered(found, "log_offset") == ordered(past.messages, "log_offset")
+    assert [row["copy_of"] for row in found if row["copy_of"] is not None] == [past.messages[0]["log_offset"]]
 
 
 def test_every_entry_is_exported_and_points_at_its_message(exported: Exported, past: Past) -> None:
@@ -32,6 +33,12 @@ def test_every_check_is_exported(exported: Exported, past: Past) -> None:
     found = rows(exported.folder / "checks")
 
     assert ordered(found, "asked_at") == ordered(past.checks, "asked_at")
+
+
+def test_every_timer_is_exported_with_its_due_time(exported: Exported, past: Past) -> None:
+    found = rows(exported.folder / "timers")
+
+    assert ordered(found, "due_at") == ordered(past.timers, "due_at")
 
 
 def test_a_segment_is_a_folder_of_its_own_and_a_day_one_in_it(exported: Exported) -> None:
