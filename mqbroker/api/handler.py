@@ -95,10 +95,14 @@ class Handler:
         try:
             try:
                 caller = await self._caller(exchange)
+                # That of a refused request, too: an unread body would end its connection.
+                content = body.whole()
                 if route.begins and exchange.method == "POST" and writer.is_full():
                     answer = self._busy
                 else:
-                    request = DataRequest(exchange, caller, await self._content_of(exchange, body, route))
+                    if content is None:
+                        content = b"" if exchange.method in READING else await body.read(route.most_bytes)
+                    request = DataRequest(exchange, caller, content)
                     answer = await view(request, **named)
             except Refusal as refusal:
                 answer = answers.refused(refusal)
@@ -112,13 +116,6 @@ class Handler:
             body.release()
             if request is not None:
                 request.close()
-
-    async def _content_of(self, exchange: Exchange, body: Body, route: Route) -> bytes:
-        """The body of a request of the data plane."""
-        content = body.whole()
-        if content is None:
-            content = b"" if exchange.method in READING else await body.read(route.most_bytes)
-        return content
 
     async def _caller(self, exchange: Exchange) -> Caller:
         authorization = exchange.headers.get(b"authorization", b"")
