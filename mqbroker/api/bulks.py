@@ -31,8 +31,9 @@ logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
 
-# An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters.
-Traceparent = Annotated[str, msgspec.Meta(max_length=128)]
+# An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
+# header, none is a control character.
+Traceparent = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

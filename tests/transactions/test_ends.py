@@ -224,6 +224,18 @@ def test_a_bulk_that_is_repeated_stores_nothing_again(
     assert sorted(received) == sorted([*(id_.encode() for id_ in ids), b"order 1"])
 
 
+@pytest.mark.parametrize("operation", ["send", "half"])
+def test_a_trace_with_a_control_character_is_refused_by_name(wire: Wire, orders: str, operation: str) -> None:
+    given = {"producer_group": orders} if operation == "half" else {}
+    sent = {"op": operation, "topic": orders, "body": "order 1", **given}
+
+    refused, stored = wire.bulk({**sent, "traceparent": "00-\x00"}, sent)
+
+    assert (refused["status"], refused["code"]) == (422, "message_illegal")
+    assert "traceparent" in refused["detail"]
+    assert stored["status"] == 201
+
+
 def test_a_bulk_has_one_to_a_thousand_operations(wire: Wire) -> None:
     for count in (0, 1001):
         assert wire.post("/v1/bulk", {"operations": [{"op": "fly"}] * count}).problem == problem(
