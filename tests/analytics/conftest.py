@@ -20,6 +20,7 @@ from analytics.errors import DriverMissing
 from analytics.java import Java
 from analytics.readers import driver
 from tests import packages
+from tests.analytics.frames import Frames
 from tests.analytics.history import live
 from tests.analytics.parquet import sign
 from tests.analytics.past import Past
@@ -101,6 +102,12 @@ def spark(runtime: Java, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -
     """A session as an export opens it."""
     with session.opened(runtime, jdbc, tmp_path_factory.mktemp("spark"), brief=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def frames(spark: SparkSession) -> Frames:
+    """Literal rows as frames."""
+    return Frames(spark)
 
 
 @dataclass(frozen=True)

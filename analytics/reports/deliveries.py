@@ -1,0 +1,99 @@
+"""Reports of what became visible: lateness of delays, waiting timers, retries and dead letters, volumes."""
+
+from datetime import datetime
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from analytics.reports import percentiles, tables
+from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
+
+# What an entry of a delay level has in common with the entry that its release makes.
+SAME = ("message", "topic", "reconsume_times")
+
+
+def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
+    """Seconds from the due time of an entry at a delay level to the entry that made its message visible.
+
+    By `topic`, of messages and of retries, and delay `level`: `delayed` entries, `visible` ones among them, and of
+    these p50, p95, p99 and the latest. An entry that is not visible waits, was recalled, or its topic was deleted. Due
+    times are to the millisecond. Timers of their own are not in it: an export has their due time until they are
+    released.
+    """
+    placed = tables.with_message(entries, messages)
+    visible = placed.where("deliver_at IS NULL").select(
+        *(F.col(column).alias(f"visible_{column}") for column in (*SAME, "entered_at"))
+    )
+    delayed = placed.where("deliver_at IS NOT NULL").drop("topic").withColumnRenamed("real_topic", "topic")
+    # A message may be delayed for one topic several times: each release is the next entry behind its delay.
+    next_entry = F.col("visible_entered_at") >= F.col("entered_at")
+    same = [F.col(column) == F.col(f"visible_{column}") for column in SAME]
+    by_entry = ("topic", (F.col("queue_id") + 1).alias("level"), "queue_offset", "deliver_at")
+    released = delayed.join(visible, [*same, next_entry], "left")
+    first = released.groupBy(*by_entry).agg(F.min("visible_entered_at").alias("visible_at"))
+    late = first.withColumn("late", _seconds("deliver_at", "visible_at"))
+    return (
+        percentiles.ranked(late, ("topic", "level"), "late")
+        .groupBy("topic", "level")
+        .agg(F.count("*").alias("delayed"), F.count("late").alias("visible"), *percentiles.columns("late", "seconds"))
+    )
+
+
+def timers(waiting: DataFrame, taken_at: datetime) -> DataFrame:
+    """Timers that waited at the moment of the export, by `topic`.
+
+    `overdue` ones were due before it, by `max_seconds_overdue` at most; `next_due_at` is the earliest due time.
+    """
+    now = F.lit(taken_at)
+    return (
+        waiting.withColumn("overdue_by", F.when(F.col("due_at") < now, _seconds("due_at", now)))
+        .groupBy("topic")
+        .agg(
+            F.count("*").alias("timers"),
+            F.count("overdue_by").alias("overdue"),
+            F.max("overdue_by").alias("max_seconds_overdue"),
+            F.min("due_at").alias("next_due_at"),
+        )
+    )
+
+
+def retries(entries: DataFrame, messages: DataFrame) -> DataFrame:
+    """Retries and dead letters by `consumer_group`, `topic` of the message and its `reconsume_times` then.
+
+    A retry counts when it is visible again; a redriven dead letter is one, too. Retries of ordered groups stay in their
+    queue and leave no entry. `first_at` and `last_at` are the times of these entries.
+    """
+    retry, dead = F.col("topic").startswith(RETRY_PREFIX), F.col("topic").startswith(DEAD_LETTER_PREFIX)
+    prefix = F.when(retry, F.lit(len(RETRY_PREFIX))).otherwise(F.lit(len(DEAD_LETTER_PREFIX)))
+    failed = tables.with_message(entries.where(retry | dead), messages).select(
+        F.substring("topic", prefix + 1, F.length("topic")).alias("consumer_group"),
+        F.col("stored_topic").alias("topic"),
+        "reconsume_times",
+        retry.alias("retry"),
+        "entered_at",
+    )
+    return failed.groupBy("consumer_group", "topic", "reconsume_times").agg(
+        F.count_if("retry").alias("retries"),
+        F.count_if(~F.col("retry")).alias("dead_letters"),
+        F.min("entered_at").alias("first_at"),
+        F.max("entered_at").alias("last_at"),
+    )
+
+
+def volumes(messages: DataFrame) -> DataFrame:
+    """Messages by `topic` and `hour` (UTC) in which they were stored first; each counts once.
+
+    `in_transactions` are those of transactions, whatever became of these. Bodies are in bytes.
+    """
+    stored = tables.once(messages, "topic", "transaction_id", "body_bytes", "stored_at")
+    return stored.groupBy("topic", tables.hour("stored_at")).agg(
+        F.count("*").alias("messages"),
+        F.count("transaction_id").alias("in_transactions"),
+        F.sum("body_bytes").alias("body_bytes"),
+        F.max("body_bytes").alias("max_body_bytes"),
+    )
+
+
+def _seconds(since: str | Column, until: str | Column) -> Column:
+    """The seconds between two times, to the microsecond."""
+    return (F.unix_micros(until) - F.unix_micros(since)) / 1_000_000
