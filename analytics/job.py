@@ -66,7 +66,7 @@ def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wish
 
     `environ` leads to Java. Raises ExportFailed; the target is then as it was before.
     """
-    with _failures_as_ours(), folder.workspace(target) as workspace:
+    with failures_as_ours(), folder.workspace(target) as workspace:
         # Refusals first: the start of Spark takes seconds.
         jar = None if wishes.reader == "source" else driver.find(wishes.jdbc_jar)
         by_jdbc = wishes.reader == "jdbc" or jar is not None
@@ -94,7 +94,7 @@ def verify(conninfo: str, target: Path, say: Callable[[str], None]) -> None:
     if made is None:
         raise FolderRefused(f"{target} holds no export with a list of its files: export to it once more.")
     found = check.of_files(target, made)
-    with _failures_as_ours(), connections.connect(conninfo) as broker:
+    with failures_as_ours(), connections.connect(conninfo) as broker:
         [database] = connections.read(broker, FIND_DATABASE)
         if database.name == made.database:
             found += check.against(broker, target, made)
@@ -187,7 +187,7 @@ def require_equal(counted: Counted) -> None:
 
 
 @contextmanager
-def _failures_as_ours() -> Iterator[None]:
+def failures_as_ours() -> Iterator[None]:
     """Raises ExportFailed, with one sentence, for failures of the database, of Spark and of the disk."""
     try:
         yield

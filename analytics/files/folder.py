@@ -6,25 +6,42 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from analytics.errors import ExportUnderWay, FolderRefused
 from analytics.files.manifest import KIND, TABLES
 from analytics.files.manifest import NAME as MANIFEST
 
-WAY_OUT = "give a new or an empty folder, or one that holds an export and nothing else"
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a folder holds as a whole: its name with the article, its marker with the kind, and the only names in it."""
+
+    article: str
+    name: str
+    marker: str
+    kind: str
+    names: frozenset[str]
+
+    @property
+    def way_out(self) -> str:
+        return f"give a new or an empty folder, or one that holds {self.article} {self.name} and nothing else"
+
+
+EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, *TABLES)))
 
 
 @contextmanager
-def workspace(target: Path) -> Iterator[Path]:
-    """An empty folder beside the target, so on the same disk; of this export alone, and deleted afterwards.
+def workspace(target: Path, contents: Contents = EXPORT) -> Iterator[Path]:
+    """An empty folder beside the target, so on the same disk; of this command alone, and deleted afterwards.
 
-    A killed export leaves it behind, and the next export to the same target clears it.
+    A killed command leaves it behind, and the next one with the same target clears it.
     Raises FolderRefused, or ExportUnderWay while another export to the target runs.
     """
-    require_replaceable(target)
+    require_replaceable(target, contents)
     folder = target.with_name(f".{target.name}.unfinished")
-    with _owned(folder, target):
+    with _owned(folder, target, contents):
         _empty(folder, target)
         try:
             yield folder
@@ -34,53 +51,53 @@ def workspace(target: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def require_replaceable(target: Path) -> None:
-    """Raises FolderRefused unless an export may take the target's place: nothing there, or only an earlier export."""
+def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
+    """Raises FolderRefused unless such contents may take the target's place: nothing there, or only earlier ones."""
     if target.is_mount():
         raise FolderRefused(f"{target} is a mount point and cannot be replaced as a whole: give a folder in it.")
     if target.exists() and not target.is_dir():
-        raise FolderRefused(f"{target} is a file: {WAY_OUT}.")
+        raise FolderRefused(f"{target} is a file: {contents.way_out}.")
     names = {path.name for path in target.iterdir()} if target.exists() else set()
-    if names and not _is_export(target):
-        raise FolderRefused(f"{target} holds {min(names)} and no export: {WAY_OUT}.")
-    strange = names - {MANIFEST, *TABLES}
+    if names and not _holds(target, contents):
+        raise FolderRefused(f"{target} holds {min(names)} and no {contents.name}: {contents.way_out}.")
+    strange = names - contents.names
     if strange:
-        raise FolderRefused(f"{target} holds {min(strange)} beside an earlier export: {WAY_OUT}.")
+        raise FolderRefused(f"{target} holds {min(strange)} beside an earlier {contents.name}: {contents.way_out}.")
 
 
-def put(finished: Path, target: Path, workspace: Path) -> None:
-    """Puts a finished export in the target's place.
+def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPORT) -> None:
+    """Puts finished contents in the target's place.
 
-    A kill between the two renames leaves the earlier export in the workspace; the next export puts it back.
+    A kill between the two renames leaves the earlier ones in the workspace; the next command puts them back.
     Raises FolderRefused when the target has other files by now.
     """
-    require_replaceable(target)
+    require_replaceable(target, contents)
     if target.exists():
         target.rename(_earlier(workspace))
     finished.rename(target)
 
 
 @contextmanager
-def _owned(folder: Path, target: Path) -> Iterator[None]:
+def _owned(folder: Path, target: Path, contents: Contents) -> Iterator[None]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = os.open(folder, os.O_RDONLY)
     except OSError as problem:
         raise FolderRefused(f"Nothing can be written beside {target}: {problem.strerror}.") from problem
     try:
-        _lock(lock, target)
+        _lock(lock, target, contents)
         yield
     finally:
         os.close(lock)
 
 
-def _lock(lock: int, target: Path) -> None:
+def _lock(lock: int, target: Path, contents: Contents) -> None:
     try:
         # The kernel releases the lock at the end of the process, also by a kill.
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
         raise ExportUnderWay(
-            f"Another export to {target} is under way: wait for it, or give another folder."
+            f"Another {contents.name} to {target} is under way: wait for it, or give another folder."
         ) from problem
 
 
@@ -95,9 +112,9 @@ def _earlier(workspace: Path) -> Path:
     return workspace / "earlier"
 
 
-def _is_export(folder: Path) -> bool:
+def _holds(folder: Path, contents: Contents) -> bool:
     try:
-        document = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        document = json.loads((folder / contents.marker).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    return isinstance(document, dict) and document.get("kind") == KIND
+    return isinstance(document, dict) and document.get("kind") == contents.kind

@@ -13,6 +13,7 @@ COMMANDS = {
     "up": "Runs the broker with a private PostgreSQL and Valkey until Ctrl-C.",
     "demo": "Runs the order and coupon services over a number of orders, and reconciles.",
     "export": "Writes messages, entries and transactions to Parquet with Spark.",
+    "report": "Makes reports of an export: Parquet files and a page.",
     "settings": "Prints every setting with its value, its default and its meaning.",
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",

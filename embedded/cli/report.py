@@ -1,0 +1,30 @@
+"""Makes reports of an export: outcomes, times, checks, discards, lateness, retries, volumes, as Parquet and a page."""
+
+import argparse
+
+from embedded import commands, environment
+from embedded.cli import foreground, options
+from embedded.cli.settings import refuse_bad_settings
+
+
+def main(given_words: list[str]) -> int:
+    parser = argparse.ArgumentParser("mq report", description=__doc__)
+    parser.add_argument(
+        "export", type=options.path_given, metavar="FOLDER", help="an export, as `./mq export` writes it"
+    )
+    parser.add_argument(
+        "--to",
+        type=options.path_given,
+        metavar="FOLDER",
+        help="where the reports go (default: FOLDER-reports, beside it)",
+    )
+    parser.add_argument(
+        "--html", type=options.path_given, metavar="FILE", help="where the page goes (default: report.html among them)"
+    )
+    given = parser.parse_args(given_words)
+    refuse_bad_settings()
+    words = [str(given.export)]
+    words += ["--to", str(given.to)] if given.to else []
+    words += ["--html", str(given.html)] if given.html else []
+    # The files are all that is read: no database is started.
+    return foreground.run(commands.manage("report", *words), environment.common())

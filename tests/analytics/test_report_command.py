@@ -1,0 +1,105 @@
+"""`./mq report`: what it writes of a real export, what its page is, and what it refuses."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as parquet
+import pytest
+
+from analytics.files import manifest
+from analytics.reports.catalog import NAMES
+from tests.analytics.conftest import ROOT, Exported, content
+from tests.analytics.past import Past
+
+# Nothing of a database: its files are all that the command reads.
+AWAY = "postgresql://none@127.0.0.1:1/none"
+
+
+def report(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    environ = {**os.environ, "DATABASE_URL": AWAY}
+    command = [sys.executable, "-m", "embedded.cli", "report", *map(str, words)]
+    return subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+
+
+def rows(reports: Path, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = parquet.read_table(reports / name).to_pylist()
+    return found
+
+
+def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
+    exported: Exported, past: Past, tmp_path: Path
+) -> None:
+    # What Spark would take for a pattern of names.
+    export, reports = tmp_path / "export [1] {a,b}*", tmp_path / "reports"
+    shutil.copytree(exported.folder, export)
+    before = content(export)
+
+    first = report(export, "--to", reports)
+    again = report(export, "--to", reports, "--html", tmp_path / "page.html")
+
+    assert (first.returncode, first.stderr) == (0, "")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert content(export) == before
+    assert {path.name for path in reports.iterdir()} == {"report.json", *NAMES}
+    made = manifest.read(export)
+    assert made is not None
+    assert json.loads((reports / "report.json").read_text())["taken_at"] == made.taken_at
+    assert made.taken_at[:10] in (tmp_path / "page.html").read_text()
+
+    stored = [message for message in past.messages if message["copy_of"] is None]
+    assert sum(row["messages"] for row in rows(reports, "volumes")) == len(stored)
+    assert sum(row["body_bytes"] for row in rows(reports, "volumes")) == sum(row["body_bytes"] for row in stored)
+    assert sum(row["checks"] for row in rows(reports, "answers")) == len(past.checks)
+    assert sum(row["timers"] for row in rows(reports, "timers")) == len(past.timers)
+    decided = [row for row in past.transactions if row["decided_at"]]
+    assert sum(row["transactions"] for row in rows(reports, "decision_times")) == len(decided)
+    discarded = [row for row in past.transactions if row["state"] == "DISCARDED"]
+    assert sum(row["transactions"] for row in rows(reports, "discards")) == len(discarded)
+    assert [row["level"] for row in rows(reports, "lateness")] == [5]
+    printed = dict(re.findall(r"^(\w+) +([\d,]+) rows$", first.stdout, re.MULTILINE))
+    assert printed == {name: f"{len(rows(reports, name)):,}" for name in NAMES}
+
+
+@pytest.mark.parametrize("held", [{}, {"export.json": "{}"}, {"export.json": '{"kind": "mqbroker export"}'}])
+def test_a_folder_that_is_no_export_is_refused_in_one_sentence(held: dict[str, str], tmp_path: Path) -> None:
+    for name, text in held.items():
+        (tmp_path / name).write_text(text)
+
+    refused = report(tmp_path)
+
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"CommandError: {tmp_path} holds no export with a list of its files: `./mq export --to DIR` makes one. "
+        "(folder_refused)\n"
+    )
+
+
+def test_places_in_the_export_and_folders_with_other_files_are_refused(exported: Exported, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+
+    inside = report(exported.folder, "--to", exported.folder / "reports")
+    other = report(exported.folder, "--to", tmp_path)
+    nowhere = report(exported.folder, "--to", tmp_path / "new", "--html", tmp_path / "none" / "page.html")
+
+    assert "lies in the export, which holds nothing else" in inside.stderr
+    assert f"{tmp_path} holds notes.txt and no report: give a new or an empty folder" in other.stderr
+    assert f"{tmp_path / 'none'} is no folder, so the page cannot be written to it" in nowhere.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_export_that_lacks_a_file_is_refused_and_the_file_is_named(exported: Exported, tmp_path: Path) -> None:
+    made = manifest.read(exported.folder)
+    assert made is not None
+    manifest.write(tmp_path, made)
+
+    refused = report(tmp_path)
+
+    assert refused.returncode == 1
+    assert f"{tmp_path} lacks {made.parts[0].path} and {len(made.parts) - 1} other files" in refused.stderr
+    assert refused.stderr.endswith("(export_damaged)\n")
