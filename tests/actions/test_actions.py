@@ -9,10 +9,10 @@ from mqbroker_client import Admin, Consumer, Producer
 from tests.actions.conftest import Audit, finished, id_of
 from tests.broker import characters
 from tests.broker.characters import bodies, register
-from tests.broker.endpoints import ProducerEndpoint, says
+from tests.broker.endpoints import ProducerEndpoint, says, states
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.broker.tellings import received_until_empty, told
+from tests.broker.tellings import ended, received_until_empty, told
 from tests.broker.wire import Wire
 from tests.console.operators import Operator
 
@@ -35,6 +35,40 @@ def test_a_pending_transaction_is_committed_with_a_reason(
     [entry] = audit.of(pending)
     assert (entry["author"], entry["action"], entry["reason"]) == ("oda", "transaction.commit", DONE[0][1])
     assert pending in oda.sees(f"audit/?target={pending}").text
+
+
+def test_a_pending_transaction_is_checked_long_before_its_time(
+    broker: RunningBroker, oda: Operator, audit: Audit, wire: Wire, producer: Producer, endpoint: ProducerEndpoint
+) -> None:
+    endpoint.replies(states("COMMIT"))
+    register(broker, producer.group, endpoint.url)
+    orders = characters.name("orders")
+    pending = str(producer.begin(orders, b"order 1", check_immunity_seconds=3600).transaction_id)
+
+    page = oda.posts("actions/new/", {"action": "transaction.check", "target": pending, "reason": "the shop is up"})
+
+    assert page.table("results")[0][:2] == [pending, "done"]
+    found = eventually(lambda: ended(wire, pending), within_seconds=30)
+    assert [event["by"] for event in found["history"] if event["event"] == "end"] == ["check"]
+    assert found["state"] == "COMMITTED"
+    assert [entry["action"] for entry in audit.of(pending)] == ["transaction.check"]
+
+
+def test_a_discarded_transaction_is_rolled_back(
+    broker: RunningBroker, oda: Operator, audit: Audit, wire: Wire, producer: Producer, endpoint: ProducerEndpoint
+) -> None:
+    endpoint.replies(says(500))
+    register(broker, producer.group, endpoint.url)
+    discarded = str(producer.begin(characters.name("orders"), b"order 1").transaction_id)
+    eventually(lambda: told(wire, discarded)["state"] == "DISCARDED", within_seconds=60)
+
+    page = oda.posts("actions/new/", {"action": "transaction.rollback", "target": discarded, "reason": "never paid"})
+
+    assert page.table("results")[0][:2] == [discarded, "done"]
+    found = told(wire, discarded)
+    assert [event["by"] for event in found["history"] if event["event"] == "end"] == ["operator"]
+    assert found["state"] == "ROLLED_BACK"
+    assert [entry["action"] for entry in audit.of(discarded)] == ["transaction.rollback"]
 
 
 def test_nothing_is_done_without_a_reason(oda: Operator, wire: Wire, producer: Producer, orders: str) -> None:

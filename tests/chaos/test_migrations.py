@@ -16,37 +16,37 @@ from tests.broker import databases
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
-from tests.broker.wire import Wire
 from tests.chaos.shops import Shop, everything
 
-# Back to where the index of operations was another one. What comes later concerns checks, of which there are none here.
-BEFORE = ("transactions", "0003_group_keys")
+LATER_RELEASE = "tests.chaos.later.settings"
 SETTINGS = QUICK | {"MQBROKER_TRANSACTION_TIMEOUT_SECONDS": "600"}
 DUMP_SECONDS = 8.0
 # Promised are 2 s. A machine that does other work beside the tests may need longer; the dump takes longer still.
 LONGEST_GAP_SECONDS = 5.0
 WAITS = "SELECT count(*) FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
+CONSTRAINTS = (
+    "SELECT count(*) FROM pg_constraint WHERE conname = 'operation_later' AND conrelid = 'operation'::regclass"
+)
 
 
 @pytest.fixture
-def outdated(prepared: str, tmp_path: Path) -> Iterator[RunningBroker]:
-    """A broker on a database that lacks migrations."""
-    with databases.copied(prepared) as url:
-        running = RunningBroker(tmp_path, url, os.environ["REDIS_URL"], SETTINGS, tasks=False)
-        subprocess.run(commands.manage("migrate", *BEFORE), env=running.environment, cwd=commands.ROOT, check=True)
-        with running:
-            yield running
+def running(prepared: str, tmp_path: Path) -> Iterator[RunningBroker]:
+    """A broker on a database of its own."""
+    with (
+        databases.copied(prepared) as url,
+        RunningBroker(tmp_path, url, os.environ["REDIS_URL"], SETTINGS, tasks=False) as broker,
+    ):
+        yield broker
 
 
-async def test_a_migration_that_has_to_wait_for_a_dump_holds_up_no_writer(outdated: RunningBroker) -> None:
-    Admin(outdated.client()).create_topic("orders", queues=4)
-    assert "migration" in str(Wire(outdated.url, None).get("/readyz").document)
-    async with Crowd(outdated.urls) as crowd:
+async def test_a_migration_that_has_to_wait_for_a_dump_holds_up_no_writer(running: RunningBroker) -> None:
+    Admin(running.client()).create_topic("orders", queues=4)
+    async with Crowd(running.urls) as crowd:
         async with Shop(crowd, "orders") as shop:
             await shop.has_acknowledged(100)
-            with psycopg.connect(outdated.database_url) as dump:
-                dump.execute("LOCK TABLE operation, endpoint IN ACCESS SHARE MODE")
-                migration = asyncio.create_task(asyncio.to_thread(outdated.prepare))
+            with psycopg.connect(running.database_url) as dump:
+                dump.execute("LOCK TABLE operation IN ACCESS SHARE MODE")
+                migration = asyncio.create_task(asyncio.to_thread(migrate, running))
                 await asyncio.to_thread(eventually, lambda: dump.execute(WAITS).fetchone() != (0,), 120)
                 gap = await longest_gap(shop, DUMP_SECONDS)
                 assert not migration.done()
@@ -56,7 +56,16 @@ async def test_a_migration_that_has_to_wait_for_a_dump_holds_up_no_writer(outdat
 
     assert gap < LONGEST_GAP_SECONDS
     assert shop.ledger.flaws(found) == []
-    assert Wire(outdated.url, None).get("/readyz").status == 200
+    with psycopg.connect(running.database_url) as database:
+        assert database.execute(CONSTRAINTS).fetchone() == (1,)
+
+
+def migrate(running: RunningBroker) -> None:
+    """As the first process of a later release does, beside those of this one."""
+    environment = {**running.environment, "DJANGO_SETTINGS_MODULE": LATER_RELEASE}
+    words = commands.manage("prepare")
+    done = subprocess.run(words, env=environment, cwd=commands.ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-1000:]
 
 
 async def longest_gap(shop: Shop, seconds: float) -> float:
