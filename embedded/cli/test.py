@@ -8,8 +8,9 @@ from embedded import commands
 from embedded.cli import foreground, options, private
 from embedded.commands import ROOT
 
-# Tests mostly wait for processes that they start: the suite takes one core no more than half of its time.
-PROCESSES = 2
+# Tests wait a third of their time for processes that they start: three keep two cores busy.
+PROCESSES = 3
+MIN_CORES = 2
 # Gives each of pytest's processes servers of its own from a list, and whole files.
 PLUGIN = "tests.spread"
 OWN = ("DATABASE_URL", "REDIS_URL", "MQBROKER_DATA_DIR")
@@ -40,7 +41,7 @@ def processes(words: list[str]) -> int:
         return max(int(given.numprocesses), 0)
     names_a_path = any((ROOT / word.partition("::")[0]).exists() for word in others if not word.startswith("-"))
     is_debugged = {"-s", "--pdb", "--trace"} & set(others)
-    return 0 if names_a_path or is_debugged or len(os.sched_getaffinity(0)) < PROCESSES else PROCESSES
+    return 0 if names_a_path or is_debugged or len(os.sched_getaffinity(0)) < MIN_CORES else PROCESSES
 
 
 def command(words: list[str], number: int) -> list[str]:
