@@ -94,6 +94,8 @@ def test_discards_are_what_stands_discarded_or_was_rolled_back_by_the_limit(fram
         transaction("a", "DISCARDED", 40.0, check_times=15, messages=2, **discarded),
         transaction("b", "DISCARDED", 50.0, check_times=16, **discarded),
         transaction("c", "ROLLED_BACK", 60.0, decided_by="limit", remark="its log was dropped", check_times=15),
+        # Retention dropped the operation that says why.
+        transaction("d", "DISCARDED", 55.0, decided_by=None, check_times=15),
         transaction("resolved", "COMMITTED", 70.0, decided_by="operator"),
         transaction("no decider", "COMMITTED", 70.0, decided_by=None),
     )
@@ -101,6 +103,7 @@ def test_discards_are_what_stands_discarded_or_was_rolled_back_by_the_limit(fram
     found = rows(transactions.discards(ended))
 
     assert [tuple(row.values()) for row in found] == [
+        ("shop", "DISCARDED", None, None, 1, 1, 15, after(55), after(55)),
         ("shop", "DISCARDED", "limit", "15 checks", 2, 3, 16, after(40), after(50)),
         ("shop", "ROLLED_BACK", "limit", "its log was dropped", 1, 1, 15, after(60), after(60)),
     ]
