@@ -11,6 +11,9 @@ from tests.console.conftest import ROOT, environment
 from tests.console.rows import Broker
 
 MOST_STATEMENTS = 30
+# What a page asks also follows what it shows: of a group that has read nothing of a topic, two statements ask the bounds
+# of its queues. One statement for each of 57 more topics or groups is far above.
+MOST_MORE = 3
 
 
 def statements(database: str) -> dict[str, int]:
@@ -32,7 +35,7 @@ def test_no_page_asks_more_statements_because_there_is_more_of_anything(database
 
     many = statements(database)
 
-    assert {page: (few[page], many[page]) for page in few if many[page] > few[page]} == {}
+    assert {page: (few[page], many[page]) for page in few if many[page] > few[page] + MOST_MORE} == {}
     assert {page: number for page, number in many.items() if number > MOST_STATEMENTS} == {}
 
 
