@@ -11,8 +11,8 @@ from tests.console.conftest import ROOT, environment
 from tests.console.rows import Broker
 
 MOST_STATEMENTS = 30
-# What a page asks also follows what it shows: of a group that has read nothing of a topic, two statements ask the bounds
-# of its queues. One statement for each of 57 more topics or groups is far above.
+# What a page asks also follows what it shows: of a group that has read nothing of a topic, two statements ask the
+# bounds of its queues. One statement for each of 57 more topics or groups is far above.
 MOST_MORE = 3
 
 
