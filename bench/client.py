@@ -1,8 +1,9 @@
 """The client: whole transactions by threads of one process, with coalescing and without it, in turns.
 
-`--beside CHECKOUT` adds the client of another checkout, at the same broker.
+`--beside CHECKOUT` adds the client of another checkout, at the same broker and at its own.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -26,10 +27,13 @@ class Side:
     name: str
     root: Path
     options: str
+    #: Whether it calls the broker of its own checkout.
+    has_own_broker: bool = False
 
 
 COALESCED = Side("coalesced", OURS, "{}")
 ONE_BY_ONE = Side("one by one", OURS, '{"coalescing": false}')
+Brokers = dict[Path, Broker]
 
 
 def main(report: Report) -> None:
@@ -38,19 +42,26 @@ def main(report: Report) -> None:
     beside = report.options.beside
     sides = [ONE_BY_ONE, COALESCED]
     if beside is not None:
-        sides.insert(0, Side(Checkout(beside).name, beside, "{}"))
-    with broker.running(worker=False) as running:
+        name = Checkout(beside).name
+        sides[:0] = [Side(name, beside, "{}"), Side(f"{name}, its broker", beside, "{}", has_own_broker=True)]
+    with contextlib.ExitStack() as stack:
+        roots = {side.root for side in sides if side.has_own_broker}
+        brokers = {root: stack.enter_context(broker.running(worker=False, checkout=Checkout(root))) for root in roots}
+        brokers[OURS] = stack.enter_context(broker.running(worker=False))
         for callers in CALLERS:
             for number in range(report.options.rounds):
                 # The side that is measured first differs from round to round, because the machine's speed drifts.
-                _round(report, running, callers, sides if number % 2 else sides[::-1])
+                _round(report, brokers, callers, sides if number % 2 else sides[::-1])
     report.table()
 
 
-def _round(report: Report, running: Broker, callers: int, sides: list[Side]) -> None:
+def _round(report: Report, brokers: Brokers, callers: int, sides: list[Side]) -> None:
     name = f"transactions, {callers} caller{'s' if callers > 1 else ''}"
     report.progress(name)
-    found = {side: _measured(running, callers, report.options.seconds, side) for side in sides}
+    found = {
+        side: _measured(brokers[side.root if side.has_own_broker else OURS], callers, report.options.seconds, side)
+        for side in sides
+    }
     ours = found[COALESCED]
     for side, figures in found.items():
         if side != COALESCED:

@@ -14,8 +14,9 @@ from mqbroker_client.retries import PASSING
 #: The broker's limit of operations in a bulk, and how many bytes one may have.
 MAX_OPERATIONS = 1_000
 MAX_BYTES = 4 * 1024 * 1024
-COMING_PAUSE_SECONDS = 0.0001
-COMING_PAUSES = 8
+#: How long a request waits for the first and for all next calls of the threads that were just answered.
+FIRST_COMES_SECONDS = 0.0003
+ALL_COME_SECONDS = 0.003
 
 #: The answer to a call by itself, within so many seconds.
 Alone = Callable[[float], Document]
@@ -39,7 +40,7 @@ AnyPart = TypeVar("AnyPart", bound=Part)
 class Waiting(Part):
     """The call of a thread, which sleeps until `awake` is released."""
 
-    __slots__ = ("after", "alone", "answer", "awake", "failed", "has_left", "together")
+    __slots__ = ("after", "alone", "answer", "awake", "failed", "has_handed_on", "has_left", "together")
 
     def __init__(self, call: Call[Any], alone: Alone) -> None:
         super().__init__(call)
@@ -53,6 +54,8 @@ class Waiting(Part):
         self.after: Waiting | None = None
         #: Whether its thread waits no longer, and would wake no other.
         self.has_left = False
+        #: Whether another thread has sent what came after the request of this one.
+        self.has_handed_on = False
         self.awake = Lock()
         self.awake.acquire()
 
@@ -68,9 +71,10 @@ class Lane:
 
     1. The thread that finds nothing under way sends its call at once, itself.
     2. Threads that come meanwhile wait.
-    3. The thread that sent makes the first of them the sender of all that wait, within the limits of a bulk.
+    3. The thread that sent makes one of them the sender of all that wait, within the limits of a bulk.
     4. That one sends them in one request, and wakes the first of the others; each wakes the next one. If all were woken
        at once, they would contend for the interpreter: 6 switches to a call in place of 2.
+    5. It waits a little for the next calls of those that were woken. The thread that brings the last of them sends.
 
     A thread leaves when its time is over: its call may be answered all the same, and is safe to repeat.
     """
@@ -85,6 +89,9 @@ class Lane:
         self._lock = Lock()
         self._under_way = False
         self._waiting: deque[Waiting] = deque()
+        #: The thread that waits until so many calls wait.
+        self._letting_come: Waiting | None = None
+        self._expected = 0
 
     def waiting(self) -> int:
         """Calls that wait for the one that is under way."""
@@ -117,17 +124,29 @@ class Lane:
                 return None
             mine = Waiting(call, alone)
             self._waiting.append(mine)
+            if self._letting_come is not None and len(self._waiting) >= self._expected:
+                self._letting_come.has_handed_on = True
+                self._letting_come.awake.release()
+                self._letting_come = None
+                self._send_off()
             return mine
 
-    def _hand_on(self) -> None:
-        """Make the first of those that wait the sender of all that fit into one request."""
+    def _hand_on(self, mine: Waiting | None = None) -> None:
+        """The request that was under way, of the call of this thread, has its answers, or none."""
         with self._lock:
-            if not self._waiting:
-                self._under_way = False
+            if mine is not None and mine.has_handed_on:
                 return
-            together = taken(self._waiting)
-            together[0].together = together
-        together[0].awake.release()
+            self._letting_come = None
+            if self._waiting:
+                self._send_off()
+            else:
+                self._under_way = False
+
+    def _send_off(self) -> None:
+        """Make the last of those whose calls fit into one request their sender: it may be the running thread."""
+        together = taken(self._waiting)
+        together[-1].together = together
+        together[-1].awake.release()
 
     def _send(self, mine: Waiting, seconds: float) -> None:
         together, mine.together = mine.together, []
@@ -143,9 +162,9 @@ class Lane:
             try:
                 self._answer_all(mine, together, answers, failed)
                 if len(together) > 1:
-                    self._let_come()
+                    self._let_come(mine)
             finally:
-                self._hand_on()
+                self._hand_on(mine)
 
     def _answer_all(
         self,
@@ -157,6 +176,8 @@ class Lane:
         """Give each thread its answer, and wake the first of those that still wait for theirs."""
         last = mine
         with self._lock:
+            if len(together) > 1:
+                self._letting_come, self._expected = mine, len(self._waiting) + len(together) - 1
             for each, answer in zip(together, answers, strict=True):
                 each.answer, each.failed = answer, failed
                 if each is not mine and not each.has_left:
@@ -172,17 +193,16 @@ class Lane:
                 return [error]
         return self._together([each.call for each in together], seconds)
 
-    def _let_come(self) -> None:
-        """Let the threads that were just woken bring their next calls: the next request is larger for it.
+    def _let_come(self, mine: Waiting) -> None:
+        """Let the threads that were just woken bring their next calls; the last of them hands on.
 
-        32 callers, each with one transaction after the other: 30 calls to a request, 16 to 22 without this. It costs
-        the waiting ones 0.1 to 0.8 ms of what is some 10 ms; a thread without others never comes here.
+        32 callers, each with one transaction after the other: 31 calls to a request, 16 to 22 without this. It costs
+        the waiting ones some 2 ms where the others come, and 0.3 ms where none does. The thread sleeps: each of its
+        looks at the others would cost them 20 µs. A thread without others never comes here.
         """
-        for _ in range(COMING_PAUSES):
-            waiting = len(self._waiting)
-            time.sleep(COMING_PAUSE_SECONDS)
-            if len(self._waiting) == waiting:
-                return
+        waiting = len(self._waiting)
+        if not mine.awake.acquire(timeout=FIRST_COMES_SECONDS) and len(self._waiting) > waiting:
+            mine.awake.acquire(timeout=ALL_COME_SECONDS)
 
     def _leave(self, mine: Waiting) -> None:
         """Wait no longer. A thread that was to send, or to wake another one, leaves that to the next one."""
@@ -191,7 +211,7 @@ class Lane:
             if mine in self._waiting:
                 self._waiting.remove(mine)
             others, mine.together = mine.together, []
-            self._waiting.extendleft(reversed(others[1:]))
+            self._waiting.extendleft(each for each in reversed(others) if each is not mine)
         mine.wake_next()
         if others:
             self._hand_on()

@@ -1,9 +1,11 @@
 """Calls of threads that come while another one is under way go together, and each thread gets its own answer."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from random import Random
 from typing import Any, cast
 from uuid import UUID, uuid4
 
@@ -233,11 +235,20 @@ def test_coalescing_can_be_turned_off() -> None:
     assert paths(server) == ["/v1/messages"] * 3
 
 
-def test_transactions_of_many_threads_are_each_committed_once(broker: RunningBroker, orders: str) -> None:
+@pytest.mark.parametrize("longest_pause", [0, 0.004], ids=["one after the other", "with pauses"])
+def test_transactions_of_many_threads_are_each_committed_once(
+    broker: RunningBroker, orders: str, longest_pause: float
+) -> None:
     producer, consumer = Producer(broker.client(), orders), Consumer(broker.client(), orders)
 
     def work(number: int) -> list[UUID]:
-        return [commit(b"%d/%d" % (number, place)) for place in range(10)]
+        chance = Random(number)
+        committed = []
+        for place in range(20):
+            committed.append(commit(b"%d/%d" % (number, place)))
+            # Some come while the answered ones are waited for, some after it.
+            time.sleep(chance.uniform(0, longest_pause))
+        return committed
 
     def commit(body: bytes) -> UUID:
         transaction = producer.begin(orders, body)
