@@ -21,6 +21,7 @@ from bench import (
     segments,
     throughput,
     timers,
+    wal,
 )
 from bench.report import Options, Report
 
@@ -40,6 +41,7 @@ BENCHMARKS = {
     "client": client.main,
     "overload": overload.main,
     "disturbed": disturbed.main,
+    "wal": wal.main,
 }
 
 
@@ -51,14 +53,17 @@ def parser() -> argparse.ArgumentParser:
         "--beside",
         type=Path,
         metavar="CHECKOUT",
-        help="throughput, client: run another checkout's broker or client in turns with this one",
+        help="throughput, client, wal: run another checkout's broker or client in turns with this one",
     )
     words.add_argument("--case", action="append", default=[], help="throughput: only the cases with this in their name")
     words.add_argument(
         "--rounds", type=int, default=Options.rounds, help="of limit, throughput and client (default: %(default)s)"
     )
     words.add_argument(
-        "--seconds", type=float, default=Options.seconds, help="of each of these rounds (default: %(default)s)"
+        "--seconds",
+        type=float,
+        default=Options.seconds,
+        help="of each of these rounds, and of wal (default: %(default)s)",
     )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     return words

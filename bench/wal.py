@@ -1,0 +1,78 @@
+"""WAL: the bytes that a transaction of 1 kB writes, by the record and the table or index that it is of.
+
+Whole transactions over 64 connections, as `throughput` measures them. Reads the records by pg_walinspect, which
+PostgreSQL has since version 16.
+"""
+
+from urllib.parse import urlsplit, urlunsplit
+
+import psycopg
+
+from bench import broker, load
+from bench.broker import Broker
+from bench.checkout import OURS, Checkout
+from bench.machine import WAL_POSITION
+from bench.report import Report
+from bench.throughput import OTHER, WARM_UP_SECONDS, transact
+
+CONNECTIONS = 64
+# Below it a record is none of a transaction.
+LEAST_BYTES = 0.05
+# The private server's superuser has the password of the broker's role.
+SUPERUSER = "postgres"
+# A record begins at a multiple of eight bytes. Pages have heads, which are not among the records.
+BY_RECORD = """
+SELECT
+    coalesce(regexp_replace(c.relname, '_1(?=_|$)', ''), '') AS relation,
+    r.resource_manager || ' ' || r.record_type AS record,
+    sum((r.record_length + 7) / 8 * 8)::bigint AS bytes,
+    sum(r.fpi_length)::bigint AS images,
+    count(*) AS records
+FROM pg_get_wal_records_info('0/0'::pg_lsn + %(first)s, '0/0'::pg_lsn + %(last)s) AS r
+LEFT JOIN pg_get_wal_block_info('0/0'::pg_lsn + %(first)s, '0/0'::pg_lsn + %(last)s, false) AS b
+    ON r.start_lsn = b.start_lsn AND b.block_id = 0
+LEFT JOIN pg_class AS c ON b.relfilenode = c.relfilenode
+GROUP BY 1, 2
+ORDER BY bytes DESC
+"""
+
+
+def main(report: Report) -> None:
+    """Prints bytes, bytes of page images, and records, each per transaction."""
+    sides = {"ours": Checkout(OURS)}
+    if report.options.beside is not None:
+        sides[OTHER] = Checkout(report.options.beside)
+    for side, checkout in sides.items():
+        report.fact(side, checkout.name)
+        with broker.running(worker=False, checkout=checkout) as running:
+            _measure(report, running, side)
+
+
+def _measure(report: Report, running: Broker, side: str) -> None:
+    parts = urlsplit(running.database_url)
+    host = parts.netloc.rpartition("@")[2]
+    url = urlunsplit(parts._replace(netloc=f"{SUPERUSER}:{parts.password}@{host}"))
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("CREATE EXTENSION pg_walinspect")
+        _transact(running, WARM_UP_SECONDS)
+        first = _position(connection)
+        count = _transact(running, report.options.seconds)
+        span = {"first": first, "last": _position(connection)}
+        report.line(f"{side}: WAL per transaction", {"bytes": (span["last"] - first) / count})
+        for relation, record, *sums in connection.execute(BY_RECORD, span):
+            figures = {name: each / count for name, each in zip(("bytes", "images", "records"), sums, strict=True)}
+            if figures["bytes"] > LEAST_BYTES:
+                report.line(f"{side}: {record} {relation}".rstrip(), figures)
+
+
+def _transact(running: Broker, seconds: float) -> int:
+    measured = load.run(load.closed_loop(running.port, CONNECTIONS, None, transact, seconds))
+    if measured.refused or not measured.latencies:
+        raise RuntimeError(f"{measured.refused} transactions were refused: the figures mean nothing")
+    return len(measured.latencies)
+
+
+def _position(connection: psycopg.Connection) -> int:
+    row = connection.execute(WAL_POSITION.encode()).fetchone()
+    assert row is not None
+    return int(row[0])
