@@ -79,7 +79,8 @@ class HalfMessage(models.Model):
        ├──rollback──▶ no consumer ever sees it; the row is deleted likewise
        └──too many checks──▶ discarded (discarded_at), until an operator resumes or decides it
 
-    The arrays run in parallel, one element per message; `delays` is null when no message is delayed.
+    The columns from `topic_id` on are those of its message. Of several messages these are null, and the arrays run in
+    parallel, one element per message. A `tags_code` of null is 0; `delays` is null when no message is delayed.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
@@ -94,14 +95,19 @@ class HalfMessage(models.Model):
     last_failure = models.TextField(null=True)
     discarded_at = models.DateTimeField(null=True)
     log_segment = models.IntegerField()
-    log_offsets = ArrayField(models.BigIntegerField())
-    message_ids = ArrayField(models.UUIDField())
-    topic_ids = ArrayField(models.IntegerField())
-    queue_ids = ArrayField(models.IntegerField())
-    tags_codes = ArrayField(models.BigIntegerField())
+    log_offsets = ArrayField(models.BigIntegerField(), null=True)
+    message_ids = ArrayField(models.UUIDField(), null=True)
+    topic_ids = ArrayField(models.IntegerField(), null=True)
+    queue_ids = ArrayField(models.IntegerField(), null=True)
+    tags_codes = ArrayField(models.BigIntegerField(), null=True)
     delays = models.JSONField(null=True)
     # Of the key that began it; null for a key without `max_undecided`: its transactions stay out of the index.
     api_key_id = models.BigIntegerField(null=True)
+    topic_id = models.IntegerField(null=True)
+    log_offset = models.BigIntegerField(null=True)
+    message_id = models.UUIDField(null=True)
+    queue_id = models.IntegerField(null=True)
+    tags_code = models.BigIntegerField(null=True)
 
     class Meta:
         db_table = "half_message"
@@ -138,8 +144,9 @@ class HalfMessage(models.Model):
 class Operation(models.Model):
     """An end, UNKNOWN, discard or resume of a transaction. RocketMQ's op queue. Append-only; partitioned by segment.
 
-    COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The arrays are those of
-    the half message, with the queue offsets of a commit (null while delayed): a repeated end is answered from them.
+    COMMIT and ROLLBACK decide, once per transaction; UNKNOWN, DISCARD and RESUME are history. The columns from
+    `topic_id` on, or the arrays of several messages, are those of the half message, with the queue offset of a commit
+    (null while delayed): a repeated end is answered from them.
     """
 
     pk = models.CompositePrimaryKey("operation_id", "segment_id")
@@ -153,12 +160,17 @@ class Operation(models.Model):
     check_times = models.IntegerField()
     stored_at = models.DateTimeField()
     log_segment = models.IntegerField()
-    log_offsets = ArrayField(models.BigIntegerField())
-    message_ids = ArrayField(models.UUIDField())
-    topic_ids = ArrayField(models.IntegerField())
-    queue_ids = ArrayField(models.IntegerField())
+    log_offsets = ArrayField(models.BigIntegerField(), null=True)
+    message_ids = ArrayField(models.UUIDField(), null=True)
+    topic_ids = ArrayField(models.IntegerField(), null=True)
+    queue_ids = ArrayField(models.IntegerField(), null=True)
     queue_offsets = ArrayField(models.BigIntegerField(null=True), null=True)
     remark = models.TextField(null=True)
+    topic_id = models.IntegerField(null=True)
+    log_offset = models.BigIntegerField(null=True)
+    queue_offset = models.BigIntegerField(null=True)
+    message_id = models.UUIDField(null=True)
+    queue_id = models.IntegerField(null=True)
 
     class Meta:
         db_table = "operation"

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from django.db.models import Count, QuerySet
+from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from store.db import sync
@@ -196,7 +196,7 @@ def undecided_of_group(group_id: int) -> int:
 
 def undecided_of_topic(topic_id: int) -> int:
     """The transactions without a decision that have messages of a topic, counted up to MAX_COUNTED."""
-    return _count(HalfMessage.objects.filter(topic_ids__contains=[topic_id]))
+    return _count(HalfMessage.objects.filter(Q(topic_id=topic_id) | Q(topic_ids__contains=[topic_id])))
 
 
 def _count(rows: QuerySet[HalfMessage]) -> int:

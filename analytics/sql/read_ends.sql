@@ -5,7 +5,7 @@ SELECT
     CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END AS state,
     o.stored_at AS prepared_at, o.decided_at, o.decided_by,
     extract(EPOCH FROM o.decided_at - o.stored_at)::double precision AS seconds_to_decision, o.check_times,
-    cardinality(o.log_offsets) AS messages, o.remark
+    coalesce(cardinality(o.log_offsets), 1) AS messages, o.remark
 FROM operation AS o
 LEFT JOIN producer_group AS g ON o.producer_group_id = g.id
 WHERE o.decision IN ('COMMIT', 'ROLLBACK')

@@ -169,7 +169,15 @@ class Past:
         ]
         return Half(transaction_id, *group, segment_id, self.now(), stored)
 
-    def say(self, segment_id: int, half: Half, decision: str, by: str, **others: Any) -> datetime:
+    def say(
+        self,
+        segment_id: int,
+        half: Half,
+        decision: str,
+        by: str,
+        queue_offsets: list[int] | None = None,
+        **others: Any,
+    ) -> datetime:
         """Appends an operation; gives its time."""
         said_at = self.now()
         row = {
@@ -183,11 +191,7 @@ class Past:
             "check_times": 0,
             "stored_at": half.prepared_at,
             "log_segment": half.segment_id,
-            "log_offsets": [message["log_offset"] for message in half.messages],
-            "message_ids": [uuid.UUID(message["message_id"]) for message in half.messages],
-            "topic_ids": [1] * len(half.messages),
-            "queue_ids": [0] * len(half.messages),
-            "queue_offsets": None,
+            **places(half, {"queue_offset": queue_offsets}),
             **others,
         }
         self.add("operation", row)
@@ -221,11 +225,7 @@ class Past:
             "check_times": checks,
             "discarded_at": discarded,
             "log_segment": half.segment_id,
-            "log_offsets": [message["log_offset"] for message in half.messages],
-            "message_ids": [uuid.UUID(message["message_id"]) for message in half.messages],
-            "topic_ids": [1] * len(half.messages),
-            "queue_ids": [0] * len(half.messages),
-            "tags_codes": [0] * len(half.messages),
+            **places(half, {"tags_code": None if len(half.messages) == 1 else [0] * len(half.messages)}),
         }
         self.add("half_message", row)
         self._outcome(half, None, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
@@ -268,6 +268,20 @@ class Past:
                 "remark": remark,
             }
         )
+
+
+def places(half: Half, others: Mapping[str, list[int] | None]) -> Row:
+    """The columns of a transaction's message and others of it, by list; of several messages the arrays of that name."""
+    columns = {
+        "log_offset": [message["log_offset"] for message in half.messages],
+        "message_id": [uuid.UUID(message["message_id"]) for message in half.messages],
+        "topic_id": [1] * len(half.messages),
+        "queue_id": [0] * len(half.messages),
+        **others,
+    }
+    if len(half.messages) > 1:
+        return {f"{name}s": values for name, values in columns.items()}
+    return {name: values and values[0] for name, values in columns.items()}
 
 
 def defaults(table: str) -> Row:

@@ -25,19 +25,19 @@ RETURNING log_offset, message_id
 PREPARE = """
 INSERT INTO half_message (
     transaction_id, producer_group_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted, log_segment,
-    log_offsets, message_ids, topic_ids, queue_ids, tags_codes
+    log_offset, message_id, topic_id, queue_id
 )
-VALUES (%(id)s, 1, now(), 6, now(), 0, false, 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}', '{0}')
+VALUES (%(id)s, 1, now(), 6, now(), 0, false, 1, %(offset)s, %(message_id)s, 1, 0)
 """
-DECIDE = "DELETE FROM half_message WHERE transaction_id = %(id)s RETURNING log_offsets[1], message_ids[1]"
+DECIDE = "DELETE FROM half_message WHERE transaction_id = %(id)s RETURNING log_offset, message_id"
 RECORD = """
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times,
-    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids, queue_offsets
+    stored_at, log_segment, log_offset, message_id, topic_id, queue_id, queue_offset
 )
 VALUES (
     1, nextval('operation_id'), %(id)s, 1, %(decision)s, 'producer', now(), 0,
-    now(), 1, ARRAY[%(offset)s], ARRAY[%(message_id)s::uuid], '{1}', '{0}', %(queue_offsets)s::bigint []
+    now(), 1, %(offset)s, %(message_id)s, 1, 0, %(queue_offset)s
 )
 """
 LOCK_QUEUE = "SELECT pg_advisory_xact_lock(1, 0)"
@@ -65,12 +65,12 @@ def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> Non
     """Ends a half; the transaction of the database stays open."""
     connection.execute(JOIN, (APPENDERS_LOCK,))
     [(offset, message_id)] = connection.execute(DECIDE, {"id": transaction_id}).fetchall()
-    queue_offsets = None
+    queue_offset = None
     if decision == "COMMIT":
         connection.execute(LOCK_QUEUE)
-        queue_offsets = list(connection.execute(ENQUEUE, {"offset": offset}).fetchall()[0])
+        [(queue_offset,)] = connection.execute(ENQUEUE, {"offset": offset}).fetchall()
     said = {"id": transaction_id, "decision": decision, "offset": offset, "message_id": message_id}
-    connection.execute(RECORD, {**said, "queue_offsets": queue_offsets})
+    connection.execute(RECORD, {**said, "queue_offset": queue_offset})
 
 
 @contextmanager

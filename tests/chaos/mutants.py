@@ -99,7 +99,7 @@ ANSWERS_BEFORE_COMMIT = Mutant(
 # The row is read without a lock and found pending; what its delete finds, a moment later, is not looked at.
 READS_THEN_WRITES = Mutant(
     (
-        ("end_free_halves.sql", "FOR UPDATE SKIP LOCKED", ""),
+        ("end_free_halves.sql", "h.xmax <> 0 AS touched", "false AS touched"),
         (
             "end_free_halves.sql",
             "WHERE\n        EXISTS (",
@@ -107,14 +107,15 @@ READS_THEN_WRITES = Mutant(
         ),
         (
             "end_free_halves.sql",
-            "ended AS (\n    DELETE FROM half_message AS h\n    USING held AS l\n"
-            "    WHERE h.ctid = l.half\n    RETURNING",
-            "gone AS (DELETE FROM half_message AS h USING held AS l WHERE h.ctid = l.half), ended AS (SELECT",
+            "ended AS (\n    DELETE FROM half_message AS h\n    USING found AS f\n"
+            "    WHERE\n        h.ctid = f.half AND CASE WHEN h.discarded_at IS NULL THEN true END\n"
+            "        AND (NOT f.touched OR f.half = any(array(SELECT t.half FROM taken AS t)))\n    RETURNING",
+            "gone AS (DELETE FROM half_message AS h USING found AS f WHERE h.ctid = f.half), ended AS (SELECT",
         ),
         (
             "end_free_halves.sql",
-            "l.queue_offset AS tail\n)",
-            "l.queue_offset AS tail FROM half_message AS h INNER JOIN held AS l ON h.ctid = l.half)",
+            "f.queue_offset AS tail\n)",
+            "f.queue_offset AS tail FROM half_message AS h INNER JOIN found AS f ON h.ctid = f.half)",
         ),
     ),
     (DECIDES_ONCE,),

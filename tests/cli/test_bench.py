@@ -35,3 +35,21 @@ def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None
 
     assert process.returncode == 2
     assert "No case has sleeps in its name: there are transactions, 64 connections;" in said
+
+
+def test_the_wal_of_a_transaction_is_told_by_record_and_table(run_python: Run, tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+
+    process = run_python("-m", "embedded.cli", "bench", "wal", "--seconds", "0.5", "--json", str(file))
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 0, said
+    [report] = json.loads(file.read_text())
+    figures = report["figures"]
+    whole = figures.pop("ours: WAL per transaction")["bytes"]
+    # The heads of pages are no records.
+    assert 0.98 * whole < sum(each["bytes"] for each in figures.values()) <= whole
+    # A statement that locks a free row before it deletes it, and arrays of one element, would be seen here.
+    assert 0.99 < figures["ours: Heap DELETE half_message"]["records"] < 1.01
+    assert "ours: Heap LOCK half_message" not in figures
+    assert figures["ours: Heap INSERT operation"]["bytes"] < 200

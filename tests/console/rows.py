@@ -116,11 +116,10 @@ class Broker:
             stored_at=message.stored_at,
             check_times=check_times,
             log_segment=self.segment,
-            log_offsets=[message.log_offset],
-            message_ids=[message.message_id],
-            topic_ids=[topic],
-            queue_ids=[0],
-            tags_codes=[0],
+            log_offset=message.log_offset,
+            message_id=message.message_id,
+            topic_id=topic,
+            queue_id=0,
             **defaults | more,
         )
         return transaction_id
@@ -152,11 +151,11 @@ class Broker:
             decided_at=self.now - ago,
             stored_at=message.stored_at,
             log_segment=self.segment,
-            log_offsets=[message.log_offset],
-            message_ids=[message.message_id],
-            topic_ids=[message.topic_id],
-            queue_ids=[message.queue_id],
-            **{"check_times": 0, "queue_offsets": None, "remark": None} | more,
+            log_offset=message.log_offset,
+            message_id=message.message_id,
+            topic_id=message.topic_id,
+            queue_id=message.queue_id,
+            **{"check_times": 0, "queue_offset": None, "remark": None} | more,
         )
 
     def committed(self, group: int, topic: int, body: bytes, ago: timedelta, queue: int = 0, **more: Any) -> UUID:
@@ -164,7 +163,7 @@ class Broker:
         message = self.stored(
             topic, queue, body, ago + timedelta(seconds=1), transaction_id=uuid4(), producer_group_id=group, **more
         )
-        self.said(message, "COMMIT", ago, queue_offsets=[self.visible(message)])
+        self.said(message, "COMMIT", ago, queue_offset=self.visible(message))
         return UUID(str(message.transaction_id))
 
     def rolled_back(self, group: int, topic: int, ago: timedelta) -> UUID:

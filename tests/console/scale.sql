@@ -58,22 +58,22 @@ FROM consumer_group) AS g
 INNER JOIN places AS p ON p.place IN (g.place % :topics, (g.place + 1) % :topics), generate_series(0, 3) AS q;
 
 INSERT INTO half_message (transaction_id, producer_group_id, stored_at, immunity_seconds, next_check_at,
-    check_times, exhausted, last_failure, discarded_at, log_segment, log_offsets, message_ids, topic_ids,
-    queue_ids, tags_codes)
+    check_times, exhausted, last_failure, discarded_at, log_segment, log_offset, message_id, topic_id,
+    queue_id)
 SELECT gen_random_uuid(), g.id, now() - make_interval(secs => n * 0.1), 6, now() + make_interval(secs => n *
     0.01), n % 15, false, CASE WHEN n % 3 = 0 THEN 'The endpoint answered 503.' END, CASE WHEN n % 10 = 0 THEN
-    now() END, 1, ARRAY[n % :messages], ARRAY[gen_random_uuid()], ARRAY[p.topic_id], ARRAY[0], ARRAY[0]
+    now() END, 1, n % :messages, gen_random_uuid(), p.topic_id, 0
 FROM generate_series(1, :halves) AS n
 INNER JOIN (SELECT id, row_number() OVER (ORDER BY id) - 1 AS place
 FROM producer_group) AS g ON g.place = n % :groups
 INNER JOIN places AS p ON p.place = n % :topics;
 
 INSERT INTO operation (segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by,
-    decided_at, check_times, stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids)
+    decided_at, check_times, stored_at, log_segment, log_offset, message_id, topic_id, queue_id)
 SELECT 1, n, gen_random_uuid(), (SELECT min(id)
 FROM producer_group), CASE WHEN n % 5 = 0 THEN 'ROLLBACK' ELSE 'COMMIT' END, 'producer', now() -
-    make_interval(secs => (:halves - n) * 0.05), 0, now(), 1, ARRAY[n % :messages], ARRAY[gen_random_uuid()],
-    ARRAY[p.topic_id], ARRAY[0]
+    make_interval(secs => (:halves - n) * 0.05), 0, now(), 1, n % :messages, gen_random_uuid(),
+    p.topic_id, 0
 FROM generate_series(1, :halves) AS n
 INNER JOIN places AS p ON p.place = n % :topics;
 

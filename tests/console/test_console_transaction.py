@@ -19,7 +19,7 @@ def test_a_history_tells_every_check_and_every_end_the_latest_first(broker: Brok
     first, second = (1, "https://one.example/checks"), (2, "https://two.example/checks")
     broker.check(message.transaction_id, timedelta(minutes=3), first, latency_ms=5001, reason="No answer within 5 s.")
     broker.check(message.transaction_id, timedelta(minutes=2), second, status=200, latency_ms=12, answer="COMMIT")
-    broker.said(message, "COMMIT", timedelta(minutes=1), by="check", check_times=2, queue_offsets=[7])
+    broker.said(message, "COMMIT", timedelta(minutes=1), by="check", check_times=2, queue_offset=7)
 
     page = ada.sees(f"transactions/{message.transaction_id}/")
 

@@ -14,10 +14,10 @@ from tests.control.operators import Operator, illegal
 BUSY_GROUP = """
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times,
-    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids
+    stored_at, log_segment, log_offset, message_id, topic_id, queue_id
 )
-SELECT 1, nextval('operation_id'), gen_random_uuid(), -7, 'COMMIT', 'producer', now(), 0, now(), 1, '{0}',
-    ARRAY[gen_random_uuid()], '{-7}', '{0}'
+SELECT 1, nextval('operation_id'), gen_random_uuid(), -7, 'COMMIT', 'producer', now(), 0, now(), 1, 0,
+    gen_random_uuid(), -7, 0
 FROM generate_series(1, %s)
 """
 

@@ -4,11 +4,13 @@
 -- none of them. The ids are probed as an array: no plan can then go through all halves. With `topic_ids` only the halves
 -- whose messages are all of these topics. The length of a body is read from its head: no body is read here.
 WITH due AS MATERIALIZED (
-    SELECT d.transaction_id, d.next_check_at, d.log_segment, d.log_offsets
+    SELECT
+        d.transaction_id, d.next_check_at, d.log_segment,
+        coalesce(d.log_offsets, ARRAY[d.log_offset]) AS log_offsets
     FROM half_message AS d
     WHERE
         d.producer_group_id = %(group_id)s AND d.discarded_at IS NULL AND NOT d.exhausted AND d.next_check_at <= now()
-        AND (%(topic_ids)s::integer [] IS NULL OR d.topic_ids <@ %(topic_ids)s::integer [])
+        AND (%(topic_ids)s::integer [] IS NULL OR coalesce(d.topic_ids, ARRAY[d.topic_id]) <@ %(topic_ids)s::integer [])
     ORDER BY d.next_check_at
     LIMIT %(max_halves)s
     FOR UPDATE SKIP LOCKED
@@ -38,6 +40,7 @@ UPDATE half_message AS h
 SET next_check_at = now() + make_interval(secs => %(claim_seconds)s)
 WHERE h.transaction_id = any(array(SELECT c.transaction_id FROM chosen AS c))
 RETURNING
-    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment, h.log_offsets, h.last_failure,
+    h.transaction_id, h.endpoint_id, h.check_times, h.log_segment,
+    coalesce(h.log_offsets, ARRAY[h.log_offset]) AS log_offsets, h.last_failure,
     h.next_check_at AS claimed_until,
     (SELECT sum(c.bytes)::bigint FROM chosen AS c) AS claimed_bytes

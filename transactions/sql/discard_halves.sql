@@ -13,5 +13,8 @@ UPDATE half_message AS h
 SET discarded_at = now()
 WHERE h.transaction_id = any(array(SELECT l.transaction_id FROM locked AS l))
 RETURNING
-    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
-    h.topic_ids, h.queue_ids, h.tags_codes, h.last_failure
+    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment,
+    coalesce(h.log_offsets, ARRAY[h.log_offset]) AS log_offsets,
+    coalesce(h.message_ids, ARRAY[h.message_id]) AS message_ids,
+    coalesce(h.topic_ids, ARRAY[h.topic_id]) AS topic_ids, coalesce(h.queue_ids, ARRAY[h.queue_id]) AS queue_ids,
+    coalesce(h.tags_codes, ARRAY[coalesce(h.tags_code, 0)]) AS tags_codes, h.last_failure

@@ -16,7 +16,7 @@ locked AS (
     WHERE
         h.transaction_id = any(%(transaction_id)b::uuid [])
         AND (a.group_id IS NULL OR h.producer_group_id = a.group_id)
-        AND (a.log_offset IS NULL OR a.log_offset = any(h.log_offsets))
+        AND (a.log_offset IS NULL OR a.log_offset = any(coalesce(h.log_offsets, ARRAY[h.log_offset])))
         AND (a.discarded IS NULL OR (h.discarded_at IS NOT NULL) = a.discarded)
     ORDER BY h.transaction_id
     FOR UPDATE OF h
@@ -25,6 +25,9 @@ locked AS (
 DELETE FROM half_message AS h
 WHERE h.transaction_id = any(array(SELECT locked.transaction_id FROM locked))
 RETURNING
-    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment, h.log_offsets, h.message_ids,
-    h.topic_ids, h.queue_ids, h.tags_codes, h.delays,
+    h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment,
+    coalesce(h.log_offsets, ARRAY[h.log_offset]) AS log_offsets,
+    coalesce(h.message_ids, ARRAY[h.message_id]) AS message_ids,
+    coalesce(h.topic_ids, ARRAY[h.topic_id]) AS topic_ids, coalesce(h.queue_ids, ARRAY[h.queue_id]) AS queue_ids,
+    coalesce(h.tags_codes, ARRAY[coalesce(h.tags_code, 0)]) AS tags_codes, h.delays,
     h.discarded_at IS NOT NULL AS was_discarded

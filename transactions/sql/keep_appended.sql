@@ -2,13 +2,12 @@
 -- clock decides when the first check is due. Safe because the append looked for each message and transaction before.
 INSERT INTO half_message (
     transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted,
-    log_segment, log_offsets, message_ids, topic_ids, queue_ids, tags_codes, api_key_id
+    log_segment, log_offset, message_id, topic_id, queue_id, tags_code, api_key_id
 )
 SELECT
     n.transaction_id, n.producer_group_id, n.endpoint_id, now(), n.immunity_seconds,
-    now() + make_interval(secs => n.immunity_seconds), 0, false, %(segment_id)s, ARRAY[n.log_offset],
-    ARRAY[n.message_id], ARRAY[n.topic_id], ARRAY[n.queue_id], ARRAY[n.tags_code],
-    n.api_key_id
+    now() + make_interval(secs => n.immunity_seconds), 0, false, %(segment_id)s, n.log_offset,
+    n.message_id, n.topic_id, n.queue_id, nullif(n.tags_code, 0), n.api_key_id
 FROM unnest(
     %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(transaction_id)b::uuid [],
     %(producer_group_id)b::integer [], %(endpoint_id)b::integer [], %(immunity_seconds)b::double precision [],

@@ -4,7 +4,10 @@
 WITH looked_at AS (
     SELECT
         o.operation_id, o.transaction_id, o.producer_group_id, o.decision, o.decided_by, o.decided_at, o.check_times,
-        o.stored_at, o.log_segment, o.log_offsets, o.message_ids, o.topic_ids, o.queue_ids, o.queue_offsets
+        o.stored_at, o.log_segment, coalesce(o.log_offsets, ARRAY[o.log_offset]) AS log_offsets,
+        coalesce(o.message_ids, ARRAY[o.message_id]) AS message_ids,
+        coalesce(o.topic_ids, ARRAY[o.topic_id]) AS topic_ids, coalesce(o.queue_ids, ARRAY[o.queue_id]) AS queue_ids,
+        CASE o.decision WHEN 'COMMIT' THEN coalesce(o.queue_offsets, ARRAY[o.queue_offset]) END AS queue_offsets
     FROM operation AS o
     WHERE o.operation_id < %(before_operation)s
     ORDER BY o.operation_id DESC

@@ -22,7 +22,10 @@ CROSS JOIN LATERAL (
     SELECT
         h.transaction_id, h.producer_group_id, h.endpoint_id,
         CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
-        h.check_times, h.next_check_at, h.stored_at, h.log_segment, h.log_offsets, h.message_ids, h.topic_ids, h.queue_ids,
+        h.check_times, h.next_check_at, h.stored_at, h.log_segment,
+        coalesce(h.log_offsets, ARRAY[h.log_offset]) AS log_offsets,
+        coalesce(h.message_ids, ARRAY[h.message_id]) AS message_ids,
+        coalesce(h.topic_ids, ARRAY[h.topic_id]) AS topic_ids, coalesce(h.queue_ids, ARRAY[h.queue_id]) AS queue_ids,
         NULL::bigint [] AS queue_offsets, NULL AS decided_by, h.discarded_at AS decided_at, h.last_failure
     FROM half_message AS h
     WHERE
@@ -31,7 +34,7 @@ CROSS JOIN LATERAL (
         AND (h.stored_at, h.transaction_id) < (%(before)s, %(before_id)s)
         AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
         AND (%(discarded)s::boolean IS NULL OR (h.discarded_at IS NOT NULL) = %(discarded)s)
-        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(h.topic_ids))
+        AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(coalesce(h.topic_ids, ARRAY[h.topic_id])))
     ORDER BY h.stored_at DESC, h.transaction_id DESC
     LIMIT %(max_rows)s
 ) AS newest

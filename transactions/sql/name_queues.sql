@@ -3,5 +3,7 @@
 SELECT
     set_config('mq.ending', coalesce(string_agg(DISTINCT m.topic_id || ':' || m.queue_id, ','), ''), true) AS ending
 FROM half_message AS h
-CROSS JOIN LATERAL unnest(h.topic_ids, h.queue_ids) AS m (topic_id, queue_id)
+CROSS JOIN LATERAL unnest(
+    coalesce(h.topic_ids, ARRAY[h.topic_id]), coalesce(h.queue_ids, ARRAY[h.queue_id])
+) AS m (topic_id, queue_id)
 WHERE h.transaction_id = any(%(committed)b::uuid [])
