@@ -167,6 +167,10 @@ class Pipeline:
                 result = self._pgconn.get_result()
                 if result is not None:
                     self._take(result)
+                elif self._pgconn.status == pq.ConnStatus.BAD:
+                    # libpq has given it up, for want of memory or over an answer that is none: nothing more comes, and
+                    # it waits for nothing.
+                    self._break(psycopg.OperationalError("libpq gave up the connection"))
         except psycopg.Error as problem:
             self._break(problem)
 

@@ -27,6 +27,7 @@ MAKE = Written("make", "INSERT INTO topic (name, queues, permission) VALUES ($1,
 SLEEP = Written("sleep", "SELECT pg_sleep(5)")
 NAP = Written("nap", "SELECT pg_sleep(0.01)")
 LOCK = Written("lock", "SELECT pg_advisory_xact_lock(4711)")
+LARGE = Written("large", "SELECT repeat('x', 128 * 1024 * 1024)")
 SWALLOW = Written("swallow", "SELECT length($1::bytea)", "bytes")
 
 
@@ -128,6 +129,19 @@ def test_a_transaction_that_had_not_left_is_known_not_to_be_stored(keeper: Keepe
     assert isinstance(first, Lost)
     assert isinstance(large, NotSent)
     assert "large" not in made(keeper)
+
+
+def test_an_answer_that_this_process_cannot_read_leaves_the_outcome_unknown(keeper: Keeper) -> None:
+    process = keeper.start("tests.store.exhausted", "unread")
+    try:
+        printed, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+
+    assert printed.split() == ["Lost", "Lost", "NotSent"]
+    assert "unread before" in made(keeper)
+    assert "unread after" not in made(keeper)
 
 
 async def opened() -> Pipeline:
