@@ -13,6 +13,7 @@ from actions import jobs
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
 from delivery.retries import expiry
+from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store import runtime
@@ -20,7 +21,6 @@ from store.commit.notifier import Wakeups
 from store.commit.writer import Writers
 from store.db import event_loop
 from store.db.connections import Reads
-from store.errors import Refusal
 from store.process import heartbeats
 from store.runtime import Runtime
 from store.segments import lifecycle
@@ -51,15 +51,15 @@ class Fallback:
     async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            await self._try(lambda: heartbeats.beat("web"))
-            await self._try(limits.keep)
-            await self._try(self._release)
-            await self._try(lambda: checker.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: expiry.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: discards.run(late_seconds=LATE_SECONDS))
-            await self._try(lambda: pusher.run(late_seconds=LATE_SECONDS))
-            await self._try(self._act)
-            await self._try(lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
+            await _try("heartbeat", lambda: heartbeats.beat("web"))
+            await _try("limits", limits.keep)
+            await _try("release", self._release)
+            await _try("checks", lambda: checker.run(late_seconds=LATE_SECONDS))
+            await _try("expiry", lambda: expiry.run(late_seconds=LATE_SECONDS))
+            await _try("discards", lambda: discards.run(late_seconds=LATE_SECONDS))
+            await _try("push", lambda: pusher.run(late_seconds=LATE_SECONDS))
+            await _try("actions", self._act)
+            await _try("segments", lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
 
     async def _act(self) -> None:
         """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
@@ -72,20 +72,28 @@ class Fallback:
         # This process may have released by alarms: without a worker no other run stores its lateness.
         await lateness.keep()
 
-    async def _try(self, work: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await work()
-        except Refusal as refusal:
-            logger.warning("the fallback could not work", reason=refusal.detail)
-        except Exception:
-            logger.exception("the fallback failed")
-
     async def close(self) -> None:
         """Stops polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
+
+
+async def _try(name: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Does one work, or logs why it has to wait for the next time: a database that is away is no error of this process.
+
+    Actions are kept by the ORM, and the connection that maintains segments is not of the pool: a server that ends
+    meanwhile is an OperationalError there, of Django or of psycopg, and no Refusal.
+    """
+    try:
+        await work()
+    except Exception as problem:
+        refusal = refusal_of(problem)
+        if refusal is None:
+            logger.exception("the fallback failed", work=name)
+        else:
+            logger.warning("the fallback could not work", work=name, reason=refusal.detail)
 
 
 def _run_actions(loop: asyncio.AbstractEventLoop) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
+import psycopg
 from django.core.exceptions import PermissionDenied
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
@@ -18,6 +19,8 @@ from rest_framework.response import Response
 from store import errors
 from store.db.connections import away, is_read_only
 
+# What a database that is away raises: Django has errors of its own.
+AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
 STATUS_OF_CODE = {
     "bad_request": 400,
     "unauthenticated": 401,
@@ -139,10 +142,10 @@ def answer_drf(problem_met: Exception, context: object) -> Response | None:
 
 
 def refusal_of(problem_met: Exception) -> errors.Refusal | None:
-    """The refusal that an exception of Django or DRF stands for, if one says the same."""
+    """The refusal that an exception of Django, DRF or psycopg stands for, if one says the same."""
     if isinstance(problem_met, errors.Refusal):
         return problem_met
-    if isinstance(problem_met, (OperationalError, InterfaceError)) or is_read_only(problem_met):
+    if isinstance(problem_met, AWAY) or is_read_only(problem_met):
         return away(problem_met)
     if isinstance(problem_met, exceptions.ValidationError):
         return errors.MessageIllegal(sentence(problem_met.detail))

@@ -7,6 +7,7 @@ from mqbroker_client import Admin
 
 from embedded.servers import postgres
 from tests.broker.load import Crowd
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything
 
@@ -18,6 +19,19 @@ ACKNOWLEDGED_BETWEEN_KILLS = 200
 def broker(mortal_broker: RunningBroker) -> RunningBroker:
     """A broker whose PostgreSQL may be killed."""
     return mortal_broker
+
+
+def test_a_process_whose_database_is_away_waits_for_it_and_logs_no_error(
+    server: postgres.Server, broker: RunningBroker
+) -> None:
+    server.kill()
+    try:
+        # Actions are taken by Django's connection, all else by that of the message path.
+        eventually(lambda: "work=actions" in broker.log(), within_seconds=120)
+    finally:
+        server.start()
+
+    assert "the fallback failed" not in broker.log()
 
 
 async def test_what_was_acknowledged_outlives_five_kills_of_postgresql(
