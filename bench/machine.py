@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,51 @@ def cpu_of_group(group: int) -> float:
             if int(fields[2]) == group:
                 ticks += int(fields[11]) + int(fields[12])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def processes_of_group(group: int) -> list[int]:
+    """The processes of a group."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rsplit(")", 1)[1].split()[2]) == group:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def processes_of_server(connection: psycopg.Connection) -> list[int]:
+    """The processes of a PostgreSQL on this machine, the one that starts the others first."""
+    backend = int(str(_value(connection, "SELECT pg_backend_pid()")))
+    first = int(Path(f"/proc/{backend}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+    return [first, *map(int, children)]
+
+
+@contextlib.contextmanager
+def apart(processes: Iterable[int]) -> Iterator[bool]:
+    """Has processes use one half of the cores meanwhile, and this one, the load, the other half.
+
+    False where that is not possible: with one core, or for processes that are not ours.
+    """
+    cores, given = sorted(os.sched_getaffinity(0)), list(processes)
+    half = len(cores) // 2
+    is_apart = half > 0 and _use(given, cores[half:]) and _use([os.getpid()], cores[:half])
+    try:
+        yield is_apart
+    finally:
+        _use([*given, os.getpid()], cores)
+
+
+def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
+    """Has all threads of processes, and what they start, use these cores. False where the system refuses it."""
+    try:
+        for process in processes:
+            for thread in Path(f"/proc/{process}/task").glob("*"):
+                with contextlib.suppress(ProcessLookupError):
+                    os.sched_setaffinity(int(thread.name), cores)
+    except PermissionError:
+        return False
+    return True
 
 
 def rss_bytes_of_group(group: int) -> int:

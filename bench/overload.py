@@ -1,41 +1,54 @@
-"""Overload: requests at twice the rate that a web process manages; what is stored, and how soon the rest is refused."""
+"""Overload: requests at twice the rate that a web process manages; what is stored, and how soon the rest is refused.
+
+The broker and its PostgreSQL have one half of the cores, the load has the other: what offers twice as much must not
+take the CPU from what is measured. The load's own share is printed.
+"""
 
 import asyncio
+import os
 import time
 import uuid
 from collections import Counter, deque
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
+from typing import cast
 
 import msgspec
+import psycopg
 
-from bench import broker, load, throughput
-from bench.broker import Broker
+from bench import broker, load, machine, throughput
+from bench.broker import KEY, Broker
 from bench.load import Connection, Measured
 from bench.report import Report
 
 TIMES = 2.0
-# What may wait in the process: at the capacity of one machine a tenth of a second.
-MAX_WAITING = 1024
-# More callers than may wait, and those that are refused meanwhile.
-CALLERS = 2048
+# More callers than wait for an answer at twice the capacity.
+CALLERS = 4096
 OPENED_TOGETHER = 128
-CLOSED = 64
-TICK_SECONDS = 0.002
+# What a process needs to be as fast as it can be.
+CLOSED = 128
+TICK_SECONDS = 0.001
 # Ends and acks that are due during the overload, a second.
 PER_SECOND = 20
 RECOVERED_SECONDS = 10.0
 # A lone send that takes no longer has nothing in front of it.
 CALM_SECONDS = 0.1
+HEAD = f"POST /v1/messages HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: "
+REQUEST = f"{HEAD}{len(throughput.SEND)}\r\n\r\n".encode() + throughput.SEND
 
 
 @dataclass
 class Answers:
-    """The answers to an open load: latencies in seconds by status, and the calls that found no caller free."""
+    """The answers to an open load: latencies in seconds by status, and how many were stored before its end.
+
+    `unsent` are the calls that found no caller free, `closed` those whose connection ended without an answer.
+    """
 
     latencies: dict[int, list[float]] = field(default_factory=dict)
+    stored: int = 0
+    without_retry_after: int = 0
     unsent: int = 0
+    closed: int = 0
 
     def add(self, status: int, seconds: float) -> None:
         self.latencies.setdefault(status, []).append(seconds)
@@ -45,32 +58,66 @@ class Answers:
         return Measured(seconds, self.latencies.get(status, []))
 
 
+class Caller(asyncio.Protocol):
+    """A connection that sends one message after the other: some 10 µs of CPU for each, without a task or a future."""
+
+    def __init__(self, answers: Answers, free: deque["Caller"]) -> None:
+        self._answers = answers
+        self._free = free
+        self._received = b""
+        self._began = 0.0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transport is no asyncio.Transport by its type.
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._answers.closed += self._began > 0
+
+    def send(self) -> None:
+        """Sends a message."""
+        self._began = time.perf_counter()
+        self.transport.write(REQUEST)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        # All answers are one JSON object.
+        if not self._received.endswith(b"}"):
+            return
+        status = int(self._received[9:12])
+        self._answers.add(status, time.perf_counter() - self._began)
+        self._answers.without_retry_after += status == 503 and b"retry-after: " not in self._received
+        self._received, self._began = b"", 0.0
+        self._free.append(self)
+
+
 async def open_loop(port: int, per_second: float, seconds: float) -> Answers:
     """Sends at a rate that does not wait for answers, each by the next caller that is free."""
     answers = Answers()
-    free: deque[Connection] = deque()
+    free: deque[Caller] = deque()
+    loop = asyncio.get_running_loop()
     while len(free) < CALLERS:
         # Soon: an idle connection is closed after half a minute.
-        free.extend(await asyncio.gather(*(Connection.open(port) for _ in range(OPENED_TOGETHER))))
-
-    async def send(connection: Connection) -> None:
-        began = time.perf_counter()
-        status, _ = await connection.ask("POST", "/v1/messages", throughput.SEND)
-        answers.add(status, time.perf_counter() - began)
-        free.append(connection)
-
+        opening = (
+            loop.create_connection(lambda: Caller(answers, free), "127.0.0.1", port) for _ in range(OPENED_TOGETHER)
+        )
+        free.extend([caller for _, caller in await asyncio.gather(*opening)])
+    callers = list(free)
     start, begun = time.perf_counter(), 0
-    async with asyncio.TaskGroup() as calls:
-        while (elapsed := time.perf_counter() - start) < seconds:
-            while begun < elapsed * per_second:
-                begun += 1
-                if free:
-                    calls.create_task(send(free.popleft()))
-                else:
-                    answers.unsent += 1
-            await asyncio.sleep(TICK_SECONDS)
-    for connection in free:
-        connection.close()
+    while (elapsed := time.perf_counter() - start) < seconds:
+        while begun < elapsed * per_second:
+            begun += 1
+            if free:
+                free.popleft().send()
+            else:
+                answers.unsent += 1
+        await asyncio.sleep(TICK_SECONDS)
+    answers.stored = len(answers.latencies.get(201, ()))
+    last = start + seconds + RECOVERED_SECONDS
+    while len(free) + answers.closed < CALLERS and time.perf_counter() < last:  # noqa: ASYNC110  # it comes by wire
+        await asyncio.sleep(TICK_SECONDS)
+    for caller in callers:
+        caller.transport.close()
     return answers
 
 
@@ -126,23 +173,20 @@ async def overloaded(port: int, per_second: float, seconds: float) -> tuple[Answ
     return new, await settling, after
 
 
-def resident_bytes(group: int) -> int:
-    """Memory of the processes of a group."""
-    found = 0
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        fields = stat.read_text().rsplit(")", 1)[1].split()
-        if int(fields[2]) == group:
-            found += int(fields[21]) * 4096
-    return found
-
-
 def main(report: Report) -> None:
     """Prints the medians of rounds that measure the capacity, and then twice of it."""
-    with broker.running(worker=False, GROUP_COMMIT_MAX_WAITING=MAX_WAITING) as running:
-        _warm_up(running)
-        before = resident_bytes(running.processes["web"].pid)
-        rounds = [_round(report, running, number) for number in range(report.options.rounds)]
-        grown = resident_bytes(running.processes["web"].pid) - before
+    with (
+        psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection,
+        broker.running(worker=False) as running,
+    ):
+        web = running.processes["web"].pid
+        with machine.apart([*machine.processes_of_group(web), *machine.processes_of_server(connection)]) as is_apart:
+            share = "half of the cores each" if is_apart else "the same cores"
+            report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; broker and load: {share}")
+            _warm_up(running)
+            before = machine.rss_bytes_of_group(web)
+            rounds = [_round(report, running, number) for number in range(report.options.rounds)]
+            grown = machine.rss_bytes_of_group(web) - before
         report.line("at twice the capacity", {name: median(one[name] for one in rounds) for name in rounds[0]})
         report.line("memory", {"before_mb": before / 1e6, "grown_mb": grown / 1e6})
 
@@ -155,20 +199,26 @@ def _round(report: Report, running: Broker, number: int) -> dict[str, float]:
     report.progress(f"round {number + 1} of {report.options.rounds}")
     seconds = report.options.seconds
     capacity = load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, seconds)).per_second
+    web, own = running.cpu_seconds()["web"], time.process_time()
     new, settlements, after = load.run(overloaded(running.port, TIMES * capacity, seconds))
+    web, own = running.cpu_seconds()["web"] - web, time.process_time() - own
     stored, refused = new.of(201, seconds), new.of(503, seconds)
     urgent = settlements.of(200, seconds)
     others = Counter({status: len(found) for status, found in new.latencies.items() if status not in (201, 503)})
     return {
         "capacity_per_second": capacity,
         "offered_per_second": sum(map(len, new.latencies.values())) / seconds,
-        "goodput": stored.per_second / capacity,
+        "goodput": new.stored / seconds / capacity,
         "refused_per_second": refused.per_second,
         "refused_p99_ms": refused.percentile_ms(99) if refused.latencies else 0.0,
         "stored_p99_ms": stored.percentile_ms(99),
         "ends_and_acks_p99_ms": urgent.percentile_ms(99),
         "ends_and_acks_refused": sum(map(len, settlements.latencies.values())) - len(urgent.latencies),
         "other_answers": others.total(),
+        "without_retry_after": new.without_retry_after,
+        "closed": new.closed,
         "unsent": new.unsent,
+        "web_cores": web / seconds,
+        "load_cores": own / seconds,
         "recovered_seconds": after,
     }

@@ -55,6 +55,10 @@ class Body:
         content = self._exchange.whole(WHOLE_BYTES)
         return None if content is None else self._within(content, WHOLE_BYTES)
 
+    def is_small(self) -> bool:
+        """Whether it says that it is no longer than one that may arrive with its head."""
+        return 0 < announced(self._exchange.headers) <= WHOLE_BYTES
+
     async def read(self, limit: int) -> bytes:
         """The whole body.
 

@@ -39,16 +39,20 @@ class Handler:
     1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. New work is refused at once while too much waits, before it is read. Otherwise the view decodes the body, calls
-       one function of an app, and returns an Answer. A Refusal becomes one, too.
+    3. The view decodes the body, calls one function of an app, and returns an Answer. A Refusal becomes one, too.
     4. `_send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
+
+    New work comes here through `mqbroker.http.admission`, which asks `begins` and `is_full`: while too much waits it is
+    refused by `refuse`, before its key is looked up and its body decoded.
 
     Django's way costs some 0.9 ms of CPU per request.
     """
 
     def __init__(self, routes: Iterable[Route], otherwise: Application) -> None:
+        routes = list(routes)
         self._router = Router(routes)
+        self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
         self._otherwise = otherwise
         self._keys = KeyRing()
         self._budgets = bodies.budgets()
@@ -56,7 +60,7 @@ class Handler:
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
         # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
-        self._busy = answers.refused(waiting.too_many(waiting.places()))
+        self._busy = answers.refused(waiting.too_long())
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answers a request; one whose caller has gone has no answer."""
@@ -73,6 +77,20 @@ class Handler:
                 await self._serve(exchange, *found)
         except Gone:
             return
+
+    def begins(self, exchange: Exchange) -> bool:
+        """Whether it stores new messages. An end, an ack and a read may not wait behind those."""
+        return exchange.method == "POST" and exchange.target in self._beginning
+
+    def is_full(self, waited: float) -> bool:
+        """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
+        return waited > waiting.MAX_WAIT_SECONDS or writer.is_full()
+
+    def refuse(self, exchange: Exchange) -> None:
+        """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
+        exchange.request_id = self._id_of(exchange.headers)
+        exchange.drop()
+        _write(exchange, self._busy)
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")
@@ -95,13 +113,10 @@ class Handler:
         try:
             try:
                 caller = await self._caller(exchange)
-                # That of a refused request, too: an unread body would end its connection.
-                content = body.whole()
-                if route.begins and exchange.method == "POST" and writer.is_full():
+                content = await self._content_of(exchange, body, route)
+                if exchange.is_refused:
                     answer = self._busy
                 else:
-                    if content is None:
-                        content = b"" if exchange.method in READING else await body.read(route.most_bytes)
                     request = DataRequest(exchange, caller, content)
                     answer = await view(request, **named)
             except Refusal as refusal:
@@ -116,6 +131,15 @@ class Handler:
             body.release()
             if request is not None:
                 request.close()
+
+    async def _content_of(self, exchange: Exchange, body: Body, route: Route) -> bytes:
+        """The body of a request of the data plane; of a refused one only a small one, which keeps its connection."""
+        content = body.whole()
+        if content is not None:
+            return content
+        if exchange.method in READING or (exchange.is_refused and not body.is_small()):
+            return b""
+        return await body.read(route.most_bytes)
 
     async def _caller(self, exchange: Exchange) -> Caller:
         authorization = exchange.headers.get(b"authorization", b"")

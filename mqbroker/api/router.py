@@ -25,7 +25,7 @@ MAX_DIGITS = 4300
 class Route:
     """A path: its pattern without the first slash, the view of each method, and the most bytes of a body.
 
-    `begins`: its POST is new work, which is refused before it is read while too much waits.
+    `begins`: its POST is new work, which waits or is refused while there is too much of it; it has no parameters.
     """
 
     pattern: str

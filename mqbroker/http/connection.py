@@ -1,17 +1,15 @@
 """A connection: one caller's requests, served one after the other in the event loop of the process."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Protocol, cast
 
 import structlog
 
+from mqbroker.http.admission import Admission, Serve
 from mqbroker.http.exchange import Exchange
 from mqbroker.http.reader import Malformed, Reader
 
 logger = structlog.stdlib.get_logger(__name__)
-
-Serve = Callable[[Exchange], Awaitable[None]]
 
 # A connection that waits for a request, or for the rest of its head, is closed after this.
 IDLE_SECONDS = 30.0
@@ -27,6 +25,7 @@ class Surroundings(Protocol):
     """What a connection shares with the others of its process."""
 
     serve: Serve
+    admission: Admission
     is_closing: bool
     date: bytes
 
@@ -47,7 +46,8 @@ class Connection(asyncio.Protocol):
     """One caller's connection.
 
     1. `data_received` feeds the reader, which makes an Exchange of each head.
-    2. A task serves the exchange; its body may still be arriving. Bytes that it does not read stay in the socket.
+    2. Once it is admitted, a task serves the exchange; its body may still be arriving. Bytes that it does not read stay
+       in the socket.
     3. `answered`: the next exchange is served, or the connection ends. It ends when the caller asks for it, when a body
        was left unread, and when the process stops.
     4. What is no request is served as the last exchange, behind those before it: it has its status already.
@@ -56,6 +56,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, connections: Surroundings) -> None:
         self._connections = connections
         self._serve = connections.serve
+        self._admission = connections.admission
         self._loop = asyncio.get_running_loop()
         self._reader = Reader(self)
         self._serving: Exchange | None = None
@@ -169,7 +170,11 @@ class Connection(asyncio.Protocol):
     def _serve_next(self) -> None:
         if self._serving is None and self._reader.waiting and self._drained is None:
             exchange = self._serving = self._reader.waiting.popleft()
-            self._task = self._loop.create_task(self._run(exchange))
+            self._admission.take(self, exchange)
+
+    def begin(self, exchange: Exchange) -> None:
+        """Serves an exchange that is admitted, in a task."""
+        self._task = self._loop.create_task(self._run(exchange))
 
     async def _run(self, exchange: Exchange) -> None:
         try:

@@ -3,7 +3,8 @@
 import asyncio
 from email.utils import formatdate
 
-from mqbroker.http.connection import Connection, Serve
+from mqbroker.http.admission import Admission, Serve
+from mqbroker.http.connection import Connection
 
 MAX_DROPPING = 32
 
@@ -13,6 +14,7 @@ class Connections:
 
     def __init__(self, serve: Serve, most: int) -> None:
         self.serve = serve
+        self.admission = Admission(serve)
         self._most = most
         self._open: set[Connection] = set()
         self._dropping = 0
@@ -59,6 +61,7 @@ class Connections:
         self.is_closing = True
         for connection in list(self._open):
             connection.finish()
+        self.admission.begin_all()
         under_way = [connection.ended() for connection in self._open]
         if under_way:
             await asyncio.wait([asyncio.ensure_future(one) for one in under_way], timeout=seconds)

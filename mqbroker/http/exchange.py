@@ -61,6 +61,7 @@ class Exchange:
         "header_list",
         "headers",
         "is_hung_up",
+        "is_refused",
         "is_whole",
         "keep_alive",
         "method",
@@ -95,6 +96,8 @@ class Exchange:
         # Whether the body has arrived whole.
         self.is_whole = False
         self.is_hung_up = False
+        # New work that is not to be served: too much waits.
+        self.is_refused = False
         self._is_ending = False
         self._chunks: deque[bytes] = deque()
         self._unread = 0
@@ -124,6 +127,11 @@ class Exchange:
     def is_unread(self) -> bool:
         """Whether bytes of the body are still to come, or to be read."""
         return not self.is_whole or bool(self._chunks)
+
+    @property
+    def unread_bytes(self) -> int:
+        """What has arrived of the body and was not read."""
+        return self._unread
 
     @property
     def is_full(self) -> bool:

@@ -6,7 +6,7 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 
-from mqbroker.http.connection import Serve
+from mqbroker.http.admission import Serve
 from mqbroker.http.connections import Connections
 
 BACKLOG = 1024

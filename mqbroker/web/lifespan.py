@@ -7,7 +7,7 @@ import resource
 from collections.abc import AsyncIterator
 
 from mqbroker import background, sealed_secrets
-from mqbroker.http.connection import Serve
+from mqbroker.http.admission import Serve
 from mqbroker.web import application
 from store.commit import notifier
 from store.db import guards

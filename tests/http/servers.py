@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 from collections.abc import AsyncIterator
 
 from mqbroker.http.connections import Connections
@@ -16,17 +17,32 @@ class Page:
     """What is served: each request is answered with its own method, path and body, and kept in `taken`.
 
     `/wait` is answered when the caller hangs up or the process ends, `/refused` before its body is read, `/large` with
-    more than any socket holds, and `/fails` never.
+    more than any socket holds, and `/fails` never. Paths from `/new` on are new work, and refused once the first of it
+    has waited for `most_seconds`; without it, never.
     """
 
     def __init__(self) -> None:
         self.taken: list[str] = []
+        self.most_seconds = math.inf
+        # A request has been taken.
+        self.begun = asyncio.Event()
+
+    def begins(self, exchange: Exchange) -> bool:
+        return exchange.path.startswith("/new")
+
+    def is_full(self, waited: float) -> bool:
+        return waited >= self.most_seconds
+
+    def refuse(self, exchange: Exchange) -> None:
+        exchange.drop()
+        exchange.answer(503, (), b"too much")
 
     async def __call__(self, exchange: Exchange) -> None:
         if exchange.refused_as is not None:
             exchange.answer(exchange.refused_as, (), b"no request")
             return
         self.taken.append(exchange.path)
+        self.begun.set()
         if exchange.path == "/refused":
             exchange.answer(401, (), b"refused")
         elif exchange.path == "/wait":
@@ -103,10 +119,10 @@ class Caller:
 
 
 @contextlib.asynccontextmanager
-async def serving() -> AsyncIterator[Served]:
+async def serving(page: Page | None = None, most_connections: int = MOST_CONNECTIONS) -> AsyncIterator[Served]:
     """A server of a page meanwhile."""
-    page = Page()
-    connections = Connections(page, MOST_CONNECTIONS)
+    page = page or Page()
+    connections = Connections(page, most_connections)
     server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
     served = Served(page, connections, server.sockets[0].getsockname()[1])
     try:

@@ -17,6 +17,7 @@ from mqbroker_client import Consumer
 from store.segments.log import APPENDERS_LOCK
 from tests.broker.characters import bodies
 from tests.broker.load import Crowd
+from tests.broker.polling import PAUSE_SECONDS
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Document, Wire, problem
@@ -26,6 +27,7 @@ REQUESTS = 20
 # Of a request with one message: 4 MiB of text in base64 whose characters are all escaped, and its other fields.
 LONGEST = 8 * 4 * MEBIBYTE + 160 * 1024
 # The longest JSON of bodies that may be stored, and the request fields that hold them.
+KEY = f"Authorization: Bearer {API_KEY}\r\n"
 ENCODINGS: dict[str, tuple[str, Callable[[int], str]]] = {
     "escapes": ("body", lambda size: "\\u0041" * size),
     "surrogate pairs": ("body", lambda size: "\\ud83d\\ude00" * (size // 4)),
@@ -103,6 +105,68 @@ async def test_an_end_is_taken_in_while_new_messages_are_refused(
 
     assert ([status for status, _ in refused], status) == ([503], 200)
     assert b"paid" in bodies(received_until_empty(consumer, orders))
+
+
+@pytest.mark.parametrize("pause_seconds", [0, PAUSE_SECONDS])
+async def test_a_caller_that_is_refused_for_what_waits_keeps_its_connection(
+    narrow: RunningBroker, orders: str, pause_seconds: float
+) -> None:
+    place = urlsplit(narrow.url)
+    message = json.dumps({"topic": orders, "body": "order"}).encode()
+    head = f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\n{KEY}Content-Length: {len(message)}\r\n\r\n".encode()
+    narrow.wire().post("/v1/messages", {"topic": orders, "body": "the first"})
+    async with Crowd(narrow.urls) as crowd:
+        with writers_halted(narrow):
+            sends = [
+                asyncio.create_task(crowd.post("/v1/messages", {"topic": orders, "body": "x"})) for _ in range(REQUESTS)
+            ]
+            async with asyncio.timeout(10):
+                for refusal in firsts(sends, REQUESTS - 2 * 4):
+                    await refusal
+                reader, writer = await asyncio.open_connection(place.hostname, place.port)
+                answers = []
+                for _ in range(3):
+                    writer.write(head)
+                    # Many callers send a body in a packet of its own.
+                    await asyncio.sleep(pause_seconds)
+                    writer.write(message)
+                    answers.append(await reader.readuntil(b"}"))
+        writer.close()
+        await asyncio.gather(*sends)
+
+    assert [answer[9:12] for answer in answers] == [b"503"] * 3
+    assert [answer for answer in answers if b"retry-after: 1\r\n" not in answer or b"connection: close" in answer] == []
+
+
+async def test_a_crowd_that_waits_too_long_is_not_joined_by_new_messages_but_by_ends(
+    broker: RunningBroker, orders: str
+) -> None:
+    half = {"topic": orders, "body": "paid", "producer_group": orders, "transaction_id": new_id()}
+    assert broker.wire().post("/v1/transactions", half).status == 201
+    operations = [{"op": "send", "topic": orders, "body": "order"}] * 1000
+    async with Crowd(broker.urls) as crowd:
+        with writers_halted(broker):
+            bulks = [asyncio.create_task(crowd.bulk(operations)) for _ in range(7)]
+            refused: set[asyncio.Task[tuple[int, Document]]] = set()
+            late = {"topic": orders, "body": "late"}
+            sends = []
+            async with asyncio.timeout(10):
+                # Those that come before there is a crowd wait with it.
+                while not refused:
+                    sends.append(asyncio.create_task(crowd.post("/v1/messages", late)))
+                    refused, _ = await asyncio.wait(sends, timeout=PAUSE_SECONDS)
+            end = {"producer_group": orders, "state": "COMMIT"}
+            ended = asyncio.create_task(crowd.post(f"/v1/transactions/{half['transaction_id']}/end", end))
+            await asyncio.wait((ended,), timeout=0.1)
+        results = [result for bulk in bulks for result in await bulk]
+        status, _ = await ended
+        await asyncio.gather(*sends)
+
+    refusal = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
+    assert {one.result()[0] for one in refused} == {503}
+    assert {one.result()[1]["detail"] for one in refused} == {refusal}
+    assert status == 200
+    assert {result["status"] for result in results} <= {201, 503}
 
 
 def test_a_refusal_for_the_crowd_says_when_to_come_again(narrow: RunningBroker, orders: str) -> None:
