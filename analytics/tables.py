@@ -69,6 +69,7 @@ ENTRY_COLUMNS = (
     .add("real_topic", StringType())
     .add("real_queue_id", IntegerType())
     .add("deliver_at", TimestampType())
+    .add("due_at", TimestampType())
     .add("segment", IntegerType())
 )
 

@@ -174,6 +174,8 @@ def _entered(entry: Entry, names: dict[int, str]) -> TraceEvent:
             delay_level=UNSET if entry.level is None else entry.level,
         )
     event = TraceEvent(event="visible", at=at, queue_id=entry.queue_id, queue_offset=entry.queue_offset)
+    if entry.deliver_at is not None:
+        event.deliver_at = entry.deliver_at
     if topic.startswith(RETRY_PREFIX):
         event.event = "retry"
         event.group, event.delivery_attempt = topic.removeprefix(RETRY_PREFIX), entry.reconsume_times + 1

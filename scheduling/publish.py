@@ -20,7 +20,10 @@ INSERT_TIMERS = Statement(__file__, "insert_timers")
 
 @dataclass(slots=True)
 class Publication:
-    """A stored message to be published. `publish` sets the fields from `deliver_at` on."""
+    """A stored message to be published; `due_at` is the time of the timer that releases it.
+
+    `publish` sets the fields from `deliver_at` on.
+    """
 
     message_id: uuid.UUID | None
     topic_id: int
@@ -30,6 +33,7 @@ class Publication:
     tags_code: int
     delay: Delay | None = None
     reconsume_times: int = 0
+    due_at: datetime | None = None
     deliver_at: datetime | None = None
     timer_id: uuid.UUID | None = None
     entry: Entry | None = None
@@ -84,6 +88,7 @@ def _visible_now(publication: Publication, place: Place) -> Entry:
         log_offset=place[1],
         tags_code=publication.tags_code,
         reconsume_times=publication.reconsume_times,
+        due_at=publication.due_at,
     )
 
 

@@ -194,6 +194,7 @@ def _of_timer(timer: DueTimer) -> Publication:
         log_offset=timer.log_offset,
         tags_code=timer.tags_code,
         reconsume_times=timer.reconsume_times,
+        due_at=timer.due_at,
     )
 
 

@@ -45,7 +45,10 @@ class DueTimer(NamedTuple):
 
 
 class EntryOfMessage(NamedTuple):
-    """An entry of a message. One of a delay level's queue has a real topic and queue, and waits until its release."""
+    """An entry of a message. One of a delay level's queue has a real topic and queue, and waits until its release.
+
+    `due_at` is the time of the timer whose release made it.
+    """
 
     topic_id: int
     queue_id: int
@@ -55,6 +58,7 @@ class EntryOfMessage(NamedTuple):
     real_topic_id: int | None
     real_queue_id: int | None
     due_ms: int
+    due_at: datetime | None
     waits: bool
     recalled: bool
 

@@ -19,7 +19,10 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of a message. In a delay level's queue it has the level, its due time, and the topic it goes to then."""
+    """An entry of a message. In a delay level's queue it has the level, its due time, and the topic it goes to then.
+
+    One that a timer's release made has the timer's due time.
+    """
 
     topic_id: int
     queue_id: int
@@ -70,7 +73,7 @@ async def of(log_offsets: Sequence[int]) -> Way:
 def _entry(row: EntryOfMessage) -> Entry:
     fields = (row.topic_id, row.queue_id, row.queue_offset, row.reconsume_times, row.entered_at)
     if row.real_topic_id is None:
-        return Entry(*fields)
+        return Entry(*fields, deliver_at=row.due_at)
     return Entry(
         *fields,
         level=delays.level_of(row.queue_id),

@@ -120,6 +120,7 @@ class ConsumeQueue(models.Model):
     """An entry: it makes a stored message visible at an offset of a queue. Append-only; partitioned by segment.
 
     In a schedule queue `tags_code` is the time of delivery in ms, and the real_ columns have its topic and queue.
+    Where a timer's release made the entry, `due_at` is the timer's time: its row is deleted.
     """
 
     pk = models.CompositePrimaryKey("topic_id", "queue_id", "queue_offset", "segment_id")
@@ -135,6 +136,8 @@ class ConsumeQueue(models.Model):
     real_topic_id = models.IntegerField(null=True)
     real_queue_id = models.IntegerField(null=True)
     real_tags_code = models.BigIntegerField(null=True)
+    # Last, and among columns that are null already: an entry without a delay has the same bytes as before.
+    due_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "consume_queue"

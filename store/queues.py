@@ -37,6 +37,7 @@ class Entry:
     """What makes a stored message visible in a queue; the enqueue gives it its queue offset.
 
     In a schedule queue `tags_code` is the time of delivery in ms, and the real_ fields say where it goes then.
+    `due_at` is the time of the timer whose release makes the entry.
     """
 
     topic_id: int
@@ -48,6 +49,7 @@ class Entry:
     real_topic_id: int | None = None
     real_queue_id: int | None = None
     real_tags_code: int | None = None
+    due_at: datetime | None = None
     queue_offset: int = -1
 
 
@@ -61,6 +63,7 @@ COLUMNS = (
     "real_topic_id",
     "real_queue_id",
     "real_tags_code",
+    "due_at",
 )
 
 

@@ -13,7 +13,8 @@ KIND = "mqbroker export"
 # What changed with each: 1, whole exports; 2, increments.
 FORMAT = 2
 # The columns of analytics.tables: raised with each that is added. An older file has none, which readers take for null.
-SCHEMA = 1
+# 2: `due_at` of entries.
+SCHEMA = 2
 TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
 READ_BYTES = 1024 * 1024
 

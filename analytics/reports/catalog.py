@@ -62,9 +62,9 @@ REPORTS = (
     ),
     Report(
         "lateness",
-        "Lateness of delay levels",
-        "Seconds from due to visible, of messages and retries at a delay level. What is not visible waits, was "
-        "recalled, or lost its topic. Messages with a time of their own are not in it.",
+        "Lateness of delays",
+        "Seconds from due to visible, of messages and retries. At a delay level, what is not visible waits, was "
+        "recalled, or lost its topic. Without a level: those with a time of their own, once they are visible.",
         ("topic", "level"),
         "p99_seconds",
         lambda of: deliveries.lateness(of.entries, of.messages),

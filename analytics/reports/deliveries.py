@@ -13,12 +13,12 @@ SAME = ("message", "topic", "reconsume_times")
 
 
 def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
-    """Seconds from the due time of an entry at a delay level to the entry that made its message visible.
+    """Seconds from the due time of a delayed message to the entry that made it visible.
 
     By `topic`, of messages and of retries, and delay `level`: `delayed` entries, `visible` ones among them, and of
     these p50, p95, p99 and the latest. An entry that is not visible waits, was recalled, or its topic was deleted. Due
-    times are to the millisecond. Timers of their own are not in it: an export has their due time until they are
-    released.
+    times of levels are to the millisecond. Without a level are timers: those that were released, which have their due
+    time to the microsecond. Those released before `due_at` was kept are in no row.
     """
     placed = tables.with_message(entries, messages)
     visible = placed.where("deliver_at IS NULL").select(
@@ -31,9 +31,12 @@ def lateness(entries: DataFrame, messages: DataFrame) -> DataFrame:
     by_entry = ("topic", (F.col("queue_id") + 1).alias("level"), "queue_offset", "deliver_at")
     released = delayed.join(visible, [*same, next_entry], "left")
     first = released.groupBy(*by_entry).agg(F.min("visible_entered_at").alias("visible_at"))
-    late = first.withColumn("late", _seconds("deliver_at", "visible_at"))
+    at_levels = first.select("topic", "level", _seconds("deliver_at", "visible_at").alias("late"))
+    of_timers = entries.where("due_at IS NOT NULL").select(
+        "topic", F.lit(None).cast("int").alias("level"), _seconds("due_at", "entered_at").alias("late")
+    )
     return (
-        percentiles.ranked(late, ("topic", "level"), "late")
+        percentiles.ranked(at_levels.unionByName(of_timers), ("topic", "level"), "late")
         .groupBy("topic", "level")
         .agg(F.count("*").alias("delayed"), F.count("late").alias("visible"), *percentiles.columns("late", "seconds"))
     )

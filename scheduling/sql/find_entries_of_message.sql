@@ -3,7 +3,7 @@
 -- waits nor was recalled has its next entry among the rows.
 SELECT
     c.topic_id, c.queue_id, c.queue_offset, c.reconsume_times, c.entered_at, c.real_topic_id, c.real_queue_id,
-    c.tags_code AS due_ms,
+    c.tags_code AS due_ms, c.due_at,
     c.queue_offset >= coalesce(scheduler.next_offset, 0) AS waits,
     EXISTS (
         SELECT 1

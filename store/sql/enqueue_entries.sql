@@ -3,20 +3,20 @@
 -- offset. A queue without an entry in this segment is left out: nothing of it is returned.
 INSERT INTO consume_queue (
     segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at,
-    real_topic_id, real_queue_id, real_tags_code
+    real_topic_id, real_queue_id, real_tags_code, due_at
 )
 SELECT
     %(segment_id)s, e.topic_id, e.queue_id,
     tail.next_offset + row_number() OVER (PARTITION BY e.topic_id, e.queue_id ORDER BY e.place) - 1,
     e.log_segment, e.log_offset, e.tags_code, e.reconsume_times, clock_timestamp(),
-    e.real_topic_id, e.real_queue_id, e.real_tags_code
+    e.real_topic_id, e.real_queue_id, e.real_tags_code, e.due_at
 FROM unnest(
     %(topic_id)b::integer [], %(queue_id)b::integer [], %(log_segment)b::integer [], %(log_offset)b::bigint [],
     %(tags_code)b::bigint [], %(reconsume_times)b::smallint [], %(real_topic_id)b::integer [],
-    %(real_queue_id)b::integer [], %(real_tags_code)b::bigint []
+    %(real_queue_id)b::integer [], %(real_tags_code)b::bigint [], %(due_at)b::timestamptz []
 ) WITH ORDINALITY AS e (
     topic_id, queue_id, log_segment, log_offset, tags_code, reconsume_times, real_topic_id, real_queue_id,
-    real_tags_code, place
+    real_tags_code, due_at, place
 )
 INNER JOIN (
     SELECT q.topic_id, q.queue_id, newest.queue_offset + 1 AS next_offset

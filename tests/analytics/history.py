@@ -49,7 +49,7 @@ def _entries(past: Past, orders: int, coupons: int) -> None:
     first, second, *_ = past.messages
     [schedule] = past.connection.execute("SELECT id FROM topic WHERE name = 'SCHEDULE_TOPIC_XXXX'").fetchall()
     past.names[schedule[0]] = "SCHEDULE_TOPIC_XXXX"
-    past.enqueue(1, orders, 0, 0, first)
+    past.enqueue(1, orders, 0, 0, first, due_at=past.now())
     past.enqueue(1, orders, 0, 1, second, tags_code=2**62)
     past.enqueue(2, orders, 0, 2, first, reconsume_times=16)
     past.enqueue(2, schedule[0], 4, 0, first, tags_code=1_790_000_000_123, real_topic_id=coupons, real_queue_id=2)

@@ -145,6 +145,7 @@ class Past:
             "reconsume_times": 0,
             "entered_at": self.now(),
             "real_queue_id": None,
+            "due_at": None,
             **others,
         }
         self.add("consume_queue", {**row, "segment_id": segment_id, "topic_id": topic_id})

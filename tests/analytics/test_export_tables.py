@@ -56,5 +56,5 @@ def test_times_are_in_utc_to_the_microsecond(exported: Exported) -> None:
         if column.endswith("_at")
     }
 
-    assert len(times) == 7
+    assert len(times) == 8
     assert set(times.values()) == {"timestamp[us, tz=UTC]"}

@@ -84,6 +84,23 @@ def test_each_retry_of_a_message_has_its_own_lateness(frames: Frames) -> None:
     assert (found["topic"], found["visible"], found["p50_seconds"], found["max_seconds"]) == (retry, 2, 1.0, 3.0)
 
 
+def test_a_released_timer_has_its_lateness_to_the_microsecond_and_no_level(frames: Frames) -> None:
+    entries = frames.entries(
+        entry(0, "orders", 10.25, due_at=after(10)),
+        entry(1, "orders", 12.000003, due_at=after(12), log_offset=2),
+        # A retry with a delay of its own, and what was never delayed.
+        entry(0, "%RETRY%coupons", 21, due_at=after(20), reconsume_times=1),
+        entry(2, "orders", 30, log_offset=3),
+    )
+
+    found = rows(deliveries.lateness(entries, frames.messages()))
+
+    assert [tuple(row.values()) for row in found] == [
+        ("%RETRY%coupons", None, 1, 1, 1.0, 1.0, 1.0, 1.0),
+        ("orders", None, 2, 2, 0.000003, 0.25, 0.25, 0.25),
+    ]
+
+
 def test_timers_that_were_due_before_the_export_are_overdue(frames: Frames) -> None:
     waiting = frames.timers(
         *({"topic": "orders", "due_at": after(due)} for due in (-90, -0.5, 0, 60)), {"topic": None, "due_at": after(5)}

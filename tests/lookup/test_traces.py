@@ -231,6 +231,7 @@ def test_a_delayed_message_waits_and_is_visible_then(wire: Wire, orders: str, de
     assert abs(len(wait["deliver_at"]) - len(sent["deliver_at"])) <= 1
     at_level = ["delayed"] if "delay_level" in delay else []
     assert (after["state"], events(after)) == ("VISIBLE", ["stored", *at_level, "visible"])
+    assert [event["deliver_at"] for event in after["events"] if "deliver_at" in event] == [wait["deliver_at"]]
 
 
 def test_a_recalled_message_is_told_as_far_as_a_row_proves_it(wire: Wire, orders: str) -> None:
