@@ -12,17 +12,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import connections, counts, java, session, slices
+from analytics import connections, java, session, slices
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, ExportFailed, FolderRefused
-from analytics.files import folder, increments, manifest, parts
+from analytics.files import folder, increments, manifest, noted, parts
 from analytics.files import verify as check
 from analytics.files.manifest import Ends, Manifest, Part
-from analytics.moment import Moment, capture
-from analytics.readers import address, driver
+from analytics.readers import address, counts, driver
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.jdbc import JdbcSource
+from analytics.readers.moment import Moment, capture
 from analytics.readers.source import Source
 from analytics.rows import DatabaseName
 from analytics.tables import ENDED, ENTRIES, MESSAGES
@@ -52,19 +52,21 @@ class Wishes:
     """How an export reads: by `jdbc`, by `source`, or by JDBC where its driver is found (None).
 
     `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in bytes. With
-    `compact` small files are gathered.
+    `compact` small files are gathered. The broker notes the export under the name `noted_as`.
     """
 
     reader: Reader | None
     jdbc_jar: str
     heaviest: int
+    noted_as: str
     compact: bool = False
 
 
-def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> None:
+def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> str | None:
     """Exports the database to the folder `target`, and announces each table when it is written and counted.
 
-    `environ` leads to Java. Raises ExportFailed; the target is then as it was before.
+    `environ` leads to Java. Gives the reason where the broker could not note the export. Raises ExportFailed; the
+    target is then as it was before.
     """
     with failures_as_ours(), folder.workspace(target) as workspace:
         # Refusals first: the start of Spark takes seconds.
@@ -83,6 +85,8 @@ def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wish
         if wishes.compact:
             parts.compact_all(workspace / "export", made)
         folder.put(workspace / "export", target, workspace)
+    # Only now: retention drops what an export holds.
+    return noted.note(conninfo, wishes.noted_as, made)
 
 
 def verify(conninfo: str, target: Path, say: Callable[[str], None]) -> None:

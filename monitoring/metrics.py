@@ -4,88 +4,21 @@ Each scrape reads all of them from the database. Counters of a process would hav
 behind one port, of which a scrape reaches one; rows and offsets are the same for all of them, and outlive a restart.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterator
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-from prometheus_client.registry import Collector
 
 from access import keys
-from access.models import ApiKey
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
 from monitoring import stats
-from scheduling import lateness
+from monitoring.scrape import TIMER, Metric, Reading, Sample
 from scheduling import stats as scheduling_stats
-from scheduling.stats import Ends
 from store import stats as store_stats
 from transactions import stats as transaction_stats
-from transactions.rows import WaitingHalves
 
-# The values of the labels, in their order, and the number.
-Sample = tuple[tuple[str, ...], float]
-Family = CounterMetricFamily | GaugeMetricFamily
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric: its name, meaning and labels, and the function that reads its samples."""
-
-    name: str
-    meaning: str
-    read: Callable[["Reading"], Iterable[Sample]]
-    labels: tuple[str, ...] = ()
-    counter: bool = False
-
-    def family(self, reading: "Reading") -> Family:
-        """The metric with its samples."""
-        kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        family = kind(self.name, self.meaning, labels=self.labels)
-        for labels, number in self.read(reading):
-            family.add_metric(labels, number)
-        return family
-
-
-# Beside the numbers of the delay levels.
-TIMER = "timer"
 QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
-
-
-class Reading(Collector):
-    """One scrape: what several metrics need is read once."""
-
-    @cached_property
-    def waiting(self) -> Sequence[WaitingHalves]:
-        """The undecided transactions by group and state."""
-        return transaction_stats.waiting()
-
-    @cached_property
-    def delays(self) -> dict[str, Ends]:
-        """The ends of what waits at each delay level and in the timers."""
-        levels = {str(level): ends for level, ends in scheduling_stats.level_ends().items()}
-        return levels | {TIMER: scheduling_stats.timer_ends()}
-
-    @cached_property
-    def late(self) -> dict[str, lateness.Summary]:
-        """How late the releases of the last hour were, per delay level and of timers."""
-        found = lateness.of_last_hour()
-        return {TIMER if level is None else str(level): summary for level, summary in found.items()}
-
-    @cached_property
-    def lags(self) -> Sequence[delivery_stats.TopicLag]:
-        """How far each consumer group is behind in each topic."""
-        return list(delivery_stats.lags())
-
-    @cached_property
-    def limited_keys(self) -> Sequence[ApiKey]:
-        """The API keys that have limits."""
-        return keys.limits()
-
-    def collect(self) -> Iterator[Family]:
-        return (metric.family(self) for metric in METRICS)
 
 
 def _last_minute(_: Reading) -> Iterator[Sample]:
@@ -126,6 +59,12 @@ def _key_limits(reading: Reading) -> Iterator[Sample]:
             limit = getattr(key, name)
             if limit is not None:
                 yield (key.name, name), limit
+
+
+def _nightly(reading: Reading) -> Iterator[Sample]:
+    if reading.nights is not None:
+        yield ("succeeded",), reading.nights.succeeded
+        yield ("failed",), reading.nights.failed
 
 
 METRICS = (
@@ -274,11 +213,53 @@ METRICS = (
         lambda _: [((state,), count) for state, count in store_stats.segments().items()],
         labels=("state",),
     ),
+    Metric(
+        "mqbroker_export_rows",
+        "Rows that the latest export to a folder holds, by its tables.",
+        lambda reading: [((one.target, table), rows) for one in reading.exported for table, rows in one.rows.items()],
+        labels=("folder", "table"),
+    ),
+    Metric(
+        "mqbroker_export_lag_messages",
+        "Log offsets that were given since the latest export to a folder.",
+        lambda reading: [((one.target,), one.messages_behind) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Metric(
+        "mqbroker_export_lag_seconds",
+        "Time since the moment that the latest export to a folder shows.",
+        lambda reading: [((one.target,), one.seconds_behind) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Metric(
+        "mqbroker_export_last_success_timestamp_seconds",
+        "When the latest export to a folder was complete, as Unix time.",
+        lambda reading: [((one.target,), one.finished_at.timestamp()) for one in reading.exported],
+        labels=("folder",),
+    ),
+    Metric(
+        "mqbroker_nightly_exports_total",
+        "Nightly exports that ended well, and tries that failed. No sample where none is set.",
+        _nightly,
+        labels=("outcome",),
+        counter=True,
+    ),
+    Metric(
+        "mqbroker_segments_awaiting_export",
+        "Closed segments that no export holds whole.",
+        lambda reading: [((), reading.awaited.waiting)],
+    ),
+    Metric(
+        "mqbroker_segments_dropped_unexported_total",
+        "Segments that retention dropped before an export held them, for want of room.",
+        lambda reading: [((), reading.awaited.dropped)],
+        counter=True,
+    ),
 )
 
 
 def exposition() -> bytes:
     """All metrics now, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(Reading())
+    registry.register(Reading(METRICS))
     return generate_latest(registry)

@@ -4,18 +4,63 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
+from analytics.nightly import runs
+from analytics.nightly.runs import Nights
 from monitoring import health
 from store import stats as store_stats
 from store.db import health as database_health
 from store.db.health import Connections, HotTable, SegmentSize, Snapshot
 from store.process import heartbeats
 from store.process.heartbeats import Alive
+from store.segments import exports
+from store.segments.exports import Exported, ExportWait
 
 # A snapshot that is pinned for longer keeps dead rows of the hot tables, and receives and checks get slower.
 PINNED_SECONDS = 60.0
 # Dead rows that a hot table may have beside as many live ones before its scans are slow.
 MANY_DEAD = 100_000
 CONNECTIONS_SHARE = 0.9
+# A worker starts the nightly export within a tick of beat.
+NIGHTLY_LATE_SECONDS = 600.0
+# For so long it is said that retention dropped what no export held.
+DROPPED_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Exports:
+    """The latest exports, what waits for one and the room there is for that, and the nightly runs where they are set.
+
+    `limit` is None where retention waits for no export.
+    """
+
+    latest: Sequence[Exported]
+    wait: ExportWait
+    bytes: int
+    limit: int | None
+    nights: Nights | None
+
+    def problems(self, now: datetime) -> Iterator[str]:
+        """What is out of order, a sentence each."""
+        dropped_at = self.wait.last_dropped_at
+        if dropped_at is not None and now - dropped_at < timedelta(hours=DROPPED_HOURS):
+            yield (
+                f"Retention dropped segments before their export ({self.wait.dropped} so far, the last one at "
+                f"{dropped_at:%Y-%m-%d %H:%M} UTC): all segments took more than RETAIN_UNTIL_EXPORTED_MAX_BYTES."
+            )
+        if self.nights is not None:
+            yield from _of_nights(self.nights)
+
+
+def _of_nights(nights: Nights) -> Iterator[str]:
+    if nights.failure is not None:
+        yield f"The nightly export of {nights.day} failed {nights.tries} times, at last: {nights.failure}."
+    if nights.day != nights.due_day and NIGHTLY_LATE_SECONDS < nights.since < runs.HOURS * 3600:
+        yield (
+            f"No worker started the nightly export of {nights.due_day}: each needs the extra `analytics`, and its log "
+            "says when it is missing."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +74,13 @@ class System:
     segments: Sequence[SegmentSize]
     redis: str | None
     processes: Sequence[Alive]
+    exports: Exports
 
     @property
     def problems(self) -> list[str]:
         """What is out of order, a sentence each."""
-        return [*self._of_database(), *([self.redis] if self.redis else []), *self._of_processes()]
+        around = [*self._of_database(), *([self.redis] if self.redis else []), *self._of_processes()]
+        return [*around, *self.exports.problems(self.now)]
 
     @property
     def connected(self) -> int:
@@ -75,4 +122,16 @@ def read() -> System:
         segments=database_health.segments(),
         redis=health.redis_warning(),
         processes=heartbeats.alive(),
+        exports=read_exports(),
+    )
+
+
+def read_exports() -> Exports:
+    """The exports as they are now."""
+    return Exports(
+        latest=exports.latest(),
+        wait=exports.wait(),
+        bytes=exports.taken_bytes(),
+        limit=settings.RETAIN_UNTIL_EXPORTED_MAX_BYTES if settings.RETAIN_UNTIL_EXPORTED else None,
+        nights=runs.latest(),
     )

@@ -55,10 +55,11 @@ app.conf.update(
             "delivery.reappend": 20.0,
             "delivery.clean_up": 60.0,
             "actions.run": 2.0,
+            "analytics.nightly": 30.0,
         }.items()
     },
 )
-app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "actions"])
+app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "actions", "analytics.nightly"])
 
 
 @signals.celeryd_init.connect

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import time
 from typing import TypeVar
 
 from django.core.exceptions import ImproperlyConfigured
@@ -79,6 +80,19 @@ def choice(name: str, default: str, meaning: str, choices: tuple[str, ...]) -> s
 def text(name: str, default: str, meaning: str) -> str:
     """Any text."""
     return read(name, default, meaning, str, "a text")
+
+
+def time_of_day(name: str, default: time, meaning: str) -> time:
+    """A time of the day, such as `02:00`."""
+
+    def parse(raw: str) -> time:
+        if len(raw) != len("00:00"):
+            raise ValueError("neither hours nor minutes")
+        return time.fromisoformat(raw)
+
+    return read(
+        name, default, meaning, parse, "hours and minutes, such as 02:00", lambda value: value.strftime("%H:%M")
+    )
 
 
 def words(name: str, default: tuple[str, ...], meaning: str) -> tuple[str, ...]:

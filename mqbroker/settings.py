@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from datetime import time
 from pathlib import Path
 
 from console import theme
@@ -58,6 +59,14 @@ SEGMENT_HOURS = env.whole(
 )
 SEGMENT_MAX_MESSAGES = env.whole(
     "SEGMENT_MAX_MESSAGES", 20_000_000, "Messages at which a segment is closed before its age.", minimum=1000
+)
+RETAIN_UNTIL_EXPORTED = env.switch(
+    "RETAIN_UNTIL_EXPORTED", False, "Keep a segment until an export to EXPORT_NIGHTLY_TO, or else any, holds it."
+)
+RETAIN_UNTIL_EXPORTED_MAX_BYTES = env.whole(
+    "RETAIN_UNTIL_EXPORTED_MAX_BYTES",
+    50 * 1024**3,
+    "Disk that all segments may take while some wait for an export; above it the oldest are dropped without one.",
 )
 MAX_MESSAGE_BYTES = env.whole(
     "MAX_MESSAGE_BYTES", 4 * 1024 * 1024, "Body of a message, and bodies of a whole batch (maxMessageSize).", minimum=1
@@ -142,6 +151,18 @@ JDBC_JAR = env.text(
     "JDBC_JAR",
     "",
     "PostgreSQL's JDBC driver for `./mq export`. Without it: the system's, else the export reads by ADBC.",
+)
+EXPORT_NIGHTLY_TO = env.text(
+    "EXPORT_NIGHTLY_TO",
+    "",
+    "Folder of the nightly export and, beside it, of its reports; empty: none. Each worker with the extra `analytics` "
+    "has to reach it, and 2 GB of memory while it runs.",
+)
+EXPORT_NIGHTLY_AT = env.time_of_day(
+    "EXPORT_NIGHTLY_AT", time(2, 0), "When the nightly export begins, in UTC; for six hours it is tried again."
+)
+EXPORT_NIGHTLY_MAX_SECONDS = env.whole(
+    "EXPORT_NIGHTLY_MAX_SECONDS", 4 * 3600, "Time after which the nightly export or its reports are ended.", minimum=1
 )
 
 # --- the web, the database and the task broker ------------------------------------------------------------------------

@@ -45,7 +45,8 @@ class Segment(models.Model):
     """A stretch of the append-only tables: the unit of retention and of export.
 
     ready ──roll──▶ open ──roll──▶ closed ──retention──▶ dropped
-    Exactly one segment is open; writers hold a shared lock on the log while they append to it.
+    Exactly one segment is open; writers hold a shared lock on the log while they append to it. `unexported_at` is when
+    retention began to drop it although no export held it: for want of room.
     """
 
     id = models.IntegerField(primary_key=True)
@@ -53,6 +54,7 @@ class Segment(models.Model):
     opened_at = models.DateTimeField(null=True)
     closed_at = models.DateTimeField(null=True)
     dropped_at = models.DateTimeField(null=True)
+    unexported_at = models.DateTimeField(null=True)
 
     class Meta:
         db_table = "segment"
@@ -66,6 +68,23 @@ class Segment(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} ({self.state})"
+
+
+class Export(models.Model):
+    """The latest export to a folder, noted when it was complete there: `segment_id` is the last that it holds whole.
+
+    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table.
+    """
+
+    target = models.TextField(primary_key=True)
+    taken_at = models.DateTimeField()
+    finished_at = models.DateTimeField()
+    segment_id = models.IntegerField()
+    log_offset = models.BigIntegerField()
+    rows = models.JSONField()
+
+    class Meta:
+        db_table = "export"
 
 
 class Heartbeat(models.Model):

@@ -3,7 +3,7 @@
 import argparse
 
 from embedded import commands, environment
-from embedded.cli import foreground, options
+from embedded.cli import database, foreground, options
 from embedded.cli.settings import refuse_bad_settings
 
 
@@ -21,10 +21,15 @@ def main(given_words: list[str]) -> int:
     parser.add_argument(
         "--html", type=options.path_given, metavar="FILE", help="where the page goes (default: report.html among them)"
     )
+    parser.add_argument("--console", action="store_true", help="show charts of the reports in the broker's console")
+    options.add_data_folder(parser)
     given = parser.parse_args(given_words)
     refuse_bad_settings()
     words = [str(given.export)]
     words += ["--to", str(given.to)] if given.to else []
     words += ["--html", str(given.html)] if given.html else []
+    if given.console:
+        with database.of(given.folder) as environ:
+            return foreground.run(commands.manage("report", *words, "--console"), environ)
     # The files are all that is read: no database is started.
     return foreground.run(commands.manage("report", *words), environment.common())

@@ -14,7 +14,7 @@ from django.conf import settings
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments import log, partitions, retention
+from store.segments import exports, log, partitions, retention
 from store.segments.rows import Maintenance, OpenSegmentState
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -65,7 +65,7 @@ async def _is_due(hours_late: float) -> bool:
     rows = await connections.read(
         retention.FIND_EXPIRING_SEGMENTS, retention.limits(settings.RESERVED_HOURS + hours_late)
     )
-    return bool(rows) and rows[0].is_over
+    return bool(rows) and rows[0].is_over and not await exports.must_wait(rows[0])
 
 
 async def _attempt(name: str, step: Awaitable[object]) -> None:

@@ -12,7 +12,7 @@ import structlog
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments import log, partitions
+from store.segments import exports, log, partitions
 from store.segments.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -30,20 +30,26 @@ ENTRIES = "consume_queue"
 
 def limits(reserved_hours: float) -> dict[str, object]:
     """The parameters of FIND_EXPIRING_SEGMENTS."""
-    return {"reserved_seconds": reserved_hours * 3600}
+    return {"reserved_seconds": reserved_hours * 3600, **exports.awaited()}
 
 
 async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
     """Drops what has been closed for longer than `reserved_hours` and than its topics' own; gives the segments done.
 
     A topic's `reserved_hours` lengthens the life of every segment that holds entries of it, and so of all later ones:
-    segments are dropped in order. It never shortens one.
+    segments are dropped in order. It never shortens one. Where RETAIN_UNTIL_EXPORTED is set, a segment that no export
+    holds waits for one, as long as there is room.
 
     Raises psycopg's LockNotAvailable when a reader takes too long.
     """
     rows = await connections.execute(connection, FIND_EXPIRING_SEGMENTS, limits(reserved_hours))
     done: list[int] = []
     for row in takewhile(lambda row: row.is_over, rows):
+        if await exports.must_wait(row):
+            logger.info("a segment waits for its export", segment=row.id)
+            break
+        if row.awaits_export:
+            await exports.give_up(connection, row.id)
         if not await _drop_queues(connection, row.id):
             break
         if row.before_id is not None and not await _drop_log(connection, row.before_id):

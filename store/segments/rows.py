@@ -4,11 +4,15 @@ from typing import NamedTuple
 
 
 class ExpiringSegment(NamedTuple):
-    """A closed segment with something left to drop; `before_id` is the closed segment before it."""
+    """A closed segment with something left to drop; `before_id` is the closed segment before it.
+
+    `awaits_export`: retention waits for exports, and none holds it whole.
+    """
 
     id: int
     before_id: int | None
     is_over: bool
+    awaits_export: bool
 
 
 class LeavingSegment(NamedTuple):

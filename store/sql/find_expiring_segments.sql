@@ -1,6 +1,6 @@
 -- Find the closed segments with something left to drop (their queues, or the log of the one before), the oldest first,
 -- and whether their time is over: closed for longer than the retention, and than the reserved time of any topic with
--- entries in them.
+-- entries in them. One awaits its export when none holds it whole: none to the folder that is named, or none at all.
 SELECT
     s.id, before.id AS before_id,
     s.closed_at < now() - make_interval(secs => %(reserved_seconds)s)
@@ -10,7 +10,12 @@ SELECT
         WHERE
             s.closed_at >= now() - make_interval(hours => t.reserved_hours)
             AND EXISTS (SELECT 1 FROM consume_queue AS c WHERE c.segment_id = s.id AND c.topic_id = t.id)
-    ) AS is_over
+    ) AS is_over,
+    %(until_exported)s AND s.unexported_at IS NULL AND NOT EXISTS (
+        SELECT 1
+        FROM export AS e
+        WHERE e.segment_id >= s.id AND (e.target = %(target)s OR %(target)s = '')
+    ) AS awaits_export
 FROM segment AS s
 LEFT JOIN segment AS before ON s.id - 1 = before.id AND before.state = 'closed'
 WHERE s.state = 'closed' AND (before.id IS NOT NULL OR to_regclass('consume_queue_' || s.id) IS NOT NULL)

@@ -41,12 +41,16 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
         "timers": len(past.timers),
     }
 
-    *table, last = exported.out.splitlines()
+    *table, unnoted, last = exported.out.splitlines()
 
     assert table == [
         f"{'table':<14}{'exported':>14}{'broker':>14}",
         *(f"{name:<14}{held[name]:>14,}{held[name]:>14,}" for name in held),
     ]
+    # A role that only reads may export.
+    assert unnoted == (
+        "Retention that waits for exports does not know of this one: permission denied for table export."
+    )
     assert last.startswith(f"Exported to {exported.folder} in ")
 
 

@@ -9,9 +9,10 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import closed, connections, counts, job
+from analytics import closed, connections, job
 from analytics.closed import ClosedRange, Span
 from analytics.errors import LogBusy, SegmentDropped
+from analytics.readers import counts
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import UNDECIDED
 from tests.analytics import writers

@@ -2,8 +2,9 @@
 
 import psycopg
 
-from analytics import closed, counts, job
+from analytics import closed, job
 from analytics.files import verify
+from analytics.readers import counts
 from store.db.statements import NoRow, Statement
 from tests.store.test_rows import breaches
 

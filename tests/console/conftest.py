@@ -46,6 +46,9 @@ FORGOTTEN = (
         "consumer_group",
         "api_key",
         "sign_in_limit",
+        "export",
+        "nightly_run",
+        "report_chart",
     ),
 )
 NUMBERS = ("commit_log_offset", "operation_id")

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from tests import packages
 from tests.console.conftest import PASSWORD
 from tests.console.rows import Broker
+from tests.console.test_console_reports import chart
 
 CHROMIUM = "/usr/bin/chromium"
 
@@ -109,6 +110,24 @@ def test_pages_fit_a_narrow_screen_in_the_dark(broker: Broker, page: Page, compl
         expect(page.locator("html")).to_have_class("dark")
         too_wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
         assert too_wide <= 0, f"{place} is {too_wide} pixels too wide"
+    assert complaints == []
+
+
+def test_the_charts_of_the_reports_are_drawn_by_scripts_of_this_origin_alone(
+    broker: Broker, page: Page, console: str, asked: list[str], complaints: list[str]
+) -> None:
+    series = {"committed": [3, 4], "rolled back": [1, 0]}
+    chart(broker, 0, "Transactions by hour", ["03-01 12:00", "03-01 13:00"], series)
+    sign_in(page)
+    expect(page.locator("#pending-halves")).to_be_visible()
+    page.goto("/console/reports/")
+
+    expect(page.get_by_role("img", name="Transactions by hour")).to_be_visible()
+    expect(page.locator("#as-of")).to_contain_text("As of")
+    drawn = "Chart.getChart(document.querySelector('canvas.chart')).data.datasets.map((one) => one.data)"
+    assert page.evaluate(drawn) == [[3, 4], [1, 0]]
+    assert page.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
+    assert {urlsplit(address).netloc for address in asked} == {urlsplit(console).netloc}
     assert complaints == []
 
 

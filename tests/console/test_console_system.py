@@ -1,12 +1,14 @@
 """Promises of the page of the broker's surroundings: is it the broker, and where to look."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import psycopg
 
-from monitoring.system import System
+from analytics.nightly.runs import Nights
+from monitoring.system import Exports, System
 from store.db.health import Connections, HotTable, Snapshot
 from store.process.heartbeats import Alive
+from store.segments.exports import ExportWait
 from tests.broker.polling import eventually
 from tests.console.operators import Operator, Page
 from tests.console.rows import Broker
@@ -19,6 +21,7 @@ HEALTHY = {
     "hot_tables": [HotTable("receipt", 5, 90_000, NOW, 8192)],
     "segments": [],
     "redis": None,
+    "exports": Exports((), ExportWait(0, 0, None), 0, None, None),
     "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=30))],
 }
 
@@ -47,6 +50,43 @@ def test_a_healthy_reading_has_no_problem_and_each_thing_out_of_order_has_one() 
         "No worker was reached by a tick of beat: web processes do its work, seconds later.",
         "No web process polls: without a worker nothing is released or checked.",
     ]
+
+
+def nights(**changed: object) -> Nights:
+    """A run of last night that ended well, where it is changed in this."""
+    fields = {
+        "due_day": date(2026, 1, 1),
+        "since": 3600.0,
+        "day": date(2026, 1, 1),
+        "started_at": NOW,
+        "ended_at": NOW,
+        "tries": 1,
+        "failure": None,
+        "succeeded": 1,
+        "failed": 0,
+    }
+    return Nights(**{**fields, **changed})  # type: ignore[arg-type]  # fields by their names
+
+
+def test_an_export_that_is_missing_failed_or_came_too_late_is_a_problem() -> None:
+    def of(found: Exports) -> list[str]:
+        return problems(exports=found)
+
+    assert of(Exports((), ExportWait(2, 0, None), 10, 100, nights())) == []
+    assert of(Exports((), ExportWait(2, 1, NOW - timedelta(hours=25)), 10, 100, None)) == []
+    assert of(Exports((), ExportWait(2, 1, NOW - timedelta(hours=23)), 10, 100, None)) == [
+        "Retention dropped segments before their export (1 so far, the last one at 2025-12-31 01:00 UTC): all segments "
+        "took more than RETAIN_UNTIL_EXPORTED_MAX_BYTES."
+    ]
+    assert of(Exports((), ExportWait(0, 0, None), 0, None, nights(failure="export: no room", tries=3))) == [
+        "The nightly export of 2026-01-01 failed 3 times, at last: export: no room."
+    ]
+    late = nights(due_day=date(2026, 1, 2))
+    assert of(Exports((), ExportWait(0, 0, None), 0, None, late)) == [
+        "No worker started the nightly export of 2026-01-02: each needs the extra `analytics`, and its log says when "
+        "it is missing."
+    ]
+    assert of(Exports((), ExportWait(0, 0, None), 0, None, late._replace(since=60.0))) == []
 
 
 def test_the_page_shows_processes_snapshots_tables_and_segments(broker: Broker, ada: Operator, database: str) -> None:

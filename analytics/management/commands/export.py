@@ -27,6 +27,12 @@ def local(text: str) -> Path:
     return Path(text)
 
 
+def noted_as(target: Path) -> str:
+    """The name under which the broker notes an export: of the nightly one as the setting has it, by which it waits."""
+    nightly: str = settings.EXPORT_NIGHTLY_TO
+    return nightly if nightly and Path(nightly).absolute().resolve() == target else str(target)
+
+
 class Command(BaseCommand):
     """Exports messages, entries, transactions and checks, and shows the counts of both sides."""
 
@@ -86,6 +92,13 @@ class Command(BaseCommand):
             heading = ""
 
         conninfo = address.conninfo(settings.DATABASES["default"])
-        wishes = job.Wishes(options["reader"], settings.JDBC_JAR, settings.MAX_MESSAGE_BYTES, options["compact"])
-        job.export(conninfo, target, os.environ, wishes, show)
+        wishes = job.Wishes(
+            reader=options["reader"],
+            jdbc_jar=settings.JDBC_JAR,
+            heaviest=settings.MAX_MESSAGE_BYTES,
+            noted_as=noted_as(target),
+            compact=options["compact"],
+        )
+        if reason := job.export(conninfo, target, os.environ, wishes, show):
+            self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
         return "Exported to"

@@ -36,14 +36,19 @@ class Command(BaseCommand):
             metavar="DIR",
             help="a new or an empty folder, or earlier reports (default: DIR-reports)",
         )
+        parser.add_argument(
+            "--console", action="store_true", help="show charts of the reports in the console of the export's broker"
+        )
         parser.add_argument("--html", type=local, metavar="FILE", help="the page (default: report.html in that folder)")
 
-    def handle(self, *args: Any, export: Path, to: Path | None, html: Path | None, **options: Any) -> None:
+    def handle(
+        self, *args: Any, export: Path, to: Path | None, html: Path | None, console: bool, **options: Any
+    ) -> None:
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         try:
-            target = self._make(export, to, html)
+            target = self._make(export, to, html, console)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
@@ -52,9 +57,9 @@ class Command(BaseCommand):
             ) from interrupt
         self.stdout.write(f"Reported to {target} in {time.monotonic() - began:.1f} s.")
 
-    def _make(self, export: Path, to: Path | None, html: Path | None) -> Path:
+    def _make(self, export: Path, to: Path | None, html: Path | None, console: bool) -> Path:
         # Not at the top: the broker runs without the extra, and lists its commands.
-        from analytics.reports import job
+        from analytics.reports import job, shown
 
         def show(made: job.Made) -> None:
             self.stdout.write(f"{made.name:<16}{made.rows:>10,} rows")
@@ -62,4 +67,6 @@ class Command(BaseCommand):
 
         target = to or job.beside(export)
         job.make(export, target, html, os.environ, show)
+        if console:
+            shown.show(target)
         return target

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
-from analytics import closed, counts
+from analytics import closed
 from analytics.closed import ClosedRange
+from analytics.readers import counts
 from analytics.readers.source import Source
 from analytics.rows import Undecided
 from analytics.tables import CHECKS, TIMERS, UNDECIDED

@@ -1,0 +1,132 @@
+"""What the process of a night's run does: the export, then its reports, each in a process that is bounded in time.
+
+1. Take the lock of the nightly run. Where another session has it, another run is under way: end.
+2. Run the commands, one after the other. Each inherits the connection that holds the lock, so that the lock lasts as
+   long as a command does, also when this process is killed.
+3. While one runs, watch the time and the lock. Past the limit, or when the database has ended the session, the command
+   is killed with all that it started: it leaves the earlier export as it was.
+4. Note the outcome, and log it.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from datetime import date
+from typing import IO, Any
+
+import psycopg
+import structlog
+from django.conf import settings
+
+from analytics import connections
+from analytics.connections import Connection
+from analytics.nightly import runs
+from analytics.readers import address
+
+logger = structlog.stdlib.get_logger(__name__)
+
+POLL_SECONDS = 0.2
+# Between two looks at the lock.
+LOCK_SECONDS = 5.0
+# Of what a command printed: enough for its last line.
+TAIL_BYTES = 4096
+
+
+class Stopped(Exception):
+    """A command that failed or was ended, with the reason."""
+
+
+def run(day: date) -> None:
+    """Runs the night of a day; its outcome is noted and logged, and raised by none."""
+    signal.signal(signal.SIGTERM, _stop)
+    began = time.monotonic()
+    with connections.connect(address.conninfo(settings.DATABASES["default"])) as holder:
+        holder.autocommit = True
+        if not _holds(holder):
+            logger.info("another nightly export is under way", day=str(day))
+            return
+        failure = _attempt(holder, began + settings.EXPORT_NIGHTLY_MAX_SECONDS)
+        seconds = round(time.monotonic() - began, 1)
+        if failure is None:
+            logger.info("the nightly export is done", day=str(day), seconds=seconds)
+        else:
+            logger.error("the nightly export failed", day=str(day), seconds=seconds, reason=failure)
+        # Without its session the run has no outcome: the next one counts it as failed.
+        with contextlib.suppress(psycopg.OperationalError):
+            holder.execute(runs.END_NIGHTLY.sql(), {"day": day, "failure": failure})
+
+
+def _attempt(holder: Connection, deadline: float) -> str | None:
+    """The reason of a failure; None when both commands ended well."""
+    target = settings.EXPORT_NIGHTLY_TO
+    for words in (("export", "--to", target), ("report", target, "--console")):
+        try:
+            _command(holder, deadline, words)
+        except Stopped as stopped:
+            return f"{words[0]}: {stopped}"
+    return None
+
+
+def _command(holder: Connection, deadline: float, words: Sequence[str]) -> None:
+    """Runs one command to its end. Raises Stopped."""
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            [sys.executable, str(settings.BASE_DIR / "manage.py"), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            process_group=0,
+            pass_fds=(holder.fileno(),),
+        )
+        try:
+            _watch(process, holder, deadline)
+        finally:
+            # The rest of its group, too: Java, when Python was killed.
+            _kill(process)
+        if process.returncode:
+            raise Stopped(_last_line(printed) or f"exit status {process.returncode}")
+
+
+def _watch(process: subprocess.Popen[bytes], holder: Connection, deadline: float) -> None:
+    """Returns when the process has ended. Raises Stopped when it has to be ended."""
+    looked_at = time.monotonic()
+    # Not waited for yet: until then its id cannot belong to another group.
+    while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(POLL_SECONDS)
+        now = time.monotonic()
+        if now > deadline:
+            raise Stopped(f"it took longer than EXPORT_NIGHTLY_MAX_SECONDS ({settings.EXPORT_NIGHTLY_MAX_SECONDS} s)")
+        if now - looked_at > LOCK_SECONDS:
+            looked_at = now
+            if not _holds(holder):
+                raise Stopped("the database ended the session that held the lock")
+
+
+def _holds(holder: Connection) -> bool:
+    try:
+        [row] = connections.read(holder, runs.TAKE_NIGHTLY, {"key": runs.LOCK})
+    except psycopg.OperationalError:
+        return False
+    return row.taken
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def _last_line(printed: IO[bytes]) -> str:
+    printed.seek(0, os.SEEK_END)
+    printed.seek(max(0, printed.tell() - TAIL_BYTES))
+    lines = printed.read().decode(errors="replace").strip().splitlines()
+    return lines[-1].removeprefix("CommandError: ") if lines else ""
+
+
+def _stop(number: int, frame: Any) -> None:
+    raise Stopped("it was asked to stop")

@@ -1,0 +1,58 @@
+"""Starts the night's run from a worker, in a process of its own that outlives the worker."""
+
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+
+import structlog
+from django.conf import settings
+
+from analytics.nightly import runs
+from store import runtime
+from store.db import connections
+
+logger = structlog.stdlib.get_logger(__name__)
+
+MISSING = (
+    "EXPORT_NIGHTLY_TO is set and PySpark is not installed, so this worker starts no nightly export: install the extra "
+    "`analytics` (`pip install mqbroker[analytics]`)"
+)
+
+
+class Complaint:
+    """Whether this process has said that it cannot export."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+
+async def run() -> None:
+    """Starts the night's run if it is due and none runs. Raises SystemBusy when the database is away."""
+    if not settings.EXPORT_NIGHTLY_TO:
+        return
+    if find_spec("pyspark") is None:
+        _complain()
+        return
+    for claimed in await connections.read(runs.CLAIM_NIGHTLY, runs.claim()):
+        process = start(str(claimed.day))
+        logger.info("the nightly export is started", day=str(claimed.day), tries=claimed.tries, process=process.pid)
+
+
+def start(day: str) -> subprocess.Popen[bytes]:
+    """A process for the run of a day, with a session of its own: the end of this worker does not end it."""
+    process = subprocess.Popen(
+        [sys.executable, str(settings.BASE_DIR / "manage.py"), "nightly", day],
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # Only so that no ended process is left in the system's table.
+    threading.Thread(target=process.wait, name="nightly export", daemon=True).start()
+    return process
+
+
+def _complain() -> None:
+    complaint = runtime.part(Complaint)
+    if not complaint.said:
+        complaint.said = True
+        logger.error(MISSING)

@@ -1,0 +1,12 @@
+"""The task of analytics that beat starts."""
+
+from celery import shared_task
+
+from analytics.nightly import starter
+from store.db import event_loop
+
+
+@shared_task(name="analytics.nightly")
+def nightly() -> None:
+    """Starts the nightly export when it is due; the export itself is no task."""
+    event_loop.run(starter.run(), limit_seconds=30)
