@@ -4,6 +4,8 @@ import logging
 
 from django.apps import AppConfig
 
+from mqbroker import logs
+
 
 class MqbrokerConfig(AppConfig):
     """The HTTP API and the management commands."""
@@ -11,8 +13,7 @@ class MqbrokerConfig(AppConfig):
     name = "mqbroker"
 
     def ready(self) -> None:
-        # These import models of Django's apps, which are ready only now. The second one registers a check.
+        # It imports models of Django's apps, which are ready only now, and registers a check.
         from mqbroker import sealed_secrets  # noqa: F401  # for its registration
-        from mqbroker.errors import NamesRequest
 
-        logging.getLogger("django.request").addFilter(NamesRequest())
+        logging.getLogger("django.request").addFilter(logs.NamesRequest())

@@ -13,6 +13,8 @@ from celery import Celery, signals
 from mqbroker import logs
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+# Django's checks are `./mq check`'s: they import every page, which a worker and beat have no use for.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "true")
 
 from django.conf import settings
 

@@ -1,6 +1,5 @@
 """Turns a refusal of the domain into an RFC 9457 problem document, on both planes."""
 
-import logging
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -193,18 +192,6 @@ def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse
     if is_of_console(request):
         return defaults.page_not_found(request, exception)
     return answer_status(404, f"There is no {request.path[:200]}: /docs lists the paths.")
-
-
-class NamesRequest(logging.Filter):
-    """Puts the request's id, which its answer bears as X-Request-Id, into Django's records of a request that failed."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        scope = getattr(getattr(record, "request", None), "scope", {})
-        if "request_id" in scope and not hasattr(record, "request_id"):
-            record.__dict__["request_id"] = scope["request_id"]
-            record.msg = f"{record.getMessage()} (request {scope['request_id']})"
-            record.args = ()
-        return True
 
 
 def answer_failure(request: HttpRequest) -> HttpResponse:

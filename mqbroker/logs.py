@@ -113,3 +113,15 @@ def as_text(logger: WrappedLogger, method: str, event: EventDict) -> str:
     head = f"{event.pop('at')} {event.pop('level')} {event.pop('logger')}: {event.pop('event')}"
     line = f"{head} {fields_as_text(logger, method, event)}".rstrip()
     return f"{line}\n{exception}" if exception else line
+
+
+class NamesRequest(logging.Filter):
+    """Puts the request's id, which its answer bears as X-Request-Id, into Django's records of a request that failed."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        scope = getattr(getattr(record, "request", None), "scope", {})
+        if "request_id" in scope and not hasattr(record, "request_id"):
+            record.__dict__["request_id"] = scope["request_id"]
+            record.msg = f"{record.getMessage()} (request {scope['request_id']})"
+            record.args = ()
+        return True

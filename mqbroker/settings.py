@@ -223,7 +223,8 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 INSTALLED_APPS = [
     # Before Unfold: the console's header replaces Unfold's.
     "console",
-    "unfold",
+    # Without its own site, which it would put in the console's place.
+    "unfold.apps.BasicAppConfig",
     "console.apps.ConsoleAdminConfig",
     "django.contrib.auth",
     "django.contrib.postgres",

@@ -26,6 +26,9 @@ from mqbroker.api.control.resource import Resource
 from mqbroker.api.routes import routes
 from mqbroker.errors import answer_status
 
+# Django and Unfold leave it to the addresses: see `console.apps`.
+admin.autodiscover()
+
 handler400 = "mqbroker.errors.answer_bad_request"
 handler403 = "mqbroker.errors.answer_forbidden"
 handler404 = "mqbroker.errors.answer_not_found"

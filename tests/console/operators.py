@@ -117,16 +117,23 @@ class Operator:
 
     def asks(self, address: str, form: dict[str, object]) -> Page:
         """The page at an address."""
+        at, status, html = self._answer(address, form)
+        reader = Reader()
+        reader.feed(html)
+        return Page(at, status, html, reader)
+
+    def status(self, path: str) -> int:
+        """The status of the page at a path below `/console/`, after redirects; the page is not read."""
+        return self._answer(f"{self.console}/console/{path}", {})[1]
+
+    def _answer(self, address: str, form: dict[str, object]) -> tuple[str, int, str]:
         data = urlencode(form, doseq=True).encode() if form else None
         try:
             answer = self.opener.open(Request(address, data, {"Referer": address}), timeout=20)
         except HTTPError as refusal:
             answer = refusal
         with answer:
-            html = answer.read().decode()
-        reader = Reader()
-        reader.feed(html)
-        return Page(answer.url, answer.status, html, reader)
+            return answer.url, answer.status, answer.read().decode()
 
     @classmethod
     def signed_in(cls, console: str, name: str, password: str) -> Self:

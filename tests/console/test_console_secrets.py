@@ -10,6 +10,8 @@ from psycopg import sql
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
+# The lists that the addresses of the console have.
+admin.autodiscover()
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 OTHER_SECRET = "whsec_YW5vdGhlciBzZWNyZXQgb2YgdGVzdHM="
 # Relations are followed so far: from a group to its endpoints, from a user to its log entries and back.
