@@ -16,6 +16,8 @@ class Runtime:
     """The parts of one process, at most one of each kind."""
 
     def __init__(self) -> None:
+        # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
+        self.is_closing = False
         self._parts: dict[Callable[[], Any], Any] = {}
         self._making = threading.RLock()
 
@@ -36,6 +38,7 @@ class Runtime:
 
         The other parts stay: work that is still under way in a thread goes on in the same event loop.
         """
+        self.is_closing = True
         named = [kind for kind in first if kind in self._parts]
         for kind in [*named, *(kind for kind in reversed(list(self._parts)) if kind not in named)]:
             close = getattr(self._parts.get(kind), "close", None)

@@ -117,12 +117,13 @@ class Push:
         )
         if not deliveries:
             return False
-        still_pushed = await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
+        # A process that ends has no time for a call that it has not begun.
+        still_pushed = not self._ending and await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
         parts = list(protocol.calls(deliveries, subscriber.max_batch))
         room = (1 if one_call else free) if still_pushed else 0
         for call in parts[:room]:
             self._calls.add(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
-        # The subscription may not be pushed any more, or large messages fill more calls than are free.
+        # The push ends, the subscription may not be pushed any more, or large messages fill more calls than are free.
         rest = [pushed.receipt_handle for part in parts[room:] for pushed in part]
         if rest:
             await returns.give_back(subscriber.group, rest, 0)
@@ -196,7 +197,8 @@ class Pusher:
         rows = await connections.read(FIND_WAITING_SUBSCRIPTIONS, parameters)
         waiting = [row.id for row in rows if row.id not in self._pushes]
         for subscriber in await subscribers.find(waiting) if waiting else ():
-            if subscriber.id not in self._pushes:
+            # A worker's task may get here while its process ends.
+            if subscriber.id not in self._pushes and not runtime.current().is_closing:
                 self._begin(subscriber)
 
     def _begin(self, subscriber: Subscriber) -> None:
