@@ -83,7 +83,7 @@ class Measured(NamedTuple):
     server_ms: float | None
 
 
-async def measure(user: str, postmaster: psutil.Process | None, times: int = 10) -> list[Measured]:
+async def measure(user: str, postmaster: psutil.Process | None, times: int) -> list[Measured]:
     """What each page costs in this process.
 
     The fewest statements of all times: the process's own work, such as its heartbeat, falls into some of them.
@@ -180,8 +180,9 @@ if __name__ == "__main__":
         parser.add_argument(f"--{size}", type=int, default=0)
     parser.add_argument("--postmaster", type=int, help="the process id of PostgreSQL, whose CPU is printed, too")
     parser.add_argument("--open-overview", action="store_true", help="two minutes: what an open overview costs")
+    parser.add_argument("--times", type=int, default=10, help="how often each page is asked for (default: 10)")
     given = vars(parser.parse_args())
-    name, postmaster, minutes = (given.pop(one) for one in ("user", "postmaster", "open_overview"))
+    name, postmaster, minutes, asked = (given.pop(one) for one in ("user", "postmaster", "open_overview", "times"))
     if given["messages"]:
         with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as to_fill:
             fill(to_fill, **given)
@@ -191,5 +192,5 @@ if __name__ == "__main__":
     if minutes and server:
         print(json.dumps(asyncio.run(open_overview(name, server))))
     else:
-        for one in asyncio.run(measure(name, server)):
+        for one in asyncio.run(measure(name, server, asked)):
             print(json.dumps(one._asdict()))
