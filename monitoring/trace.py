@@ -16,16 +16,17 @@ from store import topics
 from store.messages import Time
 from store.rows import Copy
 from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
-from transactions.answers import TransactionEventName, TransactionHistory
+from transactions.answers import EventOf, TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.reads import history
-from transactions.rows import CheckAnswer, Decider, Decision
 
 # What is read in several statements may change in between: it is read again until it does not.
 MAX_READS = 4
 
+EventName = Literal[TransactionEventName, GroupEventName, "stored", "delayed", "visible", "retry", "dead_letter"]
 
-class TraceEvent(msgspec.Struct, kw_only=True):
+
+class TraceEvent(EventOf[EventName], kw_only=True):
     """Something that happened to a message, proved by a row that is kept.
 
     stored; prepared, check, end, discard and resume of its transaction; delayed, visible, retry, dead_letter and
@@ -33,17 +34,6 @@ class TraceEvent(msgspec.Struct, kw_only=True):
     fields are there depends on it.
     """
 
-    event: Literal[TransactionEventName, GroupEventName, "stored", "delayed", "visible", "retry", "dead_letter"]
-    at: Time
-    state: Decision | UnsetType = UNSET
-    by: Decider | UnsetType = UNSET
-    remark: str | UnsetType | None = UNSET
-    endpoint: str | UnsetType | None = UNSET
-    status: int | UnsetType | None = UNSET
-    latency_ms: int | UnsetType | None = UNSET
-    answer: CheckAnswer | UnsetType | None = UNSET
-    counted: bool | UnsetType = UNSET
-    reason: str | UnsetType | None = UNSET
     commit_log_offset: int | UnsetType = UNSET
     topic: str | UnsetType = UNSET
     queue_id: int | UnsetType = UNSET

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -13,6 +13,7 @@ from transactions.rows import CheckAnswer, Decider, Decision, State, Transaction
 
 # What can happen to a transaction; the trace of a message names it alike.
 TransactionEventName = Literal["prepared", "check", "end", "discard", "resume"]
+Name = TypeVar("Name", bound=str)
 
 
 class TransactionPart(msgspec.Struct):
@@ -24,15 +25,10 @@ class TransactionPart(msgspec.Struct):
     queue_offset: int | None
 
 
-class TransactionEvent(msgspec.Struct):
-    """Something that happened to a transaction.
+class EventOf(msgspec.Struct, Generic[Name]):
+    """Something that happened, by its name, with the fields of what happens to transactions: they are listed once."""
 
-    prepared has no other fields. end, discard and resume have `state` (the decision), `by` (producer, check, operator
-    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
-    when no producer was reached, and only a `counted` one counts.
-    """
-
-    event: TransactionEventName
+    event: Name
     at: Time
     state: Decision | UnsetType = UNSET
     by: Decider | UnsetType = UNSET
@@ -43,6 +39,15 @@ class TransactionEvent(msgspec.Struct):
     answer: CheckAnswer | UnsetType | None = UNSET
     counted: bool | UnsetType = UNSET
     reason: str | UnsetType | None = UNSET
+
+
+class TransactionEvent(EventOf[TransactionEventName]):
+    """Something that happened to a transaction.
+
+    prepared has no other fields. end, discard and resume have `state` (the decision), `by` (producer, check, operator
+    or limit) and `remark`. check has the rest: `endpoint` is null when it was handed out to a poll, `answer` is null
+    when no producer was reached, and only a `counted` one counts.
+    """
 
 
 class TransactionHistory(msgspec.Struct):

@@ -1,6 +1,8 @@
 -- Find a group's dead letters between two offsets that were not redriven and match a filter, the oldest first. `max_looked_at`
 -- letters at most are read, whatever the filter; each row has the offset behind the last one that was read (`go_on_at`, null
 -- at the end of the letters). Without a match there is one row, with that offset alone.
+-- Which letters count, what narrows them and their reasons is repeated of list_dead_letters, for the reasons that
+-- sum_dead_letters gives: the console's redrive by a filter is held to the page with the same filter.
 WITH looked_at AS (
     SELECT e.queue_offset, e.reconsume_times, e.entered_at, e.log_segment, e.log_offset
     FROM consume_queue AS e
