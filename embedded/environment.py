@@ -34,4 +34,6 @@ def embedded(folder: DataFolder, servers: Servers) -> dict[str, str]:
 def of_tests(folder: DataFolder, servers: Servers) -> dict[str, str]:
     """Variables of tests and benchmarks: private servers, and none of the caller's own settings."""
     settings = {name: value for name, value in common().items() if not name.startswith("MQBROKER_")}
+    # Hundreds of processes are started: what they import is compiled once.
+    settings.pop("PYTHONDONTWRITEBYTECODE", None)
     return settings | servers.urls() | {"MQBROKER_DATA_DIR": str(folder.path)}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -30,9 +30,9 @@ def folder(tmp_path: Path) -> DataFolder:
     return made
 
 
-@pytest.fixture
-def run_python() -> Iterator[Run]:
-    """Starts a Python process in the checkout, in a group of its own."""
+@contextmanager
+def running() -> Iterator[Run]:
+    """Starts Python processes in the checkout, each in a group of its own, which end with the block."""
     started: list[subprocess.Popen[str]] = []
 
     def run(*words: str, **variables: str) -> subprocess.Popen[str]:
@@ -49,11 +49,20 @@ def run_python() -> Iterator[Run]:
         started.append(process)
         return process
 
-    yield run
-    for process in started:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    try:
+        yield run
+    finally:
+        for process in started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+@pytest.fixture
+def run_python() -> Iterator[Run]:
+    """Starts Python processes that end with their test."""
+    with running() as run:
+        yield run
 
 
 @pytest.fixture

@@ -26,6 +26,9 @@ from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.house.sources import APPS, Source, modules
 
+LISTENERS = """
+    FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'mqbroker-listener'
+"""
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 BODY = "a body (1).\nof two lines"
 SECRET_FIELDS = {"key", "api_key", "secret", "password", "token", "authorization", "body", "properties", "headers"}
@@ -47,21 +50,23 @@ def lines_of_a_bad_day(prepared: str, folder: Path, redis: Valkey, form: str) ->
     with databases.copied(prepared) as url:
         broker = RunningBroker(folder, url, redis.url, {**QUICK, "MQBROKER_LOG": form}, processes=2)
         redis.kill()
+        [web] = broker.webs
+        words = {web: "listening", broker.worker: "celery", broker.beat: "celery"}
         with broker:
             with psycopg.connect(url, user="postgres", autocommit=True) as connection:
-                ours = "datname = current_database() AND application_name = 'mqbroker-listener'"
-                connection.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {ours}")
-            for child in broker.children:
-                eventually(partial(has_logged, child), within_seconds=60)
-            [web] = broker.webs
+                # Each of the two web processes begins to listen some time after it begins to serve.
+                eventually(lambda: connection.execute(f"SELECT count(*) {LISTENERS}").fetchone() == (2,))
+                connection.execute(f"SELECT pg_terminate_backend(pid) {LISTENERS}")
+            for child, word in words.items():
+                eventually(partial(has_logged, child, word), within_seconds=60)
             one, _ = set(identity.session_members(web.pid)) - {web.pid}
             os.kill(one, signal.SIGKILL)
             eventually(lambda: "died" in web.log.read_text(), within_seconds=30)
         return {child.name.partition("-")[0]: child.log.read_text().splitlines() for child in broker.children}
 
 
-def has_logged(child: Child) -> bool:
-    return "connect" in child.log.read_text() or "listening" in child.log.read_text()
+def has_logged(child: Child, word: str) -> bool:
+    return word in child.log.read_text()
 
 
 def test_in_json_every_line_of_every_process_is_an_event(prepared: str, tmp_path: Path, redis: Valkey) -> None:

@@ -16,6 +16,8 @@ import pytest
 from embedded.cli.__main__ import usage
 from embedded.commands import ROOT
 
+# Of an install at most, on a machine with much other work.
+SECONDS = 240
 MODULES = {"1.0": "weight = 1\n", "2.0": "weight = 2\n"}
 
 
@@ -39,10 +41,14 @@ class Checkout:
         wheel = self.wheels / f"feather-{version}-py3-none-any.whl"
         about = f"feather-{version}.dist-info"
         with zipfile.ZipFile(wheel, "w") as archive:
-            archive.writestr("feather.py", MODULES[version])
-            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: feather\nVersion: {version}\n")
-            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-            archive.writestr(f"{about}/RECORD", "")
+            for name, text in (
+                ("feather.py", MODULES[version]),
+                (f"{about}/METADATA", f"Metadata-Version: 2.1\nName: feather\nVersion: {version}\n"),
+                (f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"),
+                (f"{about}/RECORD", ""),
+            ):
+                # Without the time of now, so that a version has one hash.
+                archive.writestr(zipfile.ZipInfo(name), text)
         digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         (self.home / "requirements.lock").write_text(f"feather=={version} --hash=sha256:{digest}\n")
 
@@ -67,7 +73,7 @@ class Checkout:
 
     def run(self, *words: str, **variables: str) -> tuple[int | None, str, str]:
         process = self.start(words=words or ("--help",), **variables)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=SECONDS)
         return process.returncode, out, err
 
     def weight(self) -> str:
@@ -78,7 +84,24 @@ class Checkout:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Checkout:
+    """A checkout as it was cloned."""
     return Checkout(tmp_path / "a check-out", tmp_path / "wheels")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment that a first start has made."""
+    folder = tmp_path_factory.mktemp("made")
+    first = Checkout(folder / "a check-out", folder / "wheels")
+    assert first.run()[0] == 0
+    return first.home / ".venv"
+
+
+@pytest.fixture
+def installed(checkout: Checkout, environment: Path) -> Checkout:
+    """A checkout that was started before: a copied environment spares each test the seconds of a first start."""
+    shutil.copytree(environment, checkout.home / ".venv", symlinks=True)
+    return checkout
 
 
 def test_a_first_start_installs_and_a_second_one_needs_no_wheels(checkout: Checkout) -> None:
@@ -92,31 +115,32 @@ def test_a_first_start_installs_and_a_second_one_needs_no_wheels(checkout: Check
 
 
 @pytest.mark.parametrize("command", ["test", "check", "bench"])
-def test_help_installs_nothing_that_only_the_command_needs(checkout: Checkout, command: str) -> None:
+def test_help_installs_nothing_that_only_the_command_needs(installed: Checkout, command: str) -> None:
     for name in ("dev", "analytics"):
-        (checkout.home / f"requirements-{name}.lock").write_text("a-gigabyte==1.0 --hash=sha256:00\n")
+        (installed.home / f"requirements-{name}.lock").write_text("a-gigabyte==1.0 --hash=sha256:00\n")
 
-    code, out, err = checkout.run(command, "--help")
+    code, out, err = installed.run(command, "--help")
 
     assert code == 0, err
     assert out.startswith(f"usage: mq {command}")
-    assert not (checkout.home / ".venv" / ".mq" / "requirements-dev.lock").exists()
+    assert not (installed.home / ".venv" / ".mq" / "requirements-dev.lock").exists()
 
 
-def test_a_changed_lock_is_installed_at_the_next_start(checkout: Checkout) -> None:
-    checkout.run()
-    checkout.lock("2.0")
+def test_a_changed_lock_is_installed_at_the_next_start(installed: Checkout) -> None:
+    installed.lock("2.0")
 
-    checkout.run()
+    installed.run()
 
-    assert checkout.weight() == "2"
+    assert installed.weight() == "2"
 
 
-def test_a_package_of_another_hash_is_refused(checkout: Checkout) -> None:
-    lock = checkout.home / "requirements.lock"
-    lock.write_text(lock.read_text()[:-5] + "0000\n")
+def test_a_package_of_another_hash_is_refused(installed: Checkout) -> None:
+    installed.lock("2.0")
+    lock = installed.home / "requirements.lock"
+    digest = lock.read_text().strip()[-64:]
+    lock.write_text(lock.read_text().replace(digest, digest[::-1]))
 
-    code, _, err = checkout.run()
+    code, _, err = installed.run()
 
     assert code == 1
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in err
@@ -141,22 +165,21 @@ def test_an_install_that_was_killed_is_begun_again(checkout: Checkout) -> None:
 
 def test_two_first_starts_at_once_install_once(checkout: Checkout) -> None:
     both = [checkout.start(), checkout.start()]
-    printed = [process.communicate(timeout=60)[1] for process in both]
+    printed = [process.communicate(timeout=SECONDS)[1] for process in both]
 
     assert [process.returncode for process in both] == [0, 0]
     assert sum("Installing" in err for err in printed) == 1
     assert checkout.weight() == "1"
 
 
-def test_the_script_is_found_through_a_symbolic_link(checkout: Checkout, tmp_path: Path) -> None:
+def test_the_script_is_found_through_a_symbolic_link(installed: Checkout, tmp_path: Path) -> None:
     link = tmp_path / "bin" / "mq"
     link.parent.mkdir()
     link.symlink_to("../a check-out/mq")
 
-    process = checkout.start(script=str(link))
+    process = installed.start(script=str(link))
 
-    assert process.communicate(timeout=60)[0] == usage() + "\n"
-    assert (checkout.home / ".venv").exists()
+    assert process.communicate(timeout=SECONDS)[0] == usage() + "\n"
 
 
 def test_a_wrong_python_is_refused_in_one_sentence(checkout: Checkout, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -16,13 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Self
 
+import psutil
 import pytest
 
-from embedded.commands import ROOT, manage
 from embedded.folder import DataFolder, free_port
 from embedded.processes import identity
 from tests.broker import databases
-from tests.cli.conftest import Eventually, Run
+from tests.broker.polling import at_this_load
+from tests.cli.conftest import Eventually, Run, running
 
 KEY = "mq_key_of_the_tests_0123456789"
 
@@ -52,6 +52,13 @@ class Up:
         self.process.send_signal(number)
         self.process.communicate(timeout=30)
         return self.process.returncode
+
+    def cpu_seconds(self) -> float:
+        """The CPU that the supervisor and all processes below it have used so far."""
+        assert self.process
+        top = psutil.Process(self.process.pid)
+        used = [one.cpu_times() for one in (top, *top.children(recursive=True))]
+        return sum(one.user + one.system + one.children_user + one.children_system for one in used)
 
     def pids(self) -> dict[str, int]:
         """The processes by name, as written down for the next start."""
@@ -84,32 +91,49 @@ class Up:
 
 
 @pytest.fixture
-def up(run_python: Run, tmp_path: Path) -> Iterator[Up]:
+def new(run_python: Run, tmp_path: Path) -> Iterator[Up]:
+    """A broker whose data folder is made by its first start."""
     made = Up(run_python, tmp_path / "data folder")
     yield made
     if made.process and made.process.poll() is None:
         made.stop()
 
 
-def test_five_lines_say_where_to_look_and_what_to_try(up: Up) -> None:
-    console, key, docs, attempt, stop = up.start("--api-key", KEY)
+@pytest.fixture(scope="module")
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data folder of a broker that was started with KEY and stopped."""
+    with running() as run:
+        first = Up(run, tmp_path_factory.mktemp("started once") / "data folder")
+        first.start("--api-key", KEY)
+        assert first.stop() == 0
+    return first.folder.path
 
-    at = f"http://127.0.0.1:{up.port}"
+
+@pytest.fixture
+def up(new: Up, data_folder: Path) -> Up:
+    """A broker that was started before: a copy spares each test the seconds of a first start."""
+    # With the owners, as PostgreSQL has its files.
+    subprocess.run(["cp", "-a", data_folder, new.folder.path], check=True)
+    return new
+
+
+def test_five_lines_say_where_to_look_and_what_to_try(new: Up) -> None:
+    console, key, docs, attempt, stop = new.start("--api-key", KEY)
+
+    at = f"http://127.0.0.1:{new.port}"
     assert re.fullmatch(rf"Console  {at}/console/  user admin, password \S{{12,}} \(shown once\)", console)
     # The user has given it, and needs it on no screen.
-    assert key == f"API key  in {up.folder.path}/secrets/api-key"
+    assert key == f"API key  in {new.folder.path}/secrets/api-key"
     assert docs == f"Docs     {at}/docs"
     tried = subprocess.run(attempt.removeprefix("Try      "), shell=True, capture_output=True, text=True)
     assert json.loads(tried.stdout)["send_status"] == "SEND_OK"
     assert stop == "Stop     Ctrl-C"
 
 
-def test_a_key_that_only_the_given_database_knows_is_not_promised_to_be_kept(up: Up) -> None:
-    with databases.fresh() as url:
-        subprocess.run(manage("prepare"), cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, check=True)
-
-        _, key, _, attempt, _ = up.start(database_url=url)
-        up.stop()
+def test_a_key_that_only_the_given_database_knows_is_not_promised_to_be_kept(new: Up, prepared: str) -> None:
+    with databases.copied(prepared) as url:
+        _, key, _, attempt, _ = new.start(database_url=url)
+        new.stop()
 
     assert key == "API key  one that the database knows; with --api-key it is kept here"
     assert "Bearer <api key>" in attempt
@@ -123,22 +147,17 @@ def test_a_signal_ends_everything_within_ten_seconds(up: Up, number: signal.Sign
 
     assert up.stop(number) == 0
 
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < at_this_load(10)
     assert sorted(pids) == ["PostgreSQL", "Valkey", "beat", "web", "web-2", "worker"]
     assert {name: pid for name, pid in pids.items() if identity.of(pid)} == {}
 
 
 def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(up: Up) -> None:
-    up.start("--api-key", KEY)
-    took = []
-    for _ in range(3):
-        up.stop()
-        began = time.monotonic()
-        console, key, *_ = up.start()
-        took.append(time.monotonic() - began)
+    console, key, *_ = up.start()
+    took = up.cpu_seconds()
 
-    # The best of three, because the machine may have other work.
-    assert min(took) < 5
+    # Of CPU, which is the time of a start on a machine with no other work.
+    assert took < 5
     assert up.is_ready()
     assert up.send() == 201
     assert "password" not in console
@@ -146,7 +165,7 @@ def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(
 
 
 def test_whatever_is_killed_comes_back_and_the_broker_with_it(up: Up, eventually: Eventually) -> None:
-    up.start("--api-key", KEY)
+    up.start()
 
     for victim in ("PostgreSQL", "Valkey", "web", "worker", "beat"):
         before = set(up.pids().values())
@@ -190,26 +209,21 @@ class Callers:
             thread.join()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_the_end_of_a_web_process_leaves_no_gap_in_the_answers(
-    up: Up, eventually: Eventually, number: signal.Signals
-) -> None:
+def test_the_end_of_a_web_process_leaves_no_gap_in_the_answers(up: Up, eventually: Eventually) -> None:
     """Also not while the next one starts: the others have the same listening socket."""
-    up.start("--api-key", KEY)
+    up.start()
     eventually(lambda: "web-2" in up.pids())
     eventually(lambda: listens_twice(up))
 
     with Callers(up, 4) as callers:
-        for victim in ("web", "web-2"):
+        for victim, number in (("web", signal.SIGTERM), ("web-2", signal.SIGKILL)):
             before = set(up.pids().values())
             eventually(lambda: len(callers.answered) > 20)
             os.kill(up.pids()[victim], number)
             eventually(partial(up.has_replaced_one_of, before))
             eventually(lambda: listens_twice(up))
 
-    # Promised is 1 s. Where many other programs wait for each core, Python alone takes that long to start.
-    is_crowded = os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
-    assert callers.longest_gap() <= (3 if is_crowded else 1)
+    assert callers.longest_gap() <= at_this_load(1)
     assert callers.refused == []
 
 
@@ -222,8 +236,8 @@ def listens_twice(up: Up) -> bool:
     return len(processes) == 2
 
 
-def test_kill_9_of_the_supervisor_ends_the_rest_and_the_next_start_works(up: Up, eventually: Eventually) -> None:
-    up.start("--api-key", KEY)
+def test_after_kill_9_of_the_supervisor_or_of_everything_the_next_start_works(up: Up, eventually: Eventually) -> None:
+    up.start()
     pids = up.pids()
     assert up.process
     up.process.kill()
@@ -233,88 +247,10 @@ def test_kill_9_of_the_supervisor_ends_the_rest_and_the_next_start_works(up: Up,
     up.start()
 
     assert up.send() == 201
-
-
-def test_kill_9_of_everything_at_once_and_the_next_start_works(up: Up) -> None:
-    up.start("--api-key", KEY)
-    assert up.process
-    pids = [up.process.pid, *up.pids().values()]
-    for pid in pids:
+    for pid in [up.process.pid, *up.pids().values()]:
         os.kill(pid, signal.SIGKILL)
     up.process.communicate()
 
     up.start()
 
     assert up.send() == 201
-
-
-def refusal(run_python: Run, *options: str, **variables: str) -> tuple[int, str, str]:
-    process = run_python("-m", "embedded.cli", "up", *options, **{"DATABASE_URL": "", "REDIS_URL": "", **variables})
-    out, err = process.communicate(timeout=60)
-    return process.returncode, out, err
-
-
-def test_a_port_in_use_is_refused_in_one_sentence(run_python: Run, tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-
-        code, out, err = refusal(run_python, "--port", str(port), "--data-dir", str(tmp_path / "data"))
-
-    assert (code, out) == (1, "")
-    assert err.splitlines()[-1] == (
-        f"mq: Port {port} of 127.0.0.1 cannot be used (Address already in use): "
-        "stop what uses it, or give another --port."
-    )
-
-
-def test_a_data_folder_in_use_is_refused_in_one_sentence(run_python: Run, folder: DataFolder) -> None:
-    with folder.claimed():
-        code, out, err = refusal(run_python, "--data-dir", str(folder.path))
-
-    assert (code, out) == (1, "")
-    assert err == (
-        f"mq: The data folder {folder.path} is in use by process {os.getpid()}: "
-        "stop that one first, or give another --data-dir.\n"
-    )
-
-
-def test_a_broken_setting_is_refused_in_one_sentence(run_python: Run, tmp_path: Path) -> None:
-    code, out, err = refusal(run_python, "--data-dir", str(tmp_path / "data"), MQBROKER_TRANSACTION_CHECK_MAX="often")
-
-    assert (code, out) == (1, "")
-    assert len(err.splitlines()) == 1
-    assert err.startswith("mq: MQBROKER_TRANSACTION_CHECK_MAX='often' cannot be used")
-    assert not (tmp_path / "data").exists()
-
-
-@pytest.mark.parametrize(
-    ("url", "sentence"),
-    [
-        (
-            {"DATABASE_URL": "mysql://127.0.0.1/shop"},
-            "DATABASE_URL does not name a PostgreSQL database: give postgresql://user:password@host:port/database.",
-        ),
-        (
-            {"REDIS_URL": "127.0.0.1:6379"},
-            "REDIS_URL does not name a Redis: give redis://:password@host:port/number.",
-        ),
-    ],
-)
-def test_a_url_that_names_no_server_is_refused_in_one_sentence(
-    run_python: Run, tmp_path: Path, url: dict[str, str], sentence: str
-) -> None:
-    assert refusal(run_python, "--data-dir", str(tmp_path / "data"), **url) == (1, "", f"mq: {sentence}\n")
-
-
-@pytest.mark.parametrize(
-    ("option", "sentence"),
-    [
-        ("--port=70000", "70000 is no port: give a number from 1 to 65535."),
-        ("--processes=0", "0 is too few: give a whole number from 1 on."),
-    ],
-)
-def test_an_option_out_of_range_is_refused(run_python: Run, option: str, sentence: str) -> None:
-    code, out, err = refusal(run_python, option)
-
-    assert (code, out) == (2, "")
-    assert sentence in err
