@@ -26,7 +26,7 @@ from tests.chaos.shops import Shop, everything
 KILLS = 2
 ACKNOWLEDGED = 100
 EACH = 30
-RACES = 600
+RACES = 240
 LATE = 10
 
 Check = Callable[[RunningBroker], Awaitable[list[str]]]

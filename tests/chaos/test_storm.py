@@ -8,11 +8,11 @@ import pytest
 from tests.chaos import storm
 
 SEED = 77
-SECONDS = 60
+SECONDS = 40
 
 
 @pytest.mark.timeout(600)
-def test_a_storm_of_a_minute_breaks_no_promise(tmp_path: Path) -> None:
+def test_a_storm_breaks_no_promise(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     with storm.place_in(tmp_path, SEED) as place:
         report = asyncio.run(storm.rage(place, SECONDS))

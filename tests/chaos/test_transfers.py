@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import psycopg
 import pytest
@@ -21,10 +22,10 @@ from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.chaos.bank import ACCOUNTS, BALANCE, TABLES
 
-TRANSFERS = 2_000
+TRANSFERS = 600
 PRODUCERS, CONSUMERS = 3, 2
-# A process needs a second or two to start and go on.
-SECONDS_BETWEEN_KILLS = 3.0
+# So many transfers later the next process is killed, somewhere within a second.
+BETWEEN_KILLS = 60
 
 
 @dataclass
@@ -87,7 +88,7 @@ def test_the_sum_stands_and_each_transfer_is_applied_once(broker: RunningBroker)
         workers = [Worker.start("book", booking, broker.urls[1], topic, consumers) for _ in range(CONSUMERS)]
         payers = [Worker.start("pay", paying, broker.url, topic, group, str(TRANSFERS)) for _ in range(PRODUCERS)]
         try:
-            kills = killed_until_paid(payers, workers)
+            kills = killed_until_paid(payers, workers, paying)
             eventually(lambda: balance(paying) + balance(booking) == 2 * ACCOUNTS * BALANCE, within_seconds=300)
             paid = rows(paying, "SELECT transfer_id, amount, 1 FROM transfers ORDER BY 1")
             eventually(lambda: rows(booking, "SELECT * FROM transfers ORDER BY 1") == paid, within_seconds=120)
@@ -100,14 +101,22 @@ def test_the_sum_stands_and_each_transfer_is_applied_once(broker: RunningBroker)
         assert balance(paying) + balance(booking) == 2 * ACCOUNTS * BALANCE
 
 
-def killed_until_paid(payers: list[Worker], workers: list[Worker]) -> int:
+def killed_until_paid(payers: list[Worker], workers: list[Worker], paying: str) -> int:
     """Kills one process after the other until everything is paid; how many."""
     kills = 0
     while not all(payer.is_done() for payer in payers):
-        time.sleep(SECONDS_BETWEEN_KILLS)
+        eventually(partial(is_paid, paying, min((kills + 1) * BETWEEN_KILLS, TRANSFERS)), within_seconds=120)
+        time.sleep(random.random())
         victim = random.choice([*workers, *(payer for payer in payers if not payer.is_done())])
         if victim in payers and victim.process.poll() is not None:
             continue
         victim.replace()
         kills += 1
     return kills
+
+
+def is_paid(paying: str, transfers: int) -> bool:
+    """Whether so many transfers are paid."""
+    [(count,)] = rows(paying, "SELECT count(*)::int FROM transfers")
+    assert isinstance(count, int)
+    return count >= transfers

@@ -27,9 +27,9 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """Two web processes on one database; neither a worker nor beat."""
+    """Two web processes on one database; neither a worker nor beat. They end with this folder: one that idles polls."""
     folder = tmp_path_factory.mktemp("administered")
     redis_url = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
     with databases.copied(prepared) as database_url:
@@ -38,7 +38,7 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def password(broker: RunningBroker) -> str:
     """Of the console's user admin."""
     words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD)

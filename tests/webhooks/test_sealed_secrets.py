@@ -3,6 +3,8 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
@@ -11,7 +13,7 @@ from standardwebhooks import Webhook
 
 from embedded import commands
 from tests.broker import databases
-from tests.broker.endpoints import Asked, ProducerEndpoint
+from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.conftest import SETTINGS
@@ -62,7 +64,8 @@ class Installation:
         operator.put(f"/v1/producer-groups/{GROUP}")
         made = operator.make(ENDPOINTS, url=self.endpoint.url).document
         rotated = operator.make(f"{ENDPOINTS}/{made['id']}/rotate-secret").document
-        push = {"group": "coupons", "topic": TOPIC, "url": self.endpoint.url}
+        # The web process, which has no worker beside it, leaves others the time of a call before it pushes.
+        push = {"group": "coupons", "topic": TOPIC, "url": self.endpoint.url, "timeout_seconds": 1}
         operator.put(f"/v1/topics/{TOPIC}")
         pushed = operator.put("/v1/subscriptions/push", **push)
         return made["secret"], rotated["secret"], pushed.document["secret"]
@@ -84,10 +87,57 @@ class Installation:
         return found()[0]
 
 
-@pytest.fixture
-def installation(prepared: str, tmp_path: Path, endpoint: ProducerEndpoint) -> Iterator[Installation]:
+@dataclass(frozen=True)
+class Registered:
+    """A database in which an endpoint and a subscription were registered under the key OLD.
+
+    `first`, `second` and `pushed` are the secrets of the endpoint, before and after its rotation, and of the
+    subscription; `check` and `push` are the calls that a broker with that key made, and `log` is what it said.
+    """
+
+    database_url: str
+    first: str
+    second: str
+    pushed: str
+    check: Asked
+    push: Asked
+    log: str
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ProducerEndpoint]:
+    """Where checks and pushes arrive."""
+    with ProducerEndpoint() as server:
+        server.replies(states("COMMIT"))
+        yield server
+
+
+@pytest.fixture(scope="module")
+def registered(
+    prepared: str, tmp_path_factory: pytest.TempPathFactory, server: ProducerEndpoint
+) -> Iterator[Registered]:
+    """What the tests begin with, each on a copy."""
     with databases.copied(prepared) as database_url:
-        yield Installation(tmp_path, database_url, endpoint)
+        installation = Installation(tmp_path_factory.mktemp("registered"), database_url, server)
+        with installation.running(OLD) as broker:
+            secrets = installation.registers(broker)
+            calls = installation.calls(broker)
+            log = broker.log()
+        yield Registered(database_url, *secrets, *calls, log)
+
+
+@pytest.fixture
+def installation(registered: Registered, tmp_path: Path, server: ProducerEndpoint) -> Iterator[Installation]:
+    """An installation with an endpoint and a subscription, registered under the key OLD; nothing of it runs."""
+    with databases.copied(registered.database_url) as database_url:
+        yield Installation(tmp_path, database_url, server)
+
+
+@contextmanager
+def new_installation(prepared: str, folder: Path, server: ProducerEndpoint) -> Iterator[Installation]:
+    """An installation without endpoints and subscriptions."""
+    with databases.copied(prepared) as database_url:
+        yield Installation(folder, database_url, server)
 
 
 def signs(asked: Asked, secret: str) -> bool:
@@ -96,52 +146,46 @@ def signs(asked: Asked, secret: str) -> bool:
     return bool(Webhook(secret).verify(asked.body, headers))
 
 
-def test_a_secret_is_sealed_in_the_database_and_signs(installation: Installation) -> None:
-    with installation.running(OLD) as broker:
-        first, second, pushed = installation.registers(broker)
-
-        check, push = installation.calls(broker)
-
-        assert signs(check, first)
-        assert signs(check, second)
-        assert signs(push, pushed)
-        log = broker.log()
+def test_a_secret_is_sealed_in_the_database_and_signs(registered: Registered, installation: Installation) -> None:
+    secrets = (registered.first, registered.second, registered.pushed)
     stored = installation.stored()
+
     assert len(stored) == 3
-    assert not [secret for secret in stored if secret.startswith("whsec_") or secret in (first, second, pushed)]
-    assert not [secret for secret in (first, second, pushed, *stored, OLD) if secret in log]
+    assert not [secret for secret in stored if secret.startswith("whsec_") or secret in secrets]
+    assert signs(registered.check, registered.first)
+    assert signs(registered.check, registered.second)
+    assert signs(registered.push, registered.pushed)
+    assert not [secret for secret in (*secrets, *stored, OLD) if secret in registered.log]
 
 
-def test_plain_secrets_are_sealed_by_prepare_and_go_on_to_sign(installation: Installation) -> None:
-    with installation.running() as broker:
-        first, second, pushed = installation.registers(broker)
-    assert sorted(installation.stored()) == sorted([first, second, pushed])
+def test_plain_secrets_are_sealed_by_prepare_and_go_on_to_sign(
+    prepared: str, tmp_path: Path, server: ProducerEndpoint
+) -> None:
+    with new_installation(prepared, tmp_path, server) as installation:
+        with installation.running() as broker:
+            first, second, pushed = installation.registers(broker)
+        assert sorted(installation.stored()) == sorted([first, second, pushed])
 
-    installation.running(OLD).prepare()
+        installation.running(OLD).prepare()
 
-    assert not [secret for secret in installation.stored() if secret.startswith("whsec_")]
-    with installation.running(OLD) as broker:
-        check, push = installation.calls(broker)
+        assert not [secret for secret in installation.stored() if secret.startswith("whsec_")]
+        with installation.running(OLD) as broker:
+            check, push = installation.calls(broker)
     assert signs(check, second)
     assert signs(push, pushed)
 
 
-def test_after_a_rotation_the_old_key_is_not_needed(installation: Installation) -> None:
-    with installation.running(OLD) as broker:
-        _, second, pushed = installation.registers(broker)
-
+def test_after_a_rotation_the_old_key_is_not_needed(registered: Registered, installation: Installation) -> None:
     assert installation.manages("reseal", keys=(NEW, OLD)) == (0, "3 secrets resealed, 0 replaced.")
     assert installation.manages("reseal", keys=(NEW, OLD)) == (0, "0 secrets resealed, 0 replaced.")
 
     with installation.running(NEW) as broker:
         check, push = installation.calls(broker)
-    assert signs(check, second)
-    assert signs(push, pushed)
+    assert signs(check, registered.second)
+    assert signs(push, registered.pushed)
 
 
 def test_no_process_starts_without_the_key_of_its_secrets(installation: Installation) -> None:
-    with installation.running(OLD) as broker:
-        installation.registers(broker)
     other = installation.running(OTHER)
 
     started = [
@@ -157,8 +201,6 @@ def test_no_process_starts_without_the_key_of_its_secrets(installation: Installa
 
 
 def test_lost_secrets_are_replaced(installation: Installation) -> None:
-    with installation.running(OLD) as broker:
-        installation.registers(broker)
     before = installation.stored()
     refused = installation.manages("reseal", keys=(OTHER,))
 
