@@ -1,12 +1,26 @@
 """Waits for what happens by itself: asked again and again, with a deadline, and never longer than needed."""
 
+import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 Found = TypeVar("Found")
 
 PAUSE_SECONDS = 0.02
+
+
+def at_this_load(seconds: float) -> float:
+    """What is promised to take so long at most on a machine with a free core, as this one is loaded now.
+
+    Where several programs wait for each core, all that a test and its broker do takes as many times longer.
+    """
+    waiting = os.getloadavg()[0]
+    # That is the mean of a minute; on Linux there is also the number of now.
+    if (now := Path("/proc/loadavg")).exists():
+        waiting = max(waiting, int(now.read_text().split()[3].partition("/")[0]))
+    return seconds * max(1.0, waiting / (os.cpu_count() or 1))
 
 
 def eventually(look: Callable[[], Found | None], within_seconds: float = 30.0) -> Found:

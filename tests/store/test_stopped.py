@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+from tests.broker.polling import at_this_load
 from tests.store.keeper import Keeper, sent
 
 ROUNDS = 8
@@ -39,7 +40,7 @@ def test_a_stopped_process_does_not_stop_the_sends_of_another(keeper: Keeper) ->
         other.kill()
         other.communicate()
 
-    assert max(stalls) < 1
+    assert max(stalls) < at_this_load(1)
 
 
 def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of_another(keeper: Keeper) -> None:
@@ -57,7 +58,7 @@ def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of
         other.kill()
         other.wait()
 
-    assert seconds < 1
+    assert seconds < at_this_load(1)
     assert (ours["queue_offset"], printed) == (1, "2\n"), "what it wrote was rolled back, and written again"
 
 
