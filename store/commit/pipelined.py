@@ -55,7 +55,7 @@ class Request(Generic[Answer]):
     all of a batch at once.
     """
 
-    __slots__ = ("answer", "future", "ids", "key", "ordered", "since", "size")
+    __slots__ = ("answer", "future", "ids", "key", "ordered", "size")
 
     # The requests of a lane share a writer, and so their batches; those of another lane keep no order with them.
     LANE: ClassVar[str] = "log"
@@ -70,8 +70,6 @@ class Request(Generic[Answer]):
         self.size = size
         # No later batch may overtake it: a batch that is sent again would come behind the next one.
         self.ordered = ordered
-        # Waits since then, by the event loop's clock.
-        self.since = 0.0
         self.answer: Answer | None = None
         self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
 

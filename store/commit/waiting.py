@@ -1,6 +1,5 @@
 """What waits for a pipelined batch: a bounded queue, ends before the others."""
 
-import asyncio
 from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +10,9 @@ from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.errors import SystemBusy
 from store.process.budget import RESERVED_PART
 
-# New work is refused while the first that waits has waited for longer, before it is decoded and behind it. Of a process
-# that serves 10,000 sends a second 1,000 wait then, and what is refused comes again to a queue as long.
+# New work is refused while other new work has waited for longer to be begun. Of a process that serves 10,000 sends a
+# second 1,000 wait then, and what is refused comes again to a queue as long.
 MAX_WAIT_SECONDS = 0.1
-# Two batches of the largest: with no more of them the database has stopped for a moment, and there is no crowd.
-CROWD = 1024
 
 
 def places() -> int:
@@ -29,7 +26,7 @@ def too_many(waiting: int) -> SystemBusy:
 
 
 def too_long() -> SystemBusy:
-    """The refusal of a request when others wait for longer than MAX_WAIT_SECONDS."""
+    """The refusal of new work while too much waits, in number or for longer than MAX_WAIT_SECONDS."""
     return SystemBusy(
         f"Other requests wait for {MAX_WAIT_SECONDS} s to be written: nothing was stored, try again in a second."
     )
@@ -59,7 +56,6 @@ class Waiting:
     def add(self, request: Request[Any]) -> None:
         """Takes a request in; raises SystemBusy when too much waits."""
         self._admit(request)
-        request.since = asyncio.get_running_loop().time()
         # An end must not overtake the half it ends while that is still waiting here.
         if request.URGENT and not self._ordinary_keys[request.key]:
             self._urgent.append(request)
@@ -71,14 +67,7 @@ class Waiting:
     @property
     def is_full(self) -> bool:
         """Whether new work is refused: ends have a part of the places for themselves."""
-        return len(self) >= places() or self._is_late
-
-    @property
-    def _is_late(self) -> bool:
-        """Whether a crowd waits, and the first of it for too long."""
-        if len(self._ordinary) < CROWD:
-            return False
-        return asyncio.get_running_loop().time() - self._ordinary[0].since > MAX_WAIT_SECONDS
+        return len(self) >= places()
 
     def take(self) -> list[Request[Any]]:
         """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
@@ -91,12 +80,9 @@ class Waiting:
 
     def _admit(self, request: Request[Any]) -> None:
         size = request.size
-        # Acks and receives have lanes of their own, and no others behind them.
-        most = settings.GROUP_COMMIT_MAX_WAITING if request.URGENT else places()
-        if len(self) >= most:
+        is_refused = len(self) >= settings.GROUP_COMMIT_MAX_WAITING if request.URGENT else self.is_full
+        if is_refused:
             raise too_many(len(self))
-        if not request.URGENT and request.LANE == Request.LANE and self._is_late:
-            raise too_long()
         if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 

@@ -5,9 +5,11 @@ import base64
 import http.client
 import json
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 from urllib.parse import urlsplit
 
 import psycopg
@@ -24,6 +26,9 @@ from tests.broker.wire import Document, Wire, problem
 
 MEBIBYTE = 1024 * 1024
 REQUESTS = 20
+# More callers than a process serves in the time for which new work may wait.
+CROWD = 3000
+TOO_LONG = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
 # Of a request with one message: 4 MiB of text in base64 whose characters are all escaped, and its other fields.
 LONGEST = 8 * 4 * MEBIBYTE + 160 * 1024
 # The longest JSON of bodies that may be stored, and the request fields that hold them.
@@ -138,35 +143,58 @@ async def test_a_caller_that_is_refused_for_what_waits_keeps_its_connection(
     assert [answer for answer in answers if b"retry-after: 1\r\n" not in answer or b"connection: close" in answer] == []
 
 
-async def test_a_crowd_that_waits_too_long_is_not_joined_by_new_messages_but_by_ends(
-    broker: RunningBroker, orders: str
-) -> None:
-    half = {"topic": orders, "body": "paid", "producer_group": orders, "transaction_id": new_id()}
-    assert broker.wire().post("/v1/transactions", half).status == 201
-    operations = [{"op": "send", "topic": orders, "body": "order"}] * 1000
-    async with Crowd(broker.urls) as crowd:
-        with writers_halted(broker):
-            bulks = [asyncio.create_task(crowd.bulk(operations)) for _ in range(7)]
-            refused: set[asyncio.Task[tuple[int, Document]]] = set()
-            late = {"topic": orders, "body": "late"}
-            sends = []
-            async with asyncio.timeout(10):
-                # Those that come before there is a crowd wait with it.
-                while not refused:
-                    sends.append(asyncio.create_task(crowd.post("/v1/messages", late)))
-                    refused, _ = await asyncio.wait(sends, timeout=PAUSE_SECONDS)
-            end = {"producer_group": orders, "state": "COMMIT"}
-            ended = asyncio.create_task(crowd.post(f"/v1/transactions/{half['transaction_id']}/end", end))
-            await asyncio.wait((ended,), timeout=0.1)
-        results = [result for bulk in bulks for result in await bulk]
-        status, _ = await ended
-        await asyncio.gather(*sends)
+class Caller(asyncio.Protocol):
+    """Sends the same request again and again until it is refused; notes each answer."""
 
-    refusal = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
-    assert {one.result()[0] for one in refused} == {503}
-    assert {one.result()[1]["detail"] for one in refused} == {refusal}
-    assert status == 200
-    assert {result["status"] for result in results} <= {201, 503}
+    def __init__(self, request: bytes, answers: list[bytes], refused: asyncio.Event) -> None:
+        self.request, self.answers, self.refused = request, answers, refused
+        self.is_waiting = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def send(self) -> None:
+        self.is_waiting = True
+        self.transport.write(self.request)
+
+    def data_received(self, data: bytes) -> None:
+        self.answers.append(data)
+        self.is_waiting = False
+        if data[9:12] == b"503":
+            self.refused.set()
+        elif not self.refused.is_set():
+            self.send()
+
+
+async def test_new_work_is_refused_while_other_new_work_has_waited_too_long(
+    broker: RunningBroker, wire: Wire, orders: str
+) -> None:
+    assert wire.post("/v1/messages", {"topic": orders, "body": "the first"}).status == 201
+    host, _, port = urlsplit(broker.url).netloc.partition(":")
+    message = json.dumps({"topic": orders, "body": "order"}).encode()
+    head = f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\n{KEY}Content-Length: {len(message)}\r\n\r\n".encode()
+    answers, refused, loop = list[bytes](), asyncio.Event(), asyncio.get_running_loop()
+    callers = [
+        (await loop.create_connection(lambda: Caller(head + message, answers, refused), host, int(port)))[1]
+        for _ in range(CROWD)
+    ]
+
+    for caller in callers:
+        caller.send()
+    async with asyncio.timeout(60):
+        await refused.wait()
+        while any(caller.is_waiting for caller in callers):  # noqa: ASYNC110  # the answers come over the wire
+            await asyncio.sleep(PAUSE_SECONDS)
+    for caller in callers:
+        caller.transport.close()
+
+    statuses = Counter(answer[9:12] for answer in answers)
+    assert set(statuses) == {b"201", b"503"}
+    refusal = next(answer for answer in answers if answer[9:12] == b"503")
+    assert b"retry-after: 1\r\n" in refusal
+    assert json.loads(refusal.partition(b"\r\n\r\n")[2]) == problem(503, "system_busy", TOO_LONG)
+    queues = wire.get(f"/v1/topics/{orders}").document["offsets"]
+    assert sum(queue["max_offset"] for queue in queues) == 1 + statuses[b"201"]
 
 
 def test_a_refusal_for_the_crowd_says_when_to_come_again(narrow: RunningBroker, orders: str) -> None:
