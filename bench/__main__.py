@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from bench import (
@@ -11,6 +12,7 @@ from bench import (
     delivery,
     distance,
     disturbed,
+    grown,
     lagging,
     large_reads,
     lateness,
@@ -23,7 +25,7 @@ from bench import (
     timers,
     wal,
 )
-from bench.report import Options, Report
+from bench.report import Options, Report, Sizes
 
 BENCHMARKS = {
     "limit": limit.main,
@@ -41,6 +43,7 @@ BENCHMARKS = {
     "client": client.main,
     "overload": overload.main,
     "disturbed": disturbed.main,
+    "grown": grown.main,
     "wal": wal.main,
 }
 
@@ -65,6 +68,11 @@ def parser() -> argparse.ArgumentParser:
         default=Options.seconds,
         help="of each of these rounds, and of wal (default: %(default)s)",
     )
+    for name, size in asdict(Options.sizes).items():
+        words.add_argument(f"--{name}", type=int, default=size, help="grown: of the full broker (default: %(default)s)")
+    words.add_argument(
+        "--pinned", type=float, default=Options.pinned, help="grown: seconds under a snapshot (default: %(default)s)"
+    )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     return words
 
@@ -78,7 +86,8 @@ def main(words: list[str]) -> int:
     if not throughput.chosen(given.case):
         known = "; ".join(case.name for case in throughput.CASES)
         parser().error(f"No case has {' or '.join(given.case)} in its name: there are {known}.")
-    options = Options(beside, given.rounds, given.seconds, tuple(given.case))
+    sizes = Sizes(given.messages, given.halves, given.topics, given.groups)
+    options = Options(beside, given.rounds, given.seconds, tuple(given.case), sizes, given.pinned)
     reports = []
     for name in given.names or ([*BENCHMARKS] if beside is None else ["throughput"]):
         print(f"== {name}", flush=True)
