@@ -60,7 +60,8 @@ class Handler:
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
         # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
-        self._busy = answers.refused(waiting.too_long())
+        self._too_many = answers.refused(waiting.too_many(waiting.places()))
+        self._too_long = answers.refused(waiting.too_long())
 
     async def __call__(self, exchange: Exchange) -> None:
         """Answers a request; one whose caller has gone has no answer."""
@@ -90,7 +91,10 @@ class Handler:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
         exchange.request_id = self._id_of(exchange.headers)
         exchange.drop()
-        _write(exchange, self._busy)
+        _write(exchange, self._busy())
+
+    def _busy(self) -> Answer:
+        return self._too_many if writer.is_full() else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")
@@ -115,7 +119,7 @@ class Handler:
                 caller = await self._caller(exchange)
                 content = await self._content_of(exchange, body, route)
                 if exchange.is_refused:
-                    answer = self._busy
+                    answer = self._busy()
                 else:
                     request = DataRequest(exchange, caller, content)
                     answer = await view(request, **named)

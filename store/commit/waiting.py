@@ -26,7 +26,7 @@ def too_many(waiting: int) -> SystemBusy:
 
 
 def too_long() -> SystemBusy:
-    """The refusal of new work while too much waits, in number or for longer than MAX_WAIT_SECONDS."""
+    """The refusal of new work while other new work has waited for longer than MAX_WAIT_SECONDS."""
     return SystemBusy(
         f"Other requests wait for {MAX_WAIT_SECONDS} s to be written: nothing was stored, try again in a second."
     )
