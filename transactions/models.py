@@ -81,6 +81,10 @@ class HalfMessage(models.Model):
 
     The columns from `topic_id` on are those of its message. Of several messages these are null, and the arrays run in
     parallel, one element per message. A `tags_code` of null is 0; `delays` is null when no message is delayed.
+
+    Until its first check is claimed a half message with the usual immunity waits in a **line**, whose name is that
+    immunity in seconds: its next check comes `line` seconds after `stored_at`, so the order of storing is that of the
+    checks, and one index serves both. Each change of the row takes it out of its line, to 0.
     """
 
     transaction_id = models.UUIDField(primary_key=True)
@@ -108,14 +112,15 @@ class HalfMessage(models.Model):
     message_id = models.UUIDField(null=True)
     queue_id = models.IntegerField(null=True)
     tags_code = models.BigIntegerField(null=True)
+    line = models.SmallIntegerField(default=0, db_default=0)
 
     class Meta:
         db_table = "half_message"
         indexes = (
-            # Checks claim a group's due halves, the longest due first.
+            # Checks claim a group's due halves, the longest due first; those in a line by the index of the lines.
             models.Index(
                 fields=("producer_group_id", "next_check_at"),
-                condition=models.Q(discarded_at__isnull=True),
+                condition=models.Q(discarded_at__isnull=True, line=0),
                 name="half_message_due",
             ),
             # Discards read the halves whose checks are used up; almost always empty.
@@ -130,8 +135,8 @@ class HalfMessage(models.Model):
                 condition=models.Q(discarded_at__isnull=False),
                 name="half_message_discarded",
             ),
-            # The console and the limit per group read one group's halves, the oldest first.
-            models.Index(fields=("producer_group_id", "stored_at"), name="half_message_group"),
+            # The checks, the console and the limit per group read one group's halves, of each line the oldest first.
+            models.Index(fields=("producer_group_id", "line", "stored_at"), name="half_message_line"),
             # The limit per API key counts one key's pending halves.
             models.Index(
                 fields=("api_key_id",),

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -73,7 +74,20 @@ def test_an_earlier_decision_is_answered_and_listed_as_any_other(
     assert [told(wire, transaction_id), wire.get(path).document["results"]] == before
 
 
-def test_an_earlier_half_message_is_asked_about_and_discarded_as_any_other(
+def test_the_begin_of_an_earlier_half_message_is_answered_again(
+    wire: Wire, producer: Producer, orders: str, database: psycopg.Connection[Any]
+) -> None:
+    half = {"topic": orders, "body": "order 1", "producer_group": producer.group, "transaction_id": str(uuid4())}
+    first = wire.post("/v1/transactions", half).document
+    age(database, "half_message", half["transaction_id"])
+
+    again = wire.post("/v1/transactions", half)
+
+    assert again.status == 200
+    assert again.document == {**first, "duplicate": True, "next_check_at": again.document["next_check_at"]}
+
+
+def test_an_earlier_half_message_is_asked_about_as_any_other(
     wire: Wire, producer: Producer, orders: str, database: psycopg.Connection[Any]
 ) -> None:
     transaction = producer.begin(orders, b"order 1", check_immunity_seconds=60)

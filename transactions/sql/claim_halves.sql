@@ -3,17 +3,48 @@
 -- another worker is claiming at the same time are skipped. No check is counted here: a worker that dies now has asked about
 -- none of them. The ids are probed as an array: no plan can then go through all halves. With `topic_ids` only the halves
 -- whose messages are all of these topics. The length of a body is read from its head: no body is read here.
-WITH due AS MATERIALIZED (
+WITH first AS MATERIALIZED (
+    SELECT in_line.*
+    FROM (VALUES (1), (6)) AS l (line)
+    CROSS JOIN LATERAL (
+        SELECT
+            d.transaction_id, d.next_check_at, d.log_segment,
+            coalesce(d.log_offsets, ARRAY[d.log_offset]) AS log_offsets
+        FROM half_message AS d
+        WHERE
+            d.producer_group_id = %(group_id)s AND d.line = l.line
+            AND d.stored_at <= now() - make_interval(secs => l.line)
+            AND CASE WHEN d.discarded_at IS NULL THEN true END
+            AND (
+                %(topic_ids)s::integer [] IS NULL
+                OR coalesce(d.topic_ids, ARRAY[d.topic_id]) <@ %(topic_ids)s::integer []
+            )
+        ORDER BY d.stored_at
+        LIMIT %(max_halves)s
+        FOR UPDATE SKIP LOCKED
+    ) AS in_line
+),
+
+again AS MATERIALIZED (
     SELECT
         d.transaction_id, d.next_check_at, d.log_segment,
         coalesce(d.log_offsets, ARRAY[d.log_offset]) AS log_offsets
     FROM half_message AS d
     WHERE
-        d.producer_group_id = %(group_id)s AND d.discarded_at IS NULL AND NOT d.exhausted AND d.next_check_at <= now()
+        d.producer_group_id = %(group_id)s AND d.line = 0 AND d.discarded_at IS NULL AND NOT d.exhausted
+        AND d.next_check_at <= now()
         AND (%(topic_ids)s::integer [] IS NULL OR coalesce(d.topic_ids, ARRAY[d.topic_id]) <@ %(topic_ids)s::integer [])
     ORDER BY d.next_check_at
     LIMIT %(max_halves)s
     FOR UPDATE SKIP LOCKED
+),
+
+due AS (
+    SELECT * FROM first
+    UNION ALL
+    SELECT * FROM again
+    ORDER BY next_check_at
+    LIMIT %(max_halves)s
 ),
 
 sized AS (
@@ -37,7 +68,7 @@ chosen AS (
 )
 
 UPDATE half_message AS h
-SET next_check_at = now() + make_interval(secs => %(claim_seconds)s)
+SET next_check_at = now() + make_interval(secs => %(claim_seconds)s), line = 0
 WHERE h.transaction_id = any(array(SELECT c.transaction_id FROM chosen AS c))
 RETURNING
     h.transaction_id, h.endpoint_id, h.check_times, h.log_segment,

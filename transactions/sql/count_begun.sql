@@ -1,9 +1,14 @@
--- Count the undecided transactions that were begun since a time, each group's by its index, up to a limit.
+-- Count the undecided transactions that were begun since a time, each group's by its index, line by line, up to a limit.
 SELECT count(*) AS begun
 FROM (
     SELECT 1
     FROM producer_group AS g
-    INNER JOIN half_message AS h ON g.id = h.producer_group_id
-    WHERE h.stored_at >= %(since)s
+    CROSS JOIN (VALUES (0), (1), (6)) AS l (line)
+    CROSS JOIN LATERAL (
+        SELECT 1
+        FROM half_message AS h
+        WHERE h.producer_group_id = g.id AND h.line = l.line AND h.stored_at >= %(since)s
+        LIMIT %(max_count)s
+    ) AS of_line
     LIMIT %(max_count)s
 ) AS counted

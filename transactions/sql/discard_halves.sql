@@ -10,7 +10,7 @@ WITH locked AS (
 )
 
 UPDATE half_message AS h
-SET discarded_at = now()
+SET discarded_at = now(), line = 0
 WHERE h.transaction_id = any(array(SELECT l.transaction_id FROM locked AS l))
 RETURNING
     h.transaction_id, h.producer_group_id, h.stored_at, h.check_times, h.log_segment,

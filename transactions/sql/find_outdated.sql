@@ -1,5 +1,5 @@
 -- Find halves that are older than the retention: their segment is dropped soon, and no check may keep them longer. The
--- groups are read from the halves, by one index probe each, and not from the table of groups: a half whose group was
+-- groups are read from the halves, by one index probe each and one for each line, and not from the table of groups: a half whose group was
 -- deleted is discarded like any other.
 WITH RECURSIVE named AS (
     SELECT min(h.producer_group_id) AS group_id FROM half_message AS h
@@ -11,11 +11,12 @@ WITH RECURSIVE named AS (
 
 SELECT h.transaction_id
 FROM named AS n
+CROSS JOIN (VALUES (0), (1), (6)) AS l (line)
 CROSS JOIN LATERAL (
     SELECT o.transaction_id
     FROM half_message AS o
     WHERE
-        o.producer_group_id = n.group_id AND o.discarded_at IS NULL
+        o.producer_group_id = n.group_id AND o.line = l.line AND o.discarded_at IS NULL
         AND o.stored_at < now() - make_interval(hours => %(reserved_hours)s::integer)
     ORDER BY o.stored_at
     LIMIT %(max_halves)s

@@ -1,14 +1,30 @@
 -- Find the producer groups that have halves due for a check and an endpoint that may be called now, by one index probe per
--- group. The halves of a group without such an endpoint stay untouched: no check is counted, no row is written. The order
--- is that of the ids from behind a group on, and then from the lowest: of more groups than `max_groups` each has its turn.
+-- line of a group. The halves of a group without such an endpoint stay untouched: no check is counted, no row is written. The
+-- order is that of the ids from behind a group on, and then from the lowest: of more groups than `max_groups` each has its
+-- turn.
 SELECT g.id AS group_id, g.name
 FROM producer_group AS g
 CROSS JOIN LATERAL (
-    SELECT h.next_check_at
-    FROM half_message AS h
-    WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
-    ORDER BY h.next_check_at
-    LIMIT 1
+    SELECT min(h.next_check_at) AS next_check_at
+    FROM (
+        SELECT of_line.next_check_at
+        FROM (VALUES (1), (6)) AS l (line)
+        CROSS JOIN LATERAL (
+            SELECT f.next_check_at
+            FROM half_message AS f
+            WHERE f.producer_group_id = g.id AND f.line = l.line AND f.discarded_at IS NULL
+            ORDER BY f.stored_at
+            LIMIT 1
+        ) AS of_line
+        UNION ALL
+        (
+            SELECT a.next_check_at
+            FROM half_message AS a
+            WHERE a.producer_group_id = g.id AND a.line = 0 AND a.discarded_at IS NULL
+            ORDER BY a.next_check_at
+            LIMIT 1
+        )
+    ) AS h
 ) AS first
 WHERE
     NOT g.checks_paused AND first.next_check_at <= now() - make_interval(secs => %(late_seconds)s)

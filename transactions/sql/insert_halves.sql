@@ -3,7 +3,7 @@
 INSERT INTO half_message (
     transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times, exhausted,
     log_segment, log_offset, message_id, topic_id, queue_id, tags_code,
-    log_offsets, message_ids, topic_ids, queue_ids, tags_codes, delays, api_key_id
+    log_offsets, message_ids, topic_ids, queue_ids, tags_codes, delays, line, api_key_id
 )
 SELECT
     h.transaction_id, h.producer_group_id, h.endpoint_id, now(), h.immunity_seconds,
@@ -14,15 +14,15 @@ SELECT
     CASE WHEN NOT m.only THEN m.log_offsets END, CASE WHEN NOT m.only THEN m.message_ids END,
     CASE WHEN NOT m.only THEN m.topic_ids END, CASE WHEN NOT m.only THEN m.queue_ids END,
     CASE WHEN NOT m.only THEN m.tags_codes END,
-    h.delays::jsonb, h.api_key_id
+    h.delays::jsonb, h.line, h.api_key_id
 FROM unnest(
     %(transaction_id)b::uuid [], %(producer_group_id)b::integer [], %(endpoint_id)b::integer [],
     %(immunity_seconds)b::double precision [], %(log_offsets)b::text [], %(message_ids)b::text [],
     %(topic_ids)b::text [], %(queue_ids)b::text [], %(tags_codes)b::text [], %(delays)b::text [],
-    %(api_key_id)b::bigint []
+    %(line)b::integer [], %(api_key_id)b::bigint []
 ) AS h (
     transaction_id, producer_group_id, endpoint_id, immunity_seconds, log_offsets, message_ids, topic_ids, queue_ids,
-    tags_codes, delays, api_key_id
+    tags_codes, delays, line, api_key_id
 )
 CROSS JOIN LATERAL (
     SELECT

@@ -1,6 +1,6 @@
 -- List undecided transactions, the newest first, from behind a cursor (the time and the id of the last one seen). Each
--- group's newest come by its index, and the newest of these are listed: no filter makes it read a group to its end unless
--- that group holds none that match.
+-- group's newest come by its index, line by line, and the newest of these are listed: no filter makes it read a line to its
+-- end unless that line holds none that match.
 WITH RECURSIVE groups AS (
     (SELECT h.producer_group_id FROM half_message AS h ORDER BY h.producer_group_id LIMIT 1)
     UNION ALL
@@ -18,6 +18,7 @@ WITH RECURSIVE groups AS (
 
 SELECT newest.*
 FROM groups AS g
+CROSS JOIN (VALUES (0), (1), (6)) AS l (line)
 CROSS JOIN LATERAL (
     SELECT
         h.transaction_id, h.producer_group_id, h.endpoint_id,
@@ -29,7 +30,7 @@ CROSS JOIN LATERAL (
         NULL::bigint [] AS queue_offsets, NULL AS decided_by, h.discarded_at AS decided_at, h.last_failure
     FROM half_message AS h
     WHERE
-        h.producer_group_id = g.producer_group_id
+        h.producer_group_id = g.producer_group_id AND h.line = l.line
         AND h.stored_at <= %(before)s
         AND (h.stored_at, h.transaction_id) < (%(before)s, %(before_id)s)
         AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)

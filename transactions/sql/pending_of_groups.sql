@@ -12,9 +12,13 @@ CROSS JOIN LATERAL (
     ) AS limited
 ) AS counted
 LEFT JOIN LATERAL (
-    SELECT h.stored_at
-    FROM half_message AS h
-    WHERE h.producer_group_id = g.group_id AND h.discarded_at IS NULL
-    ORDER BY h.stored_at
-    LIMIT 1
+    SELECT min(of_line.stored_at) AS stored_at
+    FROM (VALUES (0), (1), (6)) AS l (line)
+    CROSS JOIN LATERAL (
+        SELECT h.stored_at
+        FROM half_message AS h
+        WHERE h.producer_group_id = g.group_id AND h.line = l.line AND h.discarded_at IS NULL
+        ORDER BY h.stored_at
+        LIMIT 1
+    ) AS of_line
 ) AS oldest ON true

@@ -1,4 +1,21 @@
--- Find how long it is until a group's next check is due, by one index probe; null when it has no pending half.
-SELECT extract(EPOCH FROM min(next_check_at) - now())::double precision AS seconds
-FROM half_message
-WHERE producer_group_id = %(group_id)s AND discarded_at IS NULL AND NOT exhausted
+-- Find how long it is until a group's next check is due, by one index probe per line; null when it has no pending half.
+SELECT extract(EPOCH FROM min(h.next_check_at) - now())::double precision AS seconds
+FROM (
+    SELECT of_line.next_check_at
+    FROM (VALUES (1), (6)) AS l (line)
+    CROSS JOIN LATERAL (
+        SELECT f.next_check_at
+        FROM half_message AS f
+        WHERE f.producer_group_id = %(group_id)s AND f.line = l.line AND f.discarded_at IS NULL
+        ORDER BY f.stored_at
+        LIMIT 1
+    ) AS of_line
+    UNION ALL
+    (
+        SELECT a.next_check_at
+        FROM half_message AS a
+        WHERE a.producer_group_id = %(group_id)s AND a.line = 0 AND a.discarded_at IS NULL AND NOT a.exhausted
+        ORDER BY a.next_check_at
+        LIMIT 1
+    )
+) AS h

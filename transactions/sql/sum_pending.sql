@@ -1,13 +1,24 @@
 -- Sum the pending transactions of each producer group by the last failure of their checks: of each group the `max_halves` that
--- are due first, by the index of due checks, so that no outage makes it read them all.
+-- are due first of those that a check has claimed, and of each line, so that no outage makes it read them all.
 SELECT g.name AS producer_group, h.last_failure, count(*) AS halves
 FROM producer_group AS g
 CROSS JOIN LATERAL (
-    SELECT d.last_failure
-    FROM half_message AS d
-    WHERE d.producer_group_id = g.id AND d.discarded_at IS NULL
-    ORDER BY d.next_check_at
-    LIMIT %(max_halves)s
+    SELECT of_line.last_failure
+    FROM (VALUES (1), (6)) AS l (line)
+    CROSS JOIN LATERAL (
+        SELECT f.last_failure
+        FROM half_message AS f
+        WHERE f.producer_group_id = g.id AND f.line = l.line AND f.discarded_at IS NULL
+        LIMIT %(max_halves)s
+    ) AS of_line
+    UNION ALL
+    (
+        SELECT a.last_failure
+        FROM half_message AS a
+        WHERE a.producer_group_id = g.id AND a.line = 0 AND a.discarded_at IS NULL
+        ORDER BY a.next_check_at
+        LIMIT %(max_halves)s
+    )
 ) AS h
 GROUP BY g.name, h.last_failure
 ORDER BY g.name, halves DESC

@@ -1,17 +1,28 @@
 -- Count the undecided transactions by their state, each state up to a limit, with the time of the oldest pending one: one
--- index probe per producer group, because no index orders the halves of all groups by time.
+-- index probe per line of a producer group, because no index orders the halves of all groups by time.
 SELECT
     (
         SELECT count(*)
-        FROM (SELECT 1 FROM half_message AS h WHERE h.discarded_at IS NULL LIMIT %(max_count)s) AS limited
+        FROM (
+            SELECT 1
+            FROM producer_group AS g
+            CROSS JOIN LATERAL (
+                SELECT 1
+                FROM half_message AS h
+                WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
+                LIMIT %(max_count)s
+            ) AS of_group
+            LIMIT %(max_count)s
+        ) AS limited
     ) AS pending,
     (
         SELECT min(oldest.stored_at)
         FROM producer_group AS g
+        CROSS JOIN (VALUES (0), (1), (6)) AS l (line)
         CROSS JOIN LATERAL (
             SELECT h.stored_at
             FROM half_message AS h
-            WHERE h.producer_group_id = g.id AND h.discarded_at IS NULL
+            WHERE h.producer_group_id = g.id AND h.line = l.line AND h.discarded_at IS NULL
             ORDER BY h.stored_at
             LIMIT 1
         ) AS oldest

@@ -8,6 +8,9 @@ from django.conf import settings
 from store.errors import MessageIllegal
 from store.messages import Message
 
+# The immunities that make a line, in seconds: the default timeout, and a short one. The statements name
+# them: each line is one index probe more for them.
+LINES = (1, 6)
 # For the claim and the call of the one check that fits in before a half message is too old.
 ONE_CHECK_SECONDS = 60
 # RocketMQ's users give the immunity as this property, in whole seconds.
@@ -29,6 +32,11 @@ def in_seconds(asked: float | None) -> float:
             f"{settings.RESERVED_HOURS} hours, less the time for one check."
         )
     return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
+
+
+def line(seconds: float) -> int:
+    """The line in which a half message with this immunity waits for its first check: that immunity, or 0 for none."""
+    return int(seconds) if seconds in LINES else 0
 
 
 def taken(messages: Sequence[Message]) -> float | None:

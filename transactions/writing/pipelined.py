@@ -21,6 +21,7 @@ from store.db.uuid7 import of_int
 from store.queues import ENTER_PLACED
 from store.segments.log import APPEND_NEW
 from transactions.answers import EndedMessage
+from transactions.writing import immunity
 
 
 class RefusedPlaces(NamedTuple):
@@ -130,6 +131,7 @@ class Beginning(Request[Kept]):
             "repeatable_transactions": arrays.uuids([request.key for request in requests if request.may_repeat]),
             "endpoint_id": arrays.int4s([request.endpoint_id for request in requests]),
             "immunity_seconds": arrays.float8s([request.immunity_seconds for request in requests]),
+            "line": arrays.int4s([immunity.line(request.immunity_seconds) for request in requests]),
             "api_key_id": arrays.int8s([request.api_key_id for request in requests]),
         }
         return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
