@@ -77,9 +77,9 @@ ANSWERS_BEFORE_COMMIT = Mutant(
             "                result = self._pgconn.get_result() or (\n"
             "                    None if self._pgconn.is_busy() else self._pgconn.get_result()\n"
             "                )\n"
-            "                if result is None:\n"
+            "                if result is None and self._pgconn.status != pq.ConnStatus.BAD:\n"
             "                    break\n"
-            "                else:\n",
+            "                elif result is not None:\n",
         ),
         (
             "store.db.pipeline",
