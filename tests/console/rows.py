@@ -79,8 +79,8 @@ class Broker:
             **more,
         )
 
-    def visible(self, message: Any) -> int:
-        """The entry that makes a stored message visible; its queue offset."""
+    def visible(self, message: Any, due_at: datetime | None = None) -> int:
+        """The entry that makes a stored message visible; its queue offset. A timer's release has its due time."""
         queue = (message.topic_id, message.queue_id)
         offset = self.ends.get(queue, 0)
         self.ends[queue] = offset + 1
@@ -95,6 +95,7 @@ class Broker:
             tags_code=0,
             reconsume_times=0,
             entered_at=message.stored_at,
+            due_at=due_at,
         )
         return offset
 

@@ -52,6 +52,17 @@ def test_each_group_shows_how_it_stands_and_the_trace_what_happened_the_latest_f
     assert trace.index("Visible in orders") < trace.index("Stored at log offset")
 
 
+def test_a_message_that_a_timer_released_shows_when_it_was_due(broker: Broker, ada: Operator) -> None:
+    orders = broker.topic("orders", queues=1)
+    plain, delayed = (broker.stored(orders, 0, b"x", MINUTE) for _ in range(2))
+    broker.visible(plain)
+    broker.visible(delayed, due_at=broker.now - 2 * MINUTE)
+
+    assert "due at" not in ada.sees(f"messages/{plain.message_id}/").text
+    due = f"{broker.now - 2 * MINUTE:%Y-%m-%d %H:%M:%S}"
+    assert f"offset 1, due at {due}" in " ".join(ada.sees(f"messages/{delayed.message_id}/").text.split())
+
+
 def test_a_viewer_without_leave_sees_no_body(broker: Broker, vic: Operator) -> None:
     message = broker.stored(broker.topic("orders"), 0, b"order 4711", MINUTE)
 
