@@ -57,7 +57,7 @@ app.conf.update(
             "delivery.reappend": 20.0,
             "delivery.clean_up": 60.0,
             "actions.run": 2.0,
-            "analytics.nightly": 30.0,
+            **({"analytics.nightly": 30.0} if settings.EXPORT_NIGHTLY_TO else {}),
         }.items()
     },
 )

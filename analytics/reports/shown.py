@@ -23,9 +23,9 @@ def show(reports: Path) -> None:
     """
     made = json.loads((reports / MARKER).read_text(encoding="utf-8"))
     taken_at = datetime.fromisoformat(made["taken_at"])
-    found = charts.of({name: parquet.read_table(reports / name) for name in NAMES})
     try:
         _require_same(made["database"])
+        found = charts.of({name: parquet.read_table(reports / name) for name in NAMES})
         with transaction.atomic():
             ReportChart.objects.all().delete()
             ReportChart.objects.bulk_create(_row(number, chart, taken_at) for number, chart in enumerate(found))

@@ -17,6 +17,7 @@ from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import increments, manifest, parts
 from analytics.files.manifest import Ends, Hole, Manifest
 from analytics.readers.adbc import AdbcSource
+from analytics.reports import tables
 from tests.analytics import writers
 from tests.analytics.parquet import rows, transactions
 from tests.analytics.writers import Connection
@@ -96,6 +97,25 @@ def test_small_files_of_a_day_are_gathered_and_hold_the_same_rows(
     assert len(listed(second).parts) == len(days)
     assert sorted_rows(second / "messages") == before
     assert problems(busy_database, second) == []
+
+
+def test_a_column_that_is_newer_than_a_file_is_null_in_reports_and_in_gathered_files(
+    spark: SparkSession, busy_database: str, writer: Connection, exported: Path, tmp_path: Path
+) -> None:
+    for part in listed(exported).parts:
+        if part.table == "entries":
+            file = exported / part.path
+            parquet.write_table(parquet.read_table(file, partitioning=None).drop_columns(["due_at"]), file)
+    before = len(rows(exported / "entries"))
+    live(writer, ended=2, undecided=0)
+
+    second = export(spark, busy_database, tmp_path / "second", exported)
+    entries = tables.read(spark, second, listed(second)).entries
+
+    assert {row["due_at"] for row in entries.collect()} == {None}
+    parts.compact_all(second, listed(second))
+    gathered = rows(second / "entries")
+    assert (len(gathered), {row["due_at"] for row in gathered}) == (before + 1, {None})
 
 
 def listed(folder: Path) -> Manifest:

@@ -1,13 +1,27 @@
 """The charts of the reports: small, whatever the reports hold, and in the words of the console."""
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow
 
 from analytics.reports import charts
+from tests.analytics.conftest import ROOT
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+SHOW = """
+import sys
+from pathlib import Path
+import django
+django.setup()
+from analytics.reports import shown
+shown.show(Path(sys.argv[1]))
+"""
 OUTCOMES = ("committed", "rolled_back", "discarded", "prepared")
 
 
@@ -62,6 +76,17 @@ def test_retries_are_summed_by_their_consumer_group() -> None:
     [chart] = [one for one in charts.of(reports(retries=rows)) if one.title == "Retries and dead letters"]
 
     assert (chart.labels, chart.series) == (["coupons", "mail"], {"retries": [4, 9], "dead letters": [2, 1]})
+
+
+def test_reports_of_another_database_are_not_shown_in_this_ones_console(busy_database: str, tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text('{"database": "1/2", "taken_at": "2026-03-01T12:00:00+00:00"}')
+    environ = {**os.environ, "DATABASE_URL": busy_database, "DJANGO_SETTINGS_MODULE": "mqbroker.settings"}
+
+    done = subprocess.run([sys.executable, "-c", SHOW, tmp_path], cwd=ROOT, env=environ, capture_output=True, text=True)
+
+    assert "FolderRefused: The reports are of an export of another database (1/2, this is " in done.stderr
+    with psycopg.connect(busy_database) as connection:
+        assert connection.execute("SELECT count(*) FROM report_chart").fetchall() == [(0,)]
 
 
 def reports(**rows: list[dict[str, Any]]) -> dict[str, pyarrow.Table]:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -67,7 +68,14 @@ def manage(database: str, *arguments: str) -> None:
 
 def environment(database: str) -> dict[str, str]:
     """The environment of a process of the broker."""
-    known = {"MQBROKER_SECRET_KEY": "a secret of these tests", "MQBROKER_CONSOLE_READING_SECONDS": "0"}
+    known = {
+        "MQBROKER_SECRET_KEY": "a secret of these tests",
+        "MQBROKER_CONSOLE_READING_SECONDS": "0",
+        "MQBROKER_RETAIN_UNTIL_EXPORTED": "true",
+        "MQBROKER_EXPORT_NIGHTLY_TO": "/exports/nightly",
+        # Not due while these tests run: no worker would begin it.
+        "MQBROKER_EXPORT_NIGHTLY_AT": (datetime.now(UTC) + timedelta(hours=2)).strftime("%H:%M"),
+    }
     return {**os.environ, "DATABASE_URL": database, **known}
 
 

@@ -25,8 +25,9 @@ def stored(statistics: Any, messages: int) -> Any:
 def metric(operator: Operator, name: str, **labels: str) -> int:
     """The number of a metric with these labels."""
     given = ",".join(f'{label}="{value}"' for label, value in labels.items())
-    found = re.search(rf"^{name}{{{given}}} (\S+)$", str(document(operator, "/metrics")), re.MULTILINE)
-    assert found is not None, f"no metric {name}{{{given}}}"
+    of = f"{{{given}}}" if given else ""
+    found = re.search(rf"^{name}{of} (\S+)$", str(document(operator, "/metrics")), re.MULTILINE)
+    assert found is not None, f"no metric {name}{of}"
     return int(float(found[1]))
 
 

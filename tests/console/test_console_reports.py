@@ -28,6 +28,7 @@ def test_without_a_report_the_page_says_how_to_make_one(ada: Operator) -> None:
     page = ada.sees("reports/")
 
     assert "There is no report yet" in page.text
+    assert "The nightly export begins at " in page.text
     assert "./mq report DIR --console" in page.text
     assert "<canvas" not in page.html
 
@@ -72,3 +73,21 @@ def test_the_system_page_and_metrics_have_the_exports_and_how_far_they_are_behin
     assert 120 <= metric(ada, "mqbroker_export_lag_seconds", folder=folder) < 600
     finished_at = int(broker.now.timestamp())
     assert metric(ada, "mqbroker_export_last_success_timestamp_seconds", folder=folder) == finished_at
+
+
+def test_the_system_page_says_how_the_night_went_and_what_retention_waits_for(broker: Broker, ada: Operator) -> None:
+    before = ada.sees("system/").text
+    day = broker.now.date() - timedelta(days=1)
+    started_at = broker.now - timedelta(hours=5)
+    run = {"day": day, "started_at": started_at, "ended_at": started_at, "tries": 3, "failures": 3}
+    broker.insert("nightly_run", **run, failure="export: no room")
+
+    page = ada.sees("system/").text
+
+    assert "No nightly export has begun yet. Done: 0, failed: 0." in before
+    assert f"The nightly export of {day} failed 3 times, at last: export: no room." in page
+    assert "failed, export: no room" in page
+    assert "Done: 0, failed: 3." in page
+    assert "Retention keeps them while all segments take less than 50.0" in page
+    assert metric(ada, "mqbroker_nightly_exports_total", outcome="failed") == 3
+    assert metric(ada, "mqbroker_segments_awaiting_export") == 0
