@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 import psycopg
 from psycopg.rows import TupleRow
 
+from analytics.rows import DatabaseName
 from store.db.statements import RowType, Statement
 
+FIND_DATABASE = Statement(__file__, "find_database", DatabaseName)
 Connection = psycopg.Connection[TupleRow]
 
 
@@ -21,3 +23,9 @@ def read(
     """The rows of one statement."""
     with connection.cursor(row_factory=statement.rows) as cursor:
         return cursor.execute(statement.sql(), parameters).fetchall()
+
+
+def database(connection: Connection) -> str:
+    """What names the database among all: an increment goes on from an export of the same one only."""
+    [found] = read(connection, FIND_DATABASE)
+    return found.name

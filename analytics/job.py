@@ -1,34 +1,35 @@
 """Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
+import numpy
 import psycopg
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics import connections, java, session, slices
+from analytics import connections, java, session
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, ExportFailed, FolderRefused
-from analytics.files import folder, increments, manifest, noted, parts
+from analytics.files import folder, increments, manifest, noted, parts, remote
 from analytics.files import verify as check
+from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Ends, Manifest, Part
-from analytics.readers import address, counts, driver
+from analytics.files.place import Local, Place
+from analytics.readers import address, counts, driver, slices
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.jdbc import JdbcSource
 from analytics.readers.moment import Moment, capture
 from analytics.readers.source import Source
-from analytics.rows import DatabaseName
+from analytics.session import Cluster
 from analytics.tables import ENDED, ENTRIES, MESSAGES
-from store.db.statements import Statement
-
-FIND_DATABASE = Statement(__file__, "find_database", DatabaseName)
 
 # From so many messages on Java's better compiler saves more CPU than it takes.
 BRIEF_MESSAGES = 1_000_000
@@ -45,6 +46,8 @@ class Counted:
 
 Announce = Callable[[Counted], None]
 Reader = Literal["jdbc", "source"]
+# A folder of this machine, or the URL of one.
+Target = Path | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,54 +63,117 @@ class Wishes:
     heaviest: int
     noted_as: str
     compact: bool = False
+    cluster: Cluster = session.HERE
 
 
-def export(conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> str | None:
-    """Exports the database to the folder `target`, and announces each table when it is written and counted.
+def export(conninfo: str, target: Target, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> str | None:
+    """Exports the database to a folder, or to one behind a URL; announces each table when it is written and counted.
 
     `environ` leads to Java. Gives the reason where the broker could not note the export. Raises ExportFailed; the
     target is then as it was before.
     """
-    with failures_as_ours(), folder.workspace(target) as workspace:
-        # Refusals first: the start of Spark takes seconds.
-        jar = None if wishes.reader == "source" else driver.find(wishes.jdbc_jar)
-        by_jdbc = wishes.reader == "jdbc" or jar is not None
-        with connections.connect(conninfo) as connection:
-            if by_jdbc:
-                address.of(connection)
-            brief = counts.estimate(connection) < BRIEF_MESSAGES
-        runtime = java.find(java.candidates(environ))
-        if by_jdbc and jar is None:
-            jar = driver.fetch(runtime, workspace / "driver")
-        with session.opened(runtime, jar, workspace / "spark", brief=brief) as spark:
-            source = jdbc(spark, conninfo, wishes.heaviest) if jar else AdbcSource(spark, conninfo)
-            made = write(source, conninfo, workspace / "export", announce, target)
+    with failures_as_ours():
+        if isinstance(target, Path):
+            made = _export_here(conninfo, target, environ, wishes, announce)
+        else:
+            made = _export_there(conninfo, target, environ, wishes, announce)
+        # Only now: retention drops what an export holds.
+        return noted.note(conninfo, wishes.noted_as, made)
+
+
+def _export_here(
+    conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce
+) -> Manifest:
+    with folder.workspace(target) as workspace:
+        to = Local(workspace / "export")
+        with _reading(conninfo, environ, wishes, workspace) as source:
+            made = write(source, conninfo, to, announce, Local(target))
         if wishes.compact:
-            parts.compact_all(workspace / "export", made)
-        folder.put(workspace / "export", target, workspace)
-    # Only now: retention drops what an export holds.
-    return noted.note(conninfo, wishes.noted_as, made)
+            made = compacted(to, made)
+        manifest.write(to, made)
+        parts.sweep(to, made.parts)
+        folder.put(to.folder, target, workspace)
+    return made
 
 
-def verify(conninfo: str, target: Path, say: Callable[[str], None]) -> None:
-    """Verifies the export in a folder, by its files, and against the database where it came from that; names holes.
+def _export_there(conninfo: str, url: str, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> Manifest:
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        _reading(conninfo, environ, wishes, Path(scratch)) as source,
+    ):
+        return add(source, conninfo, Hadoop(source.spark, url), announce, compact=wishes.compact)
+
+
+def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, compact: bool = False) -> Manifest:
+    """Adds what is new to the export in a folder that cannot be replaced as a whole. Raises ExportFailed."""
+    with remote.draft(place, conninfo) as draft:
+        made = write(source, conninfo, place, announce, place)
+        if compact:
+            made = compacted(place, made)
+        draft.commit(made)
+    return made
+
+
+def compacted(place: Place, made: Manifest) -> Manifest:
+    """The same export with its small files gathered; the files gathered from are still there."""
+    return manifest.with_parts(made, parts.compact(place, made.parts))
+
+
+@contextmanager
+def _reading(conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path) -> Iterator[Source]:
+    """What reads the database, by a Spark that is opened for it, or by the one that spark-submit has opened."""
+    if session.is_submitted(environ):
+        with session.joined(scratch / "spark") as spark:
+            by_jdbc = wishes.reader == "jdbc" or (wishes.reader is None and driver.is_loaded(spark))
+            yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
+        return
+    # Refusals first: the start of Spark takes seconds.
+    jar = None if wishes.reader == "source" else driver.find(wishes.jdbc_jar)
+    by_jdbc = wishes.reader == "jdbc" or jar is not None
+    with connections.connect(conninfo) as connection:
+        if by_jdbc:
+            address.of(connection)
+        brief = counts.estimate(connection) < BRIEF_MESSAGES
+    runtime = java.find(java.candidates(environ))
+    if by_jdbc and jar is None:
+        jar = driver.fetch(runtime, scratch / "driver")
+    with session.opened(runtime, jar, scratch / "spark", brief=brief, cluster=wishes.cluster) as spark:
+        yield jdbc(spark, conninfo, wishes.heaviest) if jar else AdbcSource(spark, conninfo)
+
+
+@contextmanager
+def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = session.HERE) -> Iterator[Place]:
+    """Where an export lies; behind a URL Spark's Java reaches it. Raises ExportFailed."""
+    if isinstance(target, Path):
+        yield Local(target)
+        return
+    with failures_as_ours(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
+        if session.is_submitted(environ):
+            spark = stack.enter_context(session.joined(Path(scratch)))
+        else:
+            runtime = java.find(java.candidates(environ))
+            spark = stack.enter_context(session.opened(runtime, None, Path(scratch), brief=True, cluster=cluster))
+        yield Hadoop(spark, target)
+
+
+def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
+    """Verifies an export, by its files, and against the database where it came from that; names holes.
 
     Raises ExportDamaged with the number of problems, each of which was said; FolderRefused where there is no export.
     """
-    made = manifest.read(target)
+    made = manifest.read(place)
     if made is None:
-        raise FolderRefused(f"{target} holds no export with a list of its files: export to it once more.")
-    found = check.of_files(target, made)
+        raise FolderRefused(f"{place} holds no export with a list of its files: export to it once more.")
+    found = check.of_files(place, made)
     with failures_as_ours(), connections.connect(conninfo) as broker:
-        [database] = connections.read(broker, FIND_DATABASE)
-        if database.name == made.database:
-            found += check.against(broker, target, made)
+        if connections.database(broker) == made.database:
+            found += check.against(broker, place, made)
         else:
             say("Not compared with the broker: its database is another than that of the export.")
     for line in (*check.holes(made), *found):
         say(line)
     if found:
-        raise ExportDamaged(f"{target} is not what was exported at {made.taken_at}: {len(found)} problems, see above.")
+        raise ExportDamaged(f"{place} is not what was exported at {made.taken_at}: {len(found)} problems, see above.")
 
 
 def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
@@ -116,32 +182,31 @@ def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
         return JdbcSource(spark, address.of(connection), heaviest)
 
 
-def write(source: Source, conninfo: str, to: Path, announce: Announce, earlier: Path | None = None) -> Manifest:
-    """Writes the export to the new folder `to`, up to the first table that differs from the broker's.
+def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier: Place | None = None) -> Manifest:
+    """Writes the files of an export, up to the first table that differs from the broker's; gives their manifest.
 
-    What the folder `earlier` holds is linked and not read again. Raises LogBusy, SegmentDropped, CountsDiffer, or
-    FolderRefused when the earlier export is of another database.
+    What the place `earlier` holds is taken from there and not read again. Raises LogBusy, SegmentDropped, CountsDiffer,
+    or FolderRefused when the earlier export is of another database.
     """
     before = manifest.read(earlier) if earlier else None
     ends = before.ends if before else increments.NOTHING
     with connections.connect(conninfo) as broker:
         # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
-        [database] = connections.read(broker, FIND_DATABASE)
+        database = connections.database(broker)
         moment = capture(source, conninfo, ends.segment)
-        _require_same(before, database.name, moment)
+        _require_same(before, database, moment)
         increment = replace(moment, closed=increments.after(moment.closed, ends))
-        kept = [part for part in before.parts if _is_kept(part, ends)] if before and earlier else []
+        kept = [part for part in before.parts if _is_kept(part, ends)] if before else []
         if earlier:
-            parts.keep(kept, earlier, to)
+            for part in kept:
+                to.take(part.path, earlier)
         written = list(kept)
         for counted, new in _tables(source, broker, increment, to, kept):
             announce(counted)
             require_equal(counted)
             written += new
-    made = _manifest(before, moment.closed, database.name, to, written)
-    manifest.write(to, made)
-    return made
+    return _manifest(before, moment.closed, database, to, written)
 
 
 def _is_kept(part: Part, ends: Ends) -> bool:
@@ -164,12 +229,14 @@ def _require_same(before: Manifest | None, database: str, moment: Moment) -> Non
 
 
 def _manifest(
-    before: Manifest | None, ranges: ClosedRange, database: str, to: Path, written: Sequence[Part]
+    before: Manifest | None, ranges: ClosedRange, database: str, to: Place, written: Sequence[Part]
 ) -> Manifest:
     ends = before.ends if before else increments.NOTHING
     holes = increments.holes(ranges, ends)
     new = [part for part in written if part.table == "messages" and (part.last or -1) > ends.log_offset]
-    unused = increments.unused(increments.after(ranges, ends), ends, [to / part.path for part in new], holes)
+    columns = [parts.columns(to, part, "log_offset")["log_offset"].to_numpy() for part in new]
+    offsets = numpy.concatenate([numpy.array([], "int64"), *columns])
+    unused = increments.unused(increments.after(ranges, ends), ends, offsets, holes)
     return Manifest(
         database=database,
         taken_at=ranges.taken_at.isoformat(),
@@ -212,32 +279,33 @@ def _first_line(problem: Exception) -> str:
 
 
 def _tables(
-    source: Source, broker: Connection, moment: Moment, to: Path, kept: Sequence[Part]
+    source: Source, broker: Connection, moment: Moment, to: Place, kept: Sequence[Part]
 ) -> Iterator[tuple[Counted, list[Part]]]:
     ranges = moment.closed
+    known = {path for table in manifest.TABLES for path in manifest.files(to, table)}
 
     def counted(table: str, there: int, *names: str) -> tuple[Counted, list[Part]]:
-        new = [part for name in names or (table,) for part in parts.new(to, name, kept)]
+        new = [part for name in names or (table,) for part in parts.new(to, name, known, kept)]
         return Counted(table, sum(part.rows for part in new), there), new
 
     messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
-    _save(source.weighed(MESSAGES, messages), to / "messages", "stored_at")
+    _save(source.weighed(MESSAGES, messages), to.url("messages"), "stored_at")
     yield counted("messages", counts.messages(broker, ranges))
 
     entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
-    _save(source.slices(ENTRIES, entries), to / "entries", "entered_at")
+    _save(source.slices(ENTRIES, entries), to.url("entries"), "entered_at")
     yield counted("entries", counts.entries(broker, ranges))
 
     ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
-    _save(source.slices(ENDED, ended), to / "transactions", "decided_at")
-    moment.undecided.drop("segment").write.parquet(str(to / "transactions_open"))
+    _save(source.slices(ENDED, ended), to.url("transactions"), "decided_at")
+    moment.undecided.drop("segment").write.mode("append").parquet(to.url("transactions_open"))
     there = counts.ends(broker, ranges) + moment.counted.halves
     yield counted("transactions", there, "transactions", "transactions_open")
 
-    _save(moment.checks, to / "checks", "asked_at")
+    _save(moment.checks, to.url("checks"), "asked_at")
     yield counted("checks", moment.counted.checks)
 
-    moment.timers.write.parquet(str(to / "timers"))
+    moment.timers.write.mode("append").parquet(to.url("timers"))
     yield counted("timers", moment.counted.timers)
 
 
@@ -245,6 +313,6 @@ def _clauses(ranges: ClosedRange, of: Callable[[ClosedSegment], list[str]]) -> l
     return [clause for segment in ranges.segments for clause in of(segment)]
 
 
-def _save(frame: DataFrame, to: Path, day_of: str) -> None:
+def _save(frame: DataFrame, to: str, day_of: str) -> None:
     by_day = frame.withColumn("day", F.to_date(day_of))
-    by_day.write.mode("append").partitionBy("segment", "day").parquet(str(to))
+    by_day.write.mode("append").partitionBy("segment", "day").parquet(to)

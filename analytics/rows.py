@@ -66,6 +66,12 @@ class SnapshotName(NamedTuple):
     pg_export_snapshot: str
 
 
+class TakenTarget(NamedTuple):
+    """Whether this session has the folder of an export for itself."""
+
+    taken: bool
+
+
 class Undecided(NamedTuple):
     """The half messages, the check attempts and the timers that a snapshot holds."""
 

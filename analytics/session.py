@@ -1,12 +1,14 @@
-"""Opens a Spark session for one job: local, quiet, in UTC, with bounded memory."""
+"""Opens a Spark session for one job: quiet, in UTC, with bounded memory; on this machine, or on a cluster."""
 
 import logging
 import os
 import signal
 import sys
 import threading
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pyspark
@@ -27,13 +29,8 @@ JAVA_OPTIONS = f"-Duser.timezone=UTC -Dlog4j2.configurationFile={LOGGING.as_uri(
 # 21 instead of 36; for each further 200,000 of the same run: 9.5 instead of 8.
 BRIEF_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
-SETTINGS = {
-    "spark.app.name": "mqbroker-export",
-    "spark.driver.memory": MEMORY,
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+# What makes the files what they are, on any Spark.
+FILES = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # Parquet looks at its buffers after 100 rows at first: of 4 MiB each, those are all the memory there is.
@@ -42,33 +39,85 @@ SETTINGS = {
     "spark.hadoop.parquet.page.size.row.check.min": "4",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+SETTINGS = {
+    **FILES,
+    "spark.app.name": "mqbroker-export",
+    "spark.driver.memory": MEMORY,
+    "spark.executor.extraJavaOptions": "-Duser.timezone=UTC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+ON_THIS_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+# All that a worker imports when it reads by ADBC.
+SHIPPED = ("analytics/__init__.py", "analytics/readers/__init__.py", "analytics/readers/arrow.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Where Spark runs, as its master's URL, and settings of Spark's own, which come before ours.
+
+    Without a master it runs on this machine, by itself: what SPARK_CONF_DIR says is not for it.
+    """
+
+    master: str = ""
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+HERE = Cluster()
 
 
 @contextmanager
-def opened(runtime: Java, jdbc: Path | None, scratch: Path, *, brief: bool) -> Iterator[SparkSession]:
+def opened(
+    runtime: Java, jdbc: Path | None, scratch: Path, *, brief: bool, cluster: Cluster = HERE
+) -> Iterator[SparkSession]:
     """A session on this Java, with this JDBC driver where frames are read by it; `brief` for little work.
 
     What it spills goes to the folder `scratch`. Raises ExportFailed when Spark does not start.
     """
     settings = {
         **SETTINGS,
+        **({} if cluster.master else ON_THIS_MACHINE),
         **({"spark.jars": str(jdbc)} if jdbc else {}),
         "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {BRIEF_OPTIONS}" if brief else JAVA_OPTIONS,
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
+        **cluster.settings,
     }
     _silence_py4j()
     places = {
         "JAVA_HOME": str(runtime.home(scratch)),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        # Workers run on this Python, which has pyarrow and the driver, and not on the first of the PATH.
-        "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
+        **_choices(cluster),
     }
     with _interruptible(), environment(places):
-        session = _start(settings)
-    try:
+        session = _start(_builder(cluster), settings)
+    with _ended(session):
+        if cluster.master:
+            _ship(session, scratch)
         yield session
+
+
+@contextmanager
+def joined(scratch: Path) -> Iterator[SparkSession]:
+    """The session of a program that spark-submit started: its master, memory and jars are those of its command line."""
+    _silence_py4j()
+    with _interruptible():
+        session = _start(SparkSession.builder, FILES)
+    with _ended(session):
+        _ship(session, scratch)
+        yield session
+
+
+def is_submitted(environ: Mapping[str, str]) -> bool:
+    """Whether spark-submit started this program, and has a Java for it."""
+    return "PYSPARK_GATEWAY_PORT" in environ
+
+
+@contextmanager
+def _ended(session: SparkSession) -> Iterator[None]:
+    try:
+        yield
     except KeyboardInterrupt:
         # The interrupted call was waiting for Java, which takes no other call then; it ends with this process.
         raise
@@ -78,10 +127,31 @@ def opened(runtime: Java, jdbc: Path | None, scratch: Path, *, brief: bool) -> I
     session.stop()
 
 
-def _start(settings: Mapping[str, str]) -> SparkSession:
+def _choices(cluster: Cluster) -> dict[str, str]:
+    """The Python of the workers, and the folder of Spark's settings: of the caller only where a master is."""
+    # This Python has pyarrow and the driver, and not the first of the PATH.
+    ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(LOGGING.parent)}
+    return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}
+
+
+def _builder(cluster: Cluster) -> SparkSession.Builder:
     cores = min(os.cpu_count() or 1, MAX_CORES)
+    return SparkSession.builder.master(cluster.master or f"local[{cores}]")
+
+
+def _ship(session: SparkSession, scratch: Path) -> None:
+    """Gives the workers what they import, as `--py-files` does: the machine that they run on has no broker."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    package = scratch / "mqbroker-reader.zip"
+    with zipfile.ZipFile(package, "w") as opened:
+        for path in SHIPPED:
+            opened.write(ROOT / path, path)
+    session.sparkContext.addPyFile(str(package))
+
+
+def _start(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:
     try:
-        return SparkSession.builder.master(f"local[{cores}]").config(map=dict(settings)).getOrCreate()
+        return builder.config(map=dict(settings)).getOrCreate()
     except PySparkRuntimeError as problem:
         raise ExportFailed("Spark did not start: the lines above say why.") from problem
 
@@ -112,14 +182,13 @@ def _interruptible() -> Iterator[None]:
 @contextmanager
 def environment(changes: Mapping[str, str]) -> Iterator[None]:
     """Sets these variables while Spark's scripts start, and unsets those that name another Spark."""
-    ours = {**changes, "SPARK_CONF_DIR": str(LOGGING.parent)}
     hidden = {
-        name: os.environ.pop(name) for name in ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", *ours) if name in os.environ
+        name: os.environ.pop(name) for name in ("SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", *changes) if name in os.environ
     }
-    os.environ.update(ours)
+    os.environ.update(changes)
     try:
         yield
     finally:
-        for name in ours:
+        for name in changes:
             del os.environ[name]
         os.environ.update(hidden)

@@ -17,11 +17,11 @@ import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from analytics import closed, connections, slices
+from analytics import closed, connections
 from analytics.closed import ClosedRange, Span
 from analytics.connections import Connection
 from analytics.errors import HoleFound, OptionRefused
-from analytics.readers import address, arrow, counts
+from analytics.readers import address, arrow, counts, slices
 from analytics.readers.adbc import arrow_schema
 from analytics.readers.source import query
 from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table

@@ -1,7 +1,6 @@
 """Puts an export in its place as a whole: the target holds the earlier export or the new one, never a part."""
 
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analytics.errors import ExportUnderWay, FolderRefused
-from analytics.files.manifest import KIND, TABLES
+from analytics.files.manifest import KIND, TABLES, is_of
 from analytics.files.manifest import NAME as MANIFEST
 
 
@@ -114,7 +113,6 @@ def _earlier(workspace: Path) -> Path:
 
 def _holds(folder: Path, contents: Contents) -> bool:
     try:
-        document = json.loads((folder / contents.marker).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return is_of((folder / contents.marker).read_bytes(), contents.kind)
+    except OSError:
         return False
-    return isinstance(document, dict) and document.get("kind") == contents.kind

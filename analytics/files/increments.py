@@ -2,11 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy
-import pyarrow.parquet as parquet
 
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.files.manifest import Ends, Hole
@@ -63,8 +61,8 @@ def _entries(ranges: ClosedRange, ends: Ends) -> Iterator[Hole]:
             following[queue.topic_id, queue.queue_id] = max(expected, queue.span.last + 1)
 
 
-def unused(ranges: ClosedRange, ends: Ends, files: Sequence[Path], holes: Sequence[Hole]) -> list[tuple[int, int]]:
-    """The log offsets between the ends and those of the range that no message in the new files has, in runs.
+def unused(ranges: ClosedRange, ends: Ends, offsets: Any, holes: Sequence[Hole]) -> list[tuple[int, int]]:
+    """The log offsets between the ends and those of the range that no new message has, in runs.
 
     Writes that were rolled back had them. What retention dropped is left out.
     """
@@ -73,13 +71,7 @@ def unused(ranges: ClosedRange, ends: Ends, files: Sequence[Path], holes: Sequen
         return []
     dropped = [hole.last for hole in holes if hole.table == "messages"]
     after_end = ends.log_offset + 1 if ends != NOTHING else spans[0].first
-    return runs_without(log_offsets(files), max([after_end, *(last + 1 for last in dropped)]), spans[-1].last)
-
-
-def log_offsets(files: Sequence[Path]) -> Any:
-    """The log offsets in files, in order, as an array."""
-    columns = [parquet.read_table(file, columns=["log_offset"], partitioning=None)["log_offset"] for file in files]
-    return numpy.sort(numpy.concatenate([column.to_numpy() for column in columns] or [numpy.array([], "int64")]))
+    return runs_without(numpy.sort(offsets), max([after_end, *(last + 1 for last in dropped)]), spans[-1].last)
 
 
 def runs_without(offsets: Any, first: int, last: int) -> list[tuple[int, int]]:

@@ -1,26 +1,25 @@
 """The manifest of an export: every file with what it holds, and where the next export goes on."""
 
-import hashlib
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pyarrow.parquet as parquet
 
+from analytics.files.place import Place
+
 NAME = "export.json"
 KIND = "mqbroker export"
 # What changed with each: 1, whole exports; 2, increments.
 FORMAT = 2
-# The columns of analytics.tables: raised with each that is added. An older file has none, which readers take for null.
-# 2: `due_at` of entries.
-SCHEMA = 2
 TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
-READ_BYTES = 1024 * 1024
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One file: `first` and `last` are its lowest and highest log offset, where the table has one."""
+    """One file: `first` and `last` are its lowest and highest log offset, where the table has one.
+
+    `schema` is the number of its columns: columns are only added, so it says which version of the table the file has.
+    """
 
     path: str
     table: str
@@ -65,41 +64,52 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[Part]
 
 
-def read(folder: Path) -> Manifest | None:
-    """The manifest of a folder; None where there is none that an increment can go on from."""
+def read(place: Place) -> Manifest | None:
+    """The manifest of an export; None where there is none that an increment can go on from."""
     try:
-        text = (folder / NAME).read_bytes()
-        found = msgspec.json.decode(text, type=Manifest)
+        found = msgspec.json.decode(place.read(NAME), type=Manifest)
     except (OSError, msgspec.DecodeError):
         return None
     return found if (found.kind, found.format) == (KIND, FORMAT) else None
 
 
-def write(folder: Path, manifest: Manifest) -> None:
+def is_of(content: bytes, kind: str) -> bool:
+    """Whether a manifest, or another file that marks a folder, is of this kind, in whatever format."""
+    try:
+        document = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return False
+    return isinstance(document, dict) and document.get("kind") == kind
+
+
+def write(place: Place, manifest: Manifest) -> None:
     """Writes the manifest: the last file of an export."""
-    document = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    (folder / NAME).write_bytes(document + b"\n")
+    place.write(NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
-def files(folder: Path, table: str) -> Iterator[Path]:
-    """The files of a table, in the order of their names."""
-    yield from sorted((folder / table).rglob("*.parquet"))
+def files(place: Place, table: str) -> list[str]:
+    """The files of a table, in the order of their names, without those that Spark has not finished."""
+    return [path for path in place.files(table) if path.endswith(".parquet") and not hidden(path)]
 
 
-def part(folder: Path, file: Path) -> Part:
+def hidden(path: str) -> str | None:
+    """The part of a path that readers do not look at, such as Spark's folder of unfinished files; None without one."""
+    names = path.split("/")
+    for number, name in enumerate(names, 1):
+        if name.startswith(("_", ".")):
+            return "/".join(names[:number])
+    return None
+
+
+def part(place: Place, path: str) -> Part:
     """What one file holds."""
-    relative = file.relative_to(folder)
-    found = parquet.read_metadata(file)
+    names = path.split("/")
+    segment = next((int(name[8:]) for name in names if name.startswith("segment=")), None)
+    with place.opened(path) as opened:
+        found = parquet.read_metadata(opened)
     first, last = _bounds(found)
-    segment = next((int(name[8:]) for name in relative.parts if name.startswith("segment=")), None)
-    rows = int(found.num_rows)
-    return Part(str(relative), relative.parts[0], segment, first, last, rows, checksum(file), SCHEMA)
-
-
-def checksum(file: Path) -> str:
-    """The SHA-256 of a file's bytes."""
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
+    columns = len(found.schema.to_arrow_schema())
+    return Part(path, names[0], segment, first, last, int(found.num_rows), place.checksum(path), columns)
 
 
 def rows(parts: Sequence[Part]) -> dict[str, int]:

@@ -1,11 +1,8 @@
-"""The files of an export: kept ones are linked into the new folder, and small ones are gathered into large ones."""
+"""The files of an export: which are new, small ones gathered into large ones, and those of no export removed."""
 
-import os
-import shutil
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet as parquet
@@ -14,7 +11,8 @@ from pyspark.sql.types import StructType
 
 from analytics import tables
 from analytics.files import manifest
-from analytics.files.manifest import Manifest, Part
+from analytics.files.manifest import Part
+from analytics.files.place import Place
 
 COLUMNS = {
     "messages": tables.MESSAGES.columns,
@@ -25,48 +23,52 @@ COLUMNS = {
     "timers": tables.TIMERS.columns,
 }
 # A table without a row has one file, so that its columns can be read.
-EMPTY = Path("segment=0", "day=1970-01-01", "empty.parquet")
+EMPTY = "segment=0/day=1970-01-01/empty"
 COMPACT_BYTES = 128 * 1024 * 1024
 
 
-def keep(parts: Iterable[Part], earlier: Path, to: Path) -> None:
-    """Links files of an earlier export into the folder of the new one; copies them where the disk has no links."""
-    for part in parts:
-        (to / part.path).parent.mkdir(parents=True, exist_ok=True)
-        try:
-            os.link(earlier / part.path, to / part.path)
-        except OSError:
-            shutil.copy2(earlier / part.path, to / part.path)
+def new(place: Place, table: str, known: Collection[str], kept: Sequence[Part]) -> list[Part]:
+    """The files of a table that were not known before; an empty one for a table without any.
+
+    Files of an older version lack the columns that were added since. Then an empty file with all columns comes first
+    in the order of paths, by which readers take the columns of the first file for those of all.
+    """
+    found = [path for path in manifest.files(place, table) if path not in known]
+    of_table = [part for part in kept if part.table == table]
+    schema = _schema(COLUMNS[table])
+    if (not found and not of_table) or any(part.schema < len(schema) for part in of_table):
+        found.append(_empty(place, table, schema))
+    return [manifest.part(place, path) for path in found]
 
 
-def new(folder: Path, table: str, kept: Sequence[Part]) -> list[Part]:
-    """The files of a table that were not kept; an empty one for a table without any."""
-    names = {part.path for part in kept}
-    found = [file for file in manifest.files(folder, table) if str(file.relative_to(folder)) not in names]
-    if not found and not any(part.table == table for part in kept):
-        found = [_empty(folder / table / EMPTY, COLUMNS[table])]
-    return [manifest.part(folder, file) for file in found]
+def columns(place: Place, part: Part, *names: str) -> pyarrow.Table:
+    """Columns of one file."""
+    with place.opened(part.path) as opened:
+        return parquet.read_table(opened, columns=list(names), partitioning=None)
 
 
-def compact_all(folder: Path, made: Manifest) -> None:
-    """Gathers the small files of an export, and writes its manifest anew."""
-    manifest.write(folder, manifest.with_parts(made, compact(folder, made.parts)))
-
-
-def compact(folder: Path, parts: Iterable[Part]) -> list[Part]:
-    """The parts after the small files of each day were gathered into files of 128 MiB at most."""
+def compact(place: Place, parts: Iterable[Part]) -> list[Part]:
+    """Gathers the small files of each day into files of 128 MiB at most; the files gathered from stay until a sweep."""
     done: list[Part] = []
-    for _, of_day in groupby(sorted(parts, key=lambda part: part.path), key=lambda part: Path(part.path).parent):
-        for gathered in _gathered(folder, list(of_day)):
-            done += gathered if len(gathered) == 1 else [_merged(folder, gathered)]
+    for _, of_day in groupby(sorted(parts, key=lambda part: part.path), key=lambda part: part.path.rpartition("/")[0]):
+        for gathered in _gathered(place, list(of_day)):
+            done += gathered if len(gathered) == 1 else [_merged(place, gathered)]
     return done
 
 
-def _gathered(folder: Path, parts: Sequence[Part]) -> Iterator[list[Part]]:
+def sweep(place: Place, listed: Iterable[Part]) -> None:
+    """Removes every file of the tables that is not listed: what was replaced, and what a killed export left."""
+    keep = {part.path for part in listed}
+    strange = [path for table in manifest.TABLES for path in place.files(table) if path not in keep]
+    for path in dict.fromkeys(manifest.hidden(path) or path for path in strange):
+        place.remove(path)
+
+
+def _gathered(place: Place, parts: Sequence[Part]) -> Iterator[list[Part]]:
     gathered: list[Part] = []
     size = 0
     for part in parts:
-        taken = (folder / part.path).stat().st_size
+        taken = place.size(part.path)
         if gathered and size + taken > COMPACT_BYTES:
             yield gathered
             gathered, size = [], 0
@@ -76,19 +78,16 @@ def _gathered(folder: Path, parts: Sequence[Part]) -> Iterator[list[Part]]:
         yield gathered
 
 
-def _merged(folder: Path, parts: Sequence[Part]) -> Part:
-    files = [folder / part.path for part in parts]
-    merged = files[0].with_name(f"compact-{uuid.uuid4()}.parquet")
+def _merged(place: Place, parts: Sequence[Part]) -> Part:
+    merged = f"{parts[0].path.rpartition('/')[0]}/compact-{uuid.uuid4()}.parquet"
     schema = _schema(COLUMNS[parts[0].table])
-    with parquet.ParquetWriter(merged, schema) as writer:
-        for file in files:
+    with place.created(merged) as created, parquet.ParquetWriter(created, schema) as writer:
+        for part in parts:
             # A group of rows at a time: bodies may be large.
-            with parquet.ParquetFile(file) as opened:
-                for number in range(opened.num_row_groups):
-                    writer.write_table(_with_all_columns(opened.read_row_group(number), schema))
-    for file in files:
-        file.unlink()
-    return manifest.part(folder, merged)
+            with place.opened(part.path) as opened, parquet.ParquetFile(opened) as file:
+                for number in range(file.num_row_groups):
+                    writer.write_table(_with_all_columns(file.read_row_group(number), schema))
+    return manifest.part(place, merged)
 
 
 def _with_all_columns(found: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
@@ -102,10 +101,11 @@ def _with_all_columns(found: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.T
     return pyarrow.Table.from_arrays(columns, schema=schema)
 
 
-def _empty(file: Path, columns: StructType) -> Path:
-    file.parent.mkdir(parents=True)
-    parquet.write_table(_schema(columns).empty_table(), file)
-    return file
+def _empty(place: Place, table: str, schema: pyarrow.Schema) -> str:
+    path = f"{table}/{EMPTY}-{uuid.uuid4()}.parquet"
+    with place.created(path) as created:
+        parquet.write_table(schema.empty_table(), created)
+    return path
 
 
 def _schema(columns: StructType) -> pyarrow.Schema:

@@ -1,6 +1,6 @@
 """Reads the broker's tables as Spark frames by ADBC, in Spark's Python workers: without a driver for Java."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -33,23 +33,10 @@ class AdbcSource:
         return self.slices(table, slices)
 
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
-        read = partial(_read, self.conninfo, queries, arrow_schema(table), first)
+        read = partial(arrow.numbered, self.conninfo, queries, arrow_schema(table), first)
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(read, table.columns)
 
 
 def arrow_schema(table: Table) -> pyarrow.Schema:
     """The columns of a table as Spark takes them in Arrow batches."""
     return to_arrow_schema(table.columns, timezone="UTC")
-
-
-def _read(
-    conninfo: str,
-    queries: Sequence[str],
-    schema: pyarrow.Schema,
-    first: Sequence[str],
-    numbers: Iterable[pyarrow.RecordBatch],
-) -> Iterator[pyarrow.RecordBatch]:
-    """In a worker: the rows of the queries with these numbers."""
-    for batch in numbers:
-        for number in batch.column(0).to_pylist():
-            yield from arrow.batches(conninfo, queries[number], schema, first)

@@ -1,6 +1,9 @@
-"""Reads slices of the broker's tables by ADBC, as Arrow batches, in a Python worker of Spark."""
+"""Reads slices of the broker's tables by ADBC, as Arrow batches, in a Python worker of Spark.
 
-from collections.abc import Iterator, Sequence
+The worker of a cluster has this module only, and no other of the broker: it imports none.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -12,6 +15,19 @@ from adbc_driver_postgresql import StatementOptions, dbapi
 BATCH_BYTES = 8 * 1024 * 1024
 
 _properties = msgspec.json.Decoder(dict[str, str])
+
+
+def numbered(
+    conninfo: str,
+    queries: Sequence[str],
+    schema: pyarrow.Schema,
+    first: Sequence[str],
+    numbers: Iterable[pyarrow.RecordBatch],
+) -> Iterator[pyarrow.RecordBatch]:
+    """The rows of the queries with these numbers."""
+    for batch in numbers:
+        for number in batch.column(0).to_pylist():
+            yield from batches(conninfo, queries[number], schema, first)
 
 
 def batches(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow.parquet as parquet
 from django.db import DatabaseError, transaction
 
+from analytics.connections import FIND_DATABASE
 from analytics.errors import ExportFailed, FolderRefused
-from analytics.job import FIND_DATABASE
 from analytics.models import ReportChart
 from analytics.reports import charts
 from analytics.reports.catalog import NAMES

@@ -14,6 +14,7 @@ from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest
 from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
+from analytics.files.place import Local
 
 HOUR_SECONDS = 3600
 # What Hadoop takes for a pattern in a path.
@@ -40,7 +41,7 @@ def require(folder: Path) -> Manifest:
 
     Raises FolderRefused where there is no export, ExportDamaged where a file is missing.
     """
-    made = manifest.read(folder)
+    made = manifest.read(Local(folder))
     if made is None:
         raise FolderRefused(f"{folder} holds no export with a list of its files: `./mq export --to DIR` makes one.")
     missing = [part.path for part in made.parts if not (folder / part.path).is_file()]

@@ -11,16 +11,23 @@ def main(given_words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq export", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument(
-        "--to", type=options.path_given, metavar="FOLDER", help="where the files go, or what is new to them"
+        "--to",
+        type=options.place_given,
+        metavar="FOLDER",
+        help="where the files go, or what is new to them; or its URL",
     )
     what.add_argument("--verify", type=options.path_given, metavar="FOLDER", help="compare an export with its list")
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("jdbc", "source"), help="how to read (default: jdbc where found)")
+    parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
     options.add_data_folder(parser)
     given = parser.parse_args(given_words)
     refuse_bad_settings()
-    words = ["--to", str(given.to)] if given.to else ["--verify", str(given.verify)]
+    words = ["--to", given.to] if given.to else ["--verify", given.verify]
     words += ["--reader", given.reader] if given.reader else []
     words += ["--compact"] if given.compact else []
+    words += ["--master", given.master] if given.master else []
+    words += [word for setting in given.conf for word in ("--conf", setting)]
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage("export", *words), environment)

@@ -8,10 +8,17 @@ from pathlib import Path
 from embedded.commands import ROOT
 from embedded.folder import DataFolder
 
+URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+
+
+def place_given(text: str) -> str:
+    """A path from the folder in which ./mq was called, or a URL as it is."""
+    return text if URL.match(text) else str(path_given(text))
+
 
 def path_given(text: str) -> Path:
     """A path from the folder in which ./mq was called. A URL is refused: as a path it would name a folder, too."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+    if URL.match(text):
         raise argparse.ArgumentTypeError(f"{text} is a URL: give a folder of this machine.")
     return Path(os.environ.get("MQ_CALLED_FROM", ".")).joinpath(Path(text).expanduser()).absolute()
 

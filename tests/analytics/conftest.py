@@ -129,7 +129,7 @@ class Exported:
     status: int
 
 
-def start(database: str, target: Path, **environ: str) -> subprocess.Popen[str]:
+def start(database: str, target: Path | str, **environ: str) -> subprocess.Popen[str]:
     """An export in a process of its own."""
     return subprocess.Popen(
         [sys.executable, "manage.py", "export", "--to", str(target)],

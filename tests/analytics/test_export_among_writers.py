@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from analytics import job
 from analytics.errors import CountsDiffer
+from analytics.files.place import Local
 from analytics.job import Counted
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
@@ -19,7 +20,7 @@ from tests.broker.running import RunningBroker
 
 def export(spark: SparkSession, database: str, to: Path) -> dict[str, list[dict[str, Any]]]:
     """The tables of a new export."""
-    job.write(AdbcSource(spark, database), database, to, lambda counted: None)
+    job.write(AdbcSource(spark, database), database, Local(to), lambda counted: None)
     return {"messages": rows(to / "messages"), "entries": rows(to / "entries"), "transactions": transactions(to)}
 
 
@@ -55,7 +56,7 @@ def test_an_export_pins_no_snapshot_while_it_writes(
             ).fetchone()
         )
 
-    job.write(AdbcSource(spark, busy_database), busy_database, tmp_path / "export", look)
+    job.write(AdbcSource(spark, busy_database), busy_database, Local(tmp_path / "export"), look)
 
     assert pinned == [(0,)] * 5
 

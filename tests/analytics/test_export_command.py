@@ -1,14 +1,11 @@
 """`manage.py export`: what it prints, how it ends, and what it leaves when it is killed."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from analytics.files import manifest
-from tests.analytics.conftest import ROOT, Exported, Killed, content, start
+from tests.analytics.conftest import Exported, Killed, content, start
 from tests.analytics.parquet import sign
 from tests.analytics.past import Past
 from tests.broker import databases
@@ -82,15 +79,3 @@ def test_a_database_without_the_brokers_tables_is_one_sentence(target: Path) -> 
 
     assert (refused.returncode, out) == (1, "")
     assert err == "CommandError: The database has no tables of the broker: `./mq up` makes them. (export_failed)\n"
-
-
-@pytest.mark.parametrize("program", [["manage.py"], ["-m", "embedded.cli"]])
-def test_a_url_of_an_object_store_is_refused_at_once(program: list[str], tmp_path: Path) -> None:
-    environ = {**os.environ, "MQ_CALLED_FROM": str(tmp_path)}
-
-    command = [sys.executable, *program, "export", "--to", "s3a://bucket/export"]
-    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
-
-    assert done.returncode == 2
-    assert "s3a://bucket/export is a URL" in done.stderr
-    assert list(tmp_path.iterdir()) == []

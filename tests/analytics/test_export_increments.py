@@ -16,6 +16,7 @@ from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import increments, manifest, parts
 from analytics.files.manifest import Ends, Hole, Manifest
+from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from analytics.reports import tables
 from tests.analytics import writers
@@ -27,7 +28,8 @@ SegmentSpans = tuple[int, Span | None, list[QueueSpan]]
 
 def export(spark: SparkSession, database: str, folder: Path, earlier: Path | None = None) -> Path:
     """An export to a new folder, beside the earlier one that it goes on from."""
-    job.write(AdbcSource(spark, database), database, folder, lambda counted: None, earlier)
+    source, before = AdbcSource(spark, database), Local(earlier) if earlier else None
+    manifest.write(Local(folder), job.write(source, database, Local(folder), lambda counted: None, before))
     return folder
 
 
@@ -35,7 +37,7 @@ def problems(database: str, folder: Path) -> list[str]:
     """What a verification says that is no hole."""
     said: list[str] = []
     with suppress(ExportDamaged):
-        job.verify(database, folder, said.append)
+        job.verify(database, Local(folder), said.append)
     return said
 
 
@@ -90,7 +92,7 @@ def test_small_files_of_a_day_are_gathered_and_hold_the_same_rows(
     second = export(spark, busy_database, tmp_path / "second", exported)
     before, made = sorted_rows(second / "messages"), listed(second)
 
-    parts.compact_all(second, made)
+    gather(second)
 
     days = {Path(part.path).parent for part in made.parts}
     assert len(days) < len(made.parts)
@@ -113,14 +115,20 @@ def test_a_column_that_is_newer_than_a_file_is_null_in_reports_and_in_gathered_f
     entries = tables.read(spark, second, listed(second)).entries
 
     assert {row["due_at"] for row in entries.collect()} == {None}
-    parts.compact_all(second, listed(second))
+    gather(second)
     gathered = rows(second / "entries")
     assert (len(gathered), {row["due_at"] for row in gathered}) == (before + 1, {None})
 
 
+def gather(folder: Path) -> None:
+    """Gathers the small files of an export."""
+    manifest.write(Local(folder), job.compacted(Local(folder), listed(folder)))
+    parts.sweep(Local(folder), listed(folder).parts)
+
+
 def listed(folder: Path) -> Manifest:
     """The list of an export's files."""
-    found = manifest.read(folder)
+    found = manifest.read(Local(folder))
     assert found is not None
     return found
 

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from analytics import job
 from analytics.files import manifest, noted
+from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from store.segments import exports
 from tests.analytics.parquet import rows
@@ -30,7 +31,9 @@ def keeper(busy_database: str) -> Iterator[Keeper]:
 
 def export(spark: SparkSession, keeper: Keeper, folder: Path, earlier: Path | None = None) -> Path:
     """An export to a new folder, noted as the one that retention waits for."""
-    made = job.write(AdbcSource(spark, keeper.url), keeper.url, folder, lambda counted: None, earlier)
+    source, place, before = AdbcSource(spark, keeper.url), Local(folder), Local(earlier) if earlier else None
+    made = job.write(source, keeper.url, place, lambda counted: None, before)
+    manifest.write(place, made)
     assert noted.note(keeper.url, "/exports/nightly", made) is None
     return folder
 
@@ -43,7 +46,7 @@ def bodies(folder: Path) -> list[bytes]:
 def verified(keeper: Keeper, folder: Path) -> list[str]:
     """What the verification says of an export that is whole."""
     said: list[str] = []
-    job.verify(keeper.url, folder, said.append)
+    job.verify(keeper.url, Local(folder), said.append)
     return said
 
 
@@ -69,7 +72,7 @@ def test_nothing_is_lost_while_there_is_room_and_what_was_dropped_above_it_is_na
 
     # Segment 4 was open at the first export; segments 5 and 6 were in none.
     assert wait.dropped == 3
-    made = manifest.read(second)
+    made = manifest.read(Local(second))
     assert made is not None
     assert {hole.table for hole in made.holes} == {"messages", "entries"}
     assert verified(keeper, second) == [

@@ -2,8 +2,8 @@
 
 import psycopg
 
-from analytics import closed, job
-from analytics.files import verify
+from analytics import closed, connections
+from analytics.files import remote, verify
 from analytics.readers import counts
 from store.db.statements import NoRow, Statement
 from tests.store.test_rows import breaches
@@ -12,7 +12,7 @@ from tests.store.test_rows import breaches
 def test_a_statement_of_the_export_returns_the_row_that_it_is_typed_by(database: str) -> None:
     found = [
         value
-        for module in (closed, counts, job, verify)
+        for module in (closed, connections, counts, remote, verify)
         for value in vars(module).values()
         if isinstance(value, Statement)
     ]
@@ -21,5 +21,5 @@ def test_a_statement_of_the_export_returns_the_row_that_it_is_typed_by(database:
     with psycopg.connect(database, autocommit=True) as reader:
         wrong = [breach for statement in typed for breach in breaches(reader, statement.text, statement.row)]
 
-    assert len(typed) == 11
+    assert len(typed) == 12
     assert wrong == []

@@ -5,10 +5,10 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analytics import slices
 from analytics.closed import QueueSpan, Span
+from analytics.readers import slices
 from analytics.readers.jdbc import steps
-from analytics.slices import QUEUES_PER_SLICE, SLICE_ROWS
+from analytics.readers.slices import QUEUES_PER_SLICE, SLICE_ROWS
 
 spans = st.builds(
     lambda first, rows: Span(first, first + rows - 1), st.integers(0, 2**62), st.integers(1, 4 * SLICE_ROWS)

@@ -13,6 +13,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from analytics.files import manifest
+from analytics.files.place import Local
 from analytics.reports.catalog import NAMES
 from tests.analytics.conftest import ROOT, Exported, content
 from tests.analytics.past import Past
@@ -47,7 +48,7 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     assert (again.returncode, again.stderr) == (0, "")
     assert content(export) == before
     assert {path.name for path in reports.iterdir()} == {"report.json", *NAMES}
-    made = manifest.read(export)
+    made = manifest.read(Local(export))
     assert made is not None
     assert json.loads((reports / "report.json").read_text())["taken_at"] == made.taken_at
     assert made.taken_at[:10] in (tmp_path / "page.html").read_text()
@@ -94,9 +95,9 @@ def test_places_in_the_export_and_folders_with_other_files_are_refused(exported:
 
 
 def test_an_export_that_lacks_a_file_is_refused_and_the_file_is_named(exported: Exported, tmp_path: Path) -> None:
-    made = manifest.read(exported.folder)
+    made = manifest.read(Local(exported.folder))
     assert made is not None
-    manifest.write(tmp_path, made)
+    manifest.write(Local(tmp_path), made)
 
     refused = report(tmp_path)
 

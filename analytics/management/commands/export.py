@@ -7,27 +7,34 @@ from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
 
+if TYPE_CHECKING:
+    from analytics.session import Cluster
+
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 MISSING = "PySpark is not installed: `./mq export` installs it, as does the extra `analytics`."
 
 
-def local(text: str) -> Path:
-    """A folder of this machine. As a path a URL would name one, too: s3a:/bucket in the working folder."""
-    if URL.match(text):
-        raise ArgumentTypeError(
-            f"{text} is a URL, and the export writes to folders only: give one, and copy it to the object store."
-        )
-    return Path(text)
+def target(text: str) -> Path | str:
+    """A folder of this machine, or the URL of one. As a path a URL would name one, too: s3a:/bucket in this folder."""
+    return text if URL.match(text) else Path(text).absolute().resolve()
 
 
-def noted_as(target: Path) -> str:
+def setting(text: str) -> tuple[str, str]:
+    """A setting of Spark's."""
+    name, equals, value = text.partition("=")
+    if not (name.startswith("spark.") and equals):
+        raise ArgumentTypeError(f"{text} is no setting of Spark: give spark.NAME=VALUE.")
+    return name, value
+
+
+def noted_as(target: Path | str) -> str:
     """The name under which the broker notes an export: of the nightly one as the setting has it, by which it waits."""
     nightly: str = settings.EXPORT_NIGHTLY_TO
     return nightly if nightly and Path(nightly).absolute().resolve() == target else str(target)
@@ -43,42 +50,53 @@ class Command(BaseCommand):
         what = parser.add_mutually_exclusive_group(required=True)
         what.add_argument(
             "--to",
-            type=local,
+            type=target,
             metavar="DIR",
-            help="a new or an empty folder, or an earlier export, to which what is new since is added",
+            help="a new or an empty folder, or an earlier export, to which what is new since is added; or its URL",
         )
-        what.add_argument("--verify", type=Path, metavar="DIR", help="compare an export with its list and the broker")
+        what.add_argument("--verify", type=target, metavar="DIR", help="compare an export with its list and the broker")
         parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
-
         parser.add_argument(
             "--reader",
             choices=("jdbc", "source"),
             help="what reads the database: Spark's JDBC, or ADBC in Spark's Python workers, which needs no driver of "
             "Java's (default: jdbc where its driver is found, else source)",
         )
+        parser.add_argument(
+            "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
+        )
+        parser.add_argument(
+            "--conf",
+            type=setting,
+            action="append",
+            default=[],
+            metavar="NAME=VALUE",
+            help="a setting of Spark's; every user of the machine can read it, so secrets are better in SPARK_CONF_DIR",
+        )
 
-    def handle(self, *args: Any, to: Path | None, verify: Path | None, **options: Any) -> None:
+    def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
         began = time.monotonic()
-        folder = (to or verify or Path()).absolute().resolve()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
+        place = to or verify or ""
         try:
-            done = self._export(folder, options) if to else self._verify(folder)
+            done = self._export(place, options) if to else self._verify(place, options)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
-            raise CommandError(f"The export was stopped; {folder} is as it was.", returncode=130) from interrupt
-        self.stdout.write(f"{done} {folder} in {time.monotonic() - began:.1f} s.")
+            raise CommandError(f"The export was stopped; {place} is as it was.", returncode=130) from interrupt
+        self.stdout.write(f"{done} {place} in {time.monotonic() - began:.1f} s.")
 
-    def _verify(self, folder: Path) -> str:
+    def _verify(self, place: Path | str, options: Mapping[str, Any]) -> str:
         # Not at the top: the broker runs without the extra, and lists its commands.
         from analytics import job
         from analytics.readers import address
 
-        job.verify(address.conninfo(settings.DATABASES["default"]), folder, self.stdout.write)
+        with job.reached(place, os.environ, self._cluster(options)) as reached:
+            job.verify(address.conninfo(settings.DATABASES["default"]), reached, self.stdout.write)
         return "Verified"
 
-    def _export(self, target: Path, options: Mapping[str, Any]) -> str:
+    def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
         from analytics import job
         from analytics.readers import address
 
@@ -98,7 +116,16 @@ class Command(BaseCommand):
             heaviest=settings.MAX_MESSAGE_BYTES,
             noted_as=noted_as(target),
             compact=options["compact"],
+            cluster=self._cluster(options),
         )
         if reason := job.export(conninfo, target, os.environ, wishes, show):
             self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
         return "Exported to"
+
+    def _cluster(self, options: Mapping[str, Any]) -> "Cluster":
+        from analytics import session
+
+        given = session.Cluster(options["master"], dict(options["conf"]))
+        if session.is_submitted(os.environ) and given != session.HERE:
+            raise CommandError("spark-submit has started Spark: give --master and --conf to it, before submit.py.")
+        return given

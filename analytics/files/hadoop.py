@@ -1,0 +1,214 @@
+"""A folder that is named by a URL, reached by Hadoop's FileSystem in Spark's Java: hdfs, file, s3a with its jar."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.sql import SparkSession
+
+from analytics.errors import FolderRefused
+from analytics.files.place import Place
+
+# What brings each file system that Hadoop knows by name and Spark's own jars lack; VERSION is that of Spark's Hadoop.
+PACKAGES = {
+    "s3a": "org.apache.hadoop:hadoop-aws:VERSION",
+    "abfs": "org.apache.hadoop:hadoop-azure:VERSION",
+    "abfss": "org.apache.hadoop:hadoop-azure:VERSION",
+}
+# As the streams of an object store say that a file is there when it is closed, and whole.
+WHOLE_AT_CLOSE = "fs.capability.outputstream.abortable"
+# What crosses between Java and Python at once; it is in memory three times, as text in between.
+CHUNK_BYTES = 4 * 1024 * 1024
+
+
+class Hadoop:
+    """A folder of a file system that Hadoop reaches."""
+
+    def __init__(self, spark: SparkSession, url: str) -> None:
+        """Raises FolderRefused when Spark has no file system for the URL, or cannot reach it."""
+        java: Any = spark._jvm
+        context: Any = spark._jsc
+        self._java, self._configuration = java, context.hadoopConfiguration()
+        try:
+            self._root = self._java.org.apache.hadoop.fs.Path(url)
+            self._system = self._root.getFileSystem(self._configuration)
+            self._root = self._system.makeQualified(self._root)
+            # Refused now, and not when all is written.
+            self._renames = None if self._is_whole_at_close() else self._context()
+        except Py4JJavaError as problem:
+            raise FolderRefused(self._refusal(url, problem)) from problem
+
+    def __str__(self) -> str:
+        return str(self._root.toString())
+
+    def url(self, path: str) -> str:
+        return str(self._path(path).toString())
+
+    def names(self) -> set[str]:
+        """What lies in the folder itself; nothing where there is no such folder."""
+        with _failures():
+            if not self._system.exists(self._root):
+                return set()
+            return {str(status.getPath().getName()) for status in self._system.listStatus(self._root)}
+
+    def files(self, folder: str = "") -> list[str]:
+        with _failures():
+            if not self._system.exists(self._path(folder)):
+                return []
+            found, beginning = [], f"{str(self).rstrip('/')}/"
+            listing = self._system.listFiles(self._path(folder), True)
+            while listing.hasNext():
+                found.append(str(listing.next().getPath().toString()).removeprefix(beginning))
+        return sorted(found)
+
+    def size(self, path: str) -> int:
+        with _failures():
+            return int(self._system.getFileStatus(self._path(path)).getLen())
+
+    def read(self, path: str) -> bytes:
+        with self.opened(path) as opened:
+            return bytes(opened.read())
+
+    def write(self, path: str, content: bytes) -> None:
+        """By one PUT where a file is there when it is closed, else by a rename that replaces."""
+        unfinished = f".{path}.unfinished"
+        with self.created(path if self._renames is None else unfinished) as created:
+            created.write(content)
+        if self._renames is not None:
+            with _failures():
+                self._renames.rename(self._path(unfinished), self._path(path), self._replacing())
+
+    def opened(self, path: str) -> pyarrow.NativeFile:
+        with _failures():
+            return pyarrow.PythonFile(_Input(self._system.open(self._path(path)), self.size(path)), mode="r")
+
+    def created(self, path: str) -> pyarrow.NativeFile:
+        with _failures():
+            return pyarrow.PythonFile(_Output(self._system.create(self._path(path), True)), mode="w")
+
+    def checksum(self, path: str) -> str:
+        """Java reads the bytes and sums them up: none of them comes to Python."""
+        with _failures():
+            stream = self._system.open(self._path(path))
+            try:
+                return str(self._java.org.apache.commons.codec.digest.DigestUtils.sha256Hex(stream))
+            finally:
+                stream.close()
+
+    def take(self, path: str, earlier: Place) -> None:
+        """Nothing is to do: an increment goes to the folder of the earlier export."""
+
+    def remove(self, path: str) -> None:
+        with _failures():
+            self._system.delete(self._path(path), True)
+
+    def _path(self, path: str) -> Any:
+        return self._java.org.apache.hadoop.fs.Path(self._root, path) if path else self._root
+
+    def _is_whole_at_close(self) -> bool:
+        return bool(self._system.hasPathCapability(self._root, WHOLE_AT_CLOSE))
+
+    def _context(self) -> Any:
+        contexts = self._java.org.apache.hadoop.fs.FileContext
+        return contexts.getFileContext(self._root.toUri(), self._configuration)
+
+    def _replacing(self) -> Any:
+        renames = self._java.java.lang.Class.forName("org.apache.hadoop.fs.Options$Rename")
+        options = self._java.java.lang.reflect.Array.newInstance(renames, 1)
+        options[0] = renames.getEnumConstants()[1]
+        return options
+
+    def _refusal(self, url: str, problem: Py4JJavaError) -> str:
+        scheme = url.partition(":")[0].lower()
+        version = self._java.org.apache.hadoop.util.VersionInfo.getVersion()
+        package = PACKAGES.get(scheme, "GROUP:NAME:VERSION").replace("VERSION", version)
+        return (
+            f"Spark has no file system for {url} ({_reason(problem)}): give one by its package, as by --conf "
+            f"spark.jars.packages={package}, and what it needs by spark.hadoop.fs.{scheme}.… settings; or export to a "
+            "folder and copy it."
+        )
+
+
+class _Input(io.RawIOBase):
+    """A file of Hadoop's to read from."""
+
+    def __init__(self, stream: Any, size: int) -> None:
+        self._stream, self._size, self._at = stream, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        with _failures():
+            self._at = start + offset
+            self._stream.seek(self._at)
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        """As much as there is: a reader of Parquet takes less than it asked for as the end of the file."""
+        done = 0
+        with _failures():
+            while done < len(buffer):
+                found = self._stream.readNBytes(min(CHUNK_BYTES, len(buffer) - done))
+                if not found:
+                    break
+                buffer[done : done + len(found)] = found
+                done += len(found)
+        self._at += done
+        return done
+
+    def close(self) -> None:
+        if not self.closed:
+            with _failures():
+                self._stream.close()
+        super().close()
+
+
+class _Output(io.RawIOBase):
+    """A new file of Hadoop's."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, content: Any) -> int:
+        given = memoryview(content)
+        with _failures():
+            for start in range(0, len(given), CHUNK_BYTES):
+                self._stream.write(bytes(given[start : start + CHUNK_BYTES]))
+        return len(given)
+
+    def close(self) -> None:
+        if not self.closed:
+            with _failures():
+                self._stream.close()
+        super().close()
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    """Raises OSError for Java's failures, FileNotFoundError where a file is missing."""
+    try:
+        yield
+    except Py4JJavaError as problem:
+        name = problem.java_exception.getClass().getSimpleName()
+        kind = FileNotFoundError if name == "FileNotFoundException" else OSError
+        raise kind(_reason(problem)) from problem
+
+
+def _reason(problem: Py4JJavaError) -> str:
+    """The first line of what Java says, after the name of its class."""
+    lines = str(problem.java_exception.toString()).splitlines()
+    return lines[0].rpartition("Exception: ")[2].strip(" .")
