@@ -1,4 +1,4 @@
-"""The page on reports: its lines of PySpark and pandas run on an export, and give what was exported."""
+"""The page on reports: its lines of PySpark, pandas and DuckDB run on an export, and give what was exported."""
 
 import re
 from collections import Counter
@@ -17,11 +17,12 @@ BLOCKS = re.findall(r"```python\n(.*?)```", READING, re.DOTALL)
 
 def printed(block: int, exported: Exported, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> str:
     """What a block of the page prints."""
-    exec(BLOCKS[block].replace("DIR", str(exported.folder)), {"spark": spark})
+    program = BLOCKS[block].replace("DIR", str(exported.folder)).replace("URL", exported.folder.as_uri())
+    exec(program, {"spark": spark})
     return capsys.readouterr().out
 
 
-@pytest.mark.parametrize("block", [0, 2])
+@pytest.mark.parametrize("block", [0, 2, 3, 4])
 def test_messages_are_counted_by_topic_without_their_copies(
     block: int, exported: Exported, past: Past, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
