@@ -17,6 +17,7 @@ from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store import runtime
+from store.commit import stalled
 from store.commit.notifier import Wakeups
 from store.commit.writer import Writers
 from store.db import event_loop
@@ -52,6 +53,7 @@ class Fallback:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             await _try("heartbeat", lambda: heartbeats.beat("web"))
+            await _try("stalled writers", stalled.end)
             await _try("limits", limits.keep)
             await _try("release", self._release)
             await _try("checks", lambda: checker.run(late_seconds=LATE_SECONDS))

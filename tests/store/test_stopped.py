@@ -6,11 +6,15 @@ import signal
 import subprocess
 import time
 
-from tests.broker.polling import at_this_load
+import psycopg
+
+from store.commit import stalled
+from tests.broker.polling import at_this_load, eventually
 from tests.store.keeper import Keeper, sent
 
 ROUNDS = 8
 STOPPED_SECONDS = 1.5
+HELD = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s::oid AND objsubid = 2"
 
 
 def test_a_stopped_process_does_not_stop_the_sends_of_another(keeper: Keeper) -> None:
@@ -60,6 +64,28 @@ def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of
 
     assert seconds < at_this_load(1)
     assert (ours["queue_offset"], printed) == (1, "2\n"), "what it wrote was rolled back, and written again"
+
+
+def test_a_transaction_whose_end_does_not_come_is_ended_and_the_next_send_goes_on(keeper: Keeper) -> None:
+    keeper.send("refunds", "first", queue_id=0)
+    [topic] = keeper.sql("SELECT id FROM topic WHERE name = 'refunds'")
+    # As a writer that is stopped between two parts of what it sends, on a server without `transaction_timeout`.
+    half_sent = psycopg.connect(keeper.url, application_name="mqbroker-writer")
+    half_sent.pgconn.enter_pipeline_mode()
+    half_sent.pgconn.send_query_params(b"SELECT pg_advisory_xact_lock(%d, 0)" % topic.id, None)
+    half_sent.pgconn.send_flush_request()
+    half_sent.pgconn.flush()
+    eventually(lambda: keeper.sql(HELD, topic.id))
+
+    keeper.do(stalled.end(seconds=60))
+    is_held = bool(keeper.sql(HELD, topic.id))
+    keeper.do(stalled.end(seconds=0))
+    eventually(lambda: not keeper.sql(HELD, topic.id))
+    sent_next = keeper.send("refunds", "next", queue_id=0)
+    half_sent.pgconn.finish()
+
+    assert is_held, "a transaction that has not taken that long goes on"
+    assert sent_next["queue_offset"] == 1
 
 
 def wait_for_sends(keeper: Keeper) -> None:
