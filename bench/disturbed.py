@@ -1,6 +1,7 @@
 """Disturbances: what check pollers, a locked half message and a stopped process cost the senders.
 
-Each disturbance is measured in turns with rounds without it, and printed as a ratio within the run.
+Each disturbance is measured in turns with rounds without it. The medians of the ratios within a round are printed: of
+the rate, and of the CPU of web and PostgreSQL for each operation, which other work on the machine hardly touches.
 """
 
 import asyncio
@@ -20,6 +21,7 @@ import psycopg
 from bench import broker, load, throughput
 from bench.broker import KEY, Broker
 from bench.load import Connection, Measured
+from bench.machine import Database
 from bench.report import Report
 
 POLLERS = 300
@@ -50,9 +52,13 @@ async def pollers(running: Broker) -> AsyncIterator[None]:
 
     async def poll() -> None:
         connection = await Connection.open(running.port)
-        while True:
-            status, _ = await connection.post(path, {"wait_seconds": POLL_SECONDS})
-            assert status == 200
+        try:
+            while True:
+                status, _ = await connection.post(path, {"wait_seconds": POLL_SECONDS})
+                assert status == 200
+        finally:
+            # The broker has forgotten it when the next round begins.
+            connection.close()
 
     async with ended(poll for _ in range(POLLERS)):
         yield
@@ -96,13 +102,18 @@ CASES = (
 
 def main(report: Report) -> None:
     """Prints the medians of each disturbance, and the longest stall beside a stopped process."""
-    with broker.running(worker=False) as running:
+    with (
+        psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection,
+        broker.running(worker=False) as running,
+    ):
+        report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+        load.run(load.closed_loop(running.port, CONNECTIONS, None, throughput.transact, throughput.WARM_UP_SECONDS))
         for case in CASES:
-            _rounds(report, case, running)
+            _rounds(report, case, running, Database(connection))
         _stopped(report, running)
 
 
-def _rounds(report: Report, case: Case, running: Broker) -> None:
+def _rounds(report: Report, case: Case, running: Broker, database: Database) -> None:
     without: list[float] = []
     beside: list[float] = []
     costs: list[float] = []
@@ -110,10 +121,8 @@ def _rounds(report: Report, case: Case, running: Broker) -> None:
         report.progress(f"{case.name}, round {number + 1} of {report.options.rounds}")
         found = {}
         for disturbed in (False, True) if number % 2 else (True, False):
-            before = running.cpu_seconds()["web"]
-            measured = load.run(_measured(running, case, report.options.seconds, disturbed=disturbed))
-            cpu = (running.cpu_seconds()["web"] - before) / max(1, len(measured.latencies))
-            found[disturbed] = (measured.per_second, cpu)
+            measured, cpu = load.run(_measured(running, case, database, report.options.seconds, disturbed=disturbed))
+            found[disturbed] = (measured.per_second, cpu / max(1, len(measured.latencies)))
         without.append(found[False][0])
         beside.append(found[True][0])
         costs.append(found[True][1] / found[False][1])
@@ -123,14 +132,22 @@ def _rounds(report: Report, case: Case, running: Broker) -> None:
             "without_per_second": median(without),
             "beside_per_second": median(beside),
             "ratio": median(with_it / alone for with_it, alone in zip(beside, without, strict=True)),
-            "web_cpu_ratio": median(costs),
+            "cpu_ratio": median(costs),
+            "rounds_in_favour": sum(with_it >= alone for with_it, alone in zip(beside, without, strict=True)),
         },
     )
 
 
-async def _measured(running: Broker, case: Case, seconds: float, *, disturbed: bool) -> Measured:
+async def _measured(
+    running: Broker, case: Case, database: Database, seconds: float, *, disturbed: bool
+) -> tuple[Measured, float]:
+    """The measurements of the load, and the CPU seconds of web and PostgreSQL meanwhile."""
     async with case.disturbance(running) if disturbed else contextlib.nullcontext():
-        return await load.closed_loop(running.port, CONNECTIONS, None, case.round, seconds)
+        with database.used() as used:
+            web = running.cpu_seconds()["web"]
+            measured = await load.closed_loop(running.port, CONNECTIONS, None, case.round, seconds)
+            web = running.cpu_seconds()["web"] - web
+    return measured, web + used.cpu_seconds
 
 
 def _stopped(report: Report, running: Broker) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import psycopg
+from mqbroker_client.ids import uuid7
 
 from bench import broker, lagging, load
 from bench.broker import Broker
@@ -62,8 +63,17 @@ async def send(connection: Connection, number: int) -> bool:
 
 
 async def transact(connection: Connection, number: int) -> bool:
-    """A half message of 1 kB and its commit."""
-    transaction_id, group = str(uuid.uuid4()), GROUPS[number % len(GROUPS)]
+    """A half message of 1 kB and its commit, by an id in the order of time, as the client makes them."""
+    return await _transact(connection, number, str(uuid7()))
+
+
+async def transact_at_random(connection: Connection, number: int) -> bool:
+    """The same by an id in no order: each goes to another page of two indexes."""
+    return await _transact(connection, number, str(uuid.uuid4()))
+
+
+async def _transact(connection: Connection, number: int, transaction_id: str) -> bool:
+    group = GROUPS[number % len(GROUPS)]
     half = {"topic": SENT[number % len(SENT)], "body": BODY, "producer_group": group, "transaction_id": transaction_id}
     begun, _ = await connection.post("/v1/transactions", half)
     end = {"producer_group": group, "state": "COMMIT"}
@@ -79,6 +89,11 @@ def sending(running: Broker, seconds: float) -> Measured:
 def transacting(running: Broker, seconds: float) -> Measured:
     """Transactions over many connections."""
     return load.run(load.closed_loop(running.port, CONNECTIONS, None, transact, seconds))
+
+
+def transacting_at_random(running: Broker, seconds: float) -> Measured:
+    """Transactions of random ids over many connections."""
+    return load.run(load.closed_loop(running.port, CONNECTIONS, None, transact_at_random, seconds))
 
 
 def provide(running: Broker) -> None:
@@ -110,6 +125,7 @@ class Case:
 
 CASES = (
     Case("transactions, 64 connections", transacting),
+    Case("transactions of random ids, 64 connections", transacting_at_random),
     Case("sends, 64 connections", sending),
     Case("received and acked, 32 at a time", receiving, provide),
 )
@@ -158,7 +174,7 @@ def main(report: Report) -> None:
 
 
 def _age(report: Report, running: Broker, seconds: float) -> None:
-    """Loads a broker for so long, with a third of the time for each case."""
+    """Loads a broker for so long, with a part of the time for each case."""
     for case in CASES:
         report.progress(f"{case.name}: under load for {seconds / len(CASES):.0f} s")
         until = time.monotonic() + seconds / len(CASES)

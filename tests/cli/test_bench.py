@@ -39,7 +39,7 @@ def test_a_full_broker_is_measured_beside_an_empty_one_and_under_a_snapshot(run_
     assert process.returncode == 0, said
     [report] = json.loads(file.read_text())
     rows = {name: row for name, row in report["figures"].items() if " | " in name}
-    assert len(rows) == 2 * 2 * 3, "two brokers, without and with a snapshot, three loads"
+    assert len(rows) == 2 * 2 * 4, "two brokers, without and with a snapshot, four loads"
     assert [name for name, row in rows.items() if row["refused"]] == []
     assert min(row["cpu_of_other"] for name, row in rows.items() if name.endswith("| full")) > 0
 
