@@ -15,15 +15,18 @@ from xdist.scheduler import LoadFileScheduling
 # of them is what all others are waited for at the end.
 LONGEST = (
     "tests/analytics/",
-    "tests/chaos/test_mutants.py",
     "tests/cli/test_up.py",
+    "tests/chaos/test_mutants.py",
     "tests/chaos/test_storm.py",
+    "tests/console/test_console_hostile.py",
     "tests/chaos/test_transfers.py",
+    "tests/client/test_readme.py",
     "tests/client/test_exactly_once_killed.py",
     "tests/barrier/test_barrier_accidents.py",
-    "tests/console/test_console_hostile.py",
-    "tests/cli/test_script.py",
     "tests/webhooks/test_sealed_secrets.py",
+    "tests/cli/test_script.py",
+    "tests/actions/test_actions_browser.py",
+    "tests/delivery/test_crowd.py",
 )
 # The tests of these folders stay in one process: what they share takes long to start.
 WHOLE_FOLDERS = ("tests/analytics/",)
