@@ -1,4 +1,7 @@
-"""Transfers between two databases: whatever process is killed, the sum stands, and each transfer is applied once."""
+"""Transfers between two databases: whatever process is killed, the sum stands, and each transfer is applied once.
+
+`MQ_TRANSFERS=2000 ./mq test tests/chaos/test_transfers.py` makes more of them, with as many more kills.
+"""
 
 import os
 import random
@@ -22,7 +25,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.chaos.bank import ACCOUNTS, BALANCE, TABLES
 
-TRANSFERS = 600
+TRANSFERS = int(os.environ.get("MQ_TRANSFERS", "600"))
 PRODUCERS, CONSUMERS = 3, 2
 # So many transfers later the next process is killed, somewhere within a second.
 BETWEEN_KILLS = 60
