@@ -33,8 +33,8 @@ GROUPS = [f"group-{number:04d}" for number in range(1, 9)]
 READER = "group-0001"
 FEW = Sizes(messages=0, halves=0, topics=10, groups=8)
 BODY = "x" * 1000
-# What one round of the reader receives.
-BACKLOG = 10_000
+# What one round of the reader receives, for each of its seconds.
+BACKLOG = 2_000
 PER_BULK = 500
 WARM_UP_SECONDS = 2.0
 # Filling writes some 400 bytes for each message, and their indexes.
@@ -96,22 +96,31 @@ def transacting_at_random(running: Broker, seconds: float) -> Measured:
     return load.run(load.closed_loop(running.port, CONNECTIONS, None, transact_at_random, seconds))
 
 
-def provide(running: Broker) -> None:
+def backlog(seconds: float) -> int:
+    """What a round of so many seconds receives: whole bulks."""
+    return max(1, int(BACKLOG * seconds) // PER_BULK) * PER_BULK
+
+
+def provide(running: Broker, seconds: float) -> None:
     """A backlog for the reader."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
         message = {"op": "send", "topic": READ, "body": BODY}
-        status, _ = await connection.post("/v1/bulk", {"operations": [message] * PER_BULK})
-        return status == 200
+        body = msgspec.json.encode({"operations": [message] * PER_BULK})
+        _, answer = await connection.ask("POST", "/v1/bulk", body)
+        return answer.count(b'"status":201') == PER_BULK
 
     # One bulk more than is received: no receive waits at its end.
-    load.run(load.closed_loop(running.port, 4, BACKLOG // PER_BULK + 1, one_bulk))
+    measured = load.run(load.closed_loop(running.port, 4, backlog(seconds) // PER_BULK + 1, one_bulk))
+    if measured.refused:
+        raise RuntimeError(f"{measured.refused} bulks were refused: there is nothing to receive")
 
 
 def receiving(running: Broker, seconds: float) -> Measured:
     """The group receives and acks its backlog, however long that takes."""
-    per_second = load.run(lagging.consumed_per_second(running.port, READER, READ, BACKLOG))
-    return Measured(BACKLOG / per_second, [0.0] * BACKLOG)
+    count = backlog(seconds)
+    per_second = load.run(lagging.consumed_per_second(running.port, READER, READ, count))
+    return Measured(count / per_second, [0.0] * count)
 
 
 @dataclass(frozen=True)
@@ -120,7 +129,7 @@ class Case:
 
     name: str
     over: Callable[[Broker, float], Measured]
-    before: Callable[[Broker], None] = lambda running: None
+    before: Callable[[Broker, float], None] = lambda running, seconds: None
 
 
 CASES = (
@@ -133,7 +142,7 @@ CASES = (
 
 def measure(case: Case, running: Broker, database: Database, seconds: float) -> Figures:
     """One round of a case."""
-    case.before(running)
+    case.before(running, seconds)
     with database.used() as used:
         web = running.cpu_seconds()["web"]
         measured = case.over(running, seconds)
@@ -179,15 +188,16 @@ def _age(report: Report, running: Broker, seconds: float) -> None:
         report.progress(f"{case.name}: under load for {seconds / len(CASES):.0f} s")
         until = time.monotonic() + seconds / len(CASES)
         while (left := until - time.monotonic()) > 0:
-            case.before(running)
+            case.before(running, left)
             case.over(running, left)
 
 
 def _rounds(report: Report, brokers: Mapping[str, Broker], database: Database, state: str) -> None:
+    warm_up = min(WARM_UP_SECONDS, report.options.seconds)
     for case in CASES:
         for running in brokers.values():
-            case.before(running)
-            case.over(running, WARM_UP_SECONDS)
+            case.before(running, warm_up)
+            case.over(running, warm_up)
         for number in range(report.options.rounds):
             report.progress(f"{case.name}{state}: round {number + 1} of {report.options.rounds}")
             # The side that is measured first differs from round to round, because the machine's speed drifts.
