@@ -11,8 +11,7 @@ import numpy
 import psycopg
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import SparkSession
 
 from analytics import connections, java, session
 from analytics.closed import ClosedRange, ClosedSegment
@@ -23,7 +22,7 @@ from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Ends, Manifest, Part
 from analytics.files.place import Local, Place
-from analytics.readers import address, counts, driver, slices
+from analytics.readers import address, counts, driver, saving, slices
 from analytics.readers.adbc import AdbcSource
 from analytics.readers.jdbc import JdbcSource
 from analytics.readers.moment import Moment, capture
@@ -289,20 +288,20 @@ def _tables(
         return Counted(table, sum(part.rows for part in new), there), new
 
     messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
-    _save(source.weighed(MESSAGES, messages), to.url("messages"), "stored_at")
+    saving.of_slices(source, MESSAGES, messages, to, "messages", "stored_at")
     yield counted("messages", counts.messages(broker, ranges))
 
     entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
-    _save(source.slices(ENTRIES, entries), to.url("entries"), "entered_at")
+    saving.of_slices(source, ENTRIES, entries, to, "entries", "entered_at")
     yield counted("entries", counts.entries(broker, ranges))
 
     ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
-    _save(source.slices(ENDED, ended), to.url("transactions"), "decided_at")
+    saving.of_slices(source, ENDED, ended, to, "transactions", "decided_at")
     moment.undecided.drop("segment").write.mode("append").parquet(to.url("transactions_open"))
     there = counts.ends(broker, ranges) + moment.counted.halves
     yield counted("transactions", there, "transactions", "transactions_open")
 
-    _save(moment.checks, to.url("checks"), "asked_at")
+    saving.of_frame(moment.checks, to.url("checks"), "asked_at")
     yield counted("checks", moment.counted.checks)
 
     moment.timers.write.mode("append").parquet(to.url("timers"))
@@ -311,8 +310,3 @@ def _tables(
 
 def _clauses(ranges: ClosedRange, of: Callable[[ClosedSegment], list[str]]) -> list[str]:
     return [clause for segment in ranges.segments for clause in of(segment)]
-
-
-def _save(frame: DataFrame, to: str, day_of: str) -> None:
-    by_day = frame.withColumn("day", F.to_date(day_of))
-    by_day.write.mode("append").partitionBy("segment", "day").parquet(to)

@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from analytics.files import days
+from analytics.files.days import DayFiles
 from analytics.readers import arrow
 from analytics.readers.source import NONE, query
 from analytics.tables import Table
@@ -32,6 +35,16 @@ class AdbcSource:
         """The same: a batch of ADBC is bounded in bytes, whatever its rows weigh."""
         return self.slices(table, slices)
 
+    def save(self, table: Table, slices: Sequence[str], to: Path, day_of: str) -> None:
+        """Writes the rows of the slices by segment and day to a folder that the workers reach as well.
+
+        Each task writes its own files: no row is an object of Java's.
+        """
+        queries = [query(table, clause) for clause in slices]
+        if queries:
+            write = partial(_write, self.conninfo, arrow_schema(table), to, day_of)
+            days.finish(to, self.spark.sparkContext.parallelize(queries, len(queries)).flatMap(write).collect())
+
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
         read = partial(arrow.numbered, self.conninfo, queries, arrow_schema(table), first)
         return self.spark.range(0, len(queries), 1, len(queries)).mapInArrow(read, table.columns)
@@ -40,3 +53,11 @@ class AdbcSource:
 def arrow_schema(table: Table) -> pyarrow.Schema:
     """The columns of a table as Spark takes them in Arrow batches."""
     return to_arrow_schema(table.columns, timezone="UTC")
+
+
+def _write(conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str, query: str) -> list[str]:
+    """In a worker: the paths of new files with the rows of the query."""
+    files = DayFiles(to, day_of)
+    for batch in arrow.batches(conninfo, query, schema):
+        files.add(batch)
+    return files.close()

@@ -1,0 +1,85 @@
+"""Writes Arrow batches to Parquet files by segment and day, in a worker: no row of them crosses to Java.
+
+Spark may run a task twice. Its files have a name that no reader takes, until `finish` renames those of the tasks that
+counted.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pyarrow
+import pyarrow.compute as compute
+import pyarrow.parquet as parquet
+
+# What a task holds until it is written as a group of rows: readers skip whole groups, and each has a size in memory.
+GROUP_BYTES = 16 * 1024 * 1024
+UNFINISHED = ".unfinished"
+
+
+class DayFiles:
+    """A file for each segment and day that comes, by the column `day_of`."""
+
+    def __init__(self, folder: Path, day_of: str) -> None:
+        self._folder = folder
+        self._day_of = day_of
+        self._files: dict[str, GroupedFile] = {}
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Writes the rows, or holds them until they are a group."""
+        for day, rows in _by_day(batch, self._day_of):
+            if day not in self._files:
+                self._files[day] = GroupedFile(self._folder / day, rows.schema)
+            self._files[day].add(rows)
+
+    def close(self) -> list[str]:
+        """Writes what is held; gives the paths of all files."""
+        return [path for file in self._files.values() for path in file.close()]
+
+
+class GroupedFile:
+    """One file, in groups of rows of similar size, without their segment."""
+
+    def __init__(self, folder: Path, schema: pyarrow.Schema) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._path = folder / f"part-{uuid.uuid4()}.parquet{UNFINISHED}"
+        self._schema = pyarrow.schema([column for column in schema if column.name != "segment"])
+        self._writer = parquet.ParquetWriter(self._path, self._schema)
+        self._held: list[pyarrow.RecordBatch] = []
+        self._bytes = 0
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Holds the rows until they are a group."""
+        self._held.append(batch.select(self._schema.names))
+        self._bytes += batch.nbytes
+        if self._bytes >= GROUP_BYTES:
+            self._write()
+
+    def close(self) -> list[str]:
+        """Writes what is held; gives the path."""
+        if self._held:
+            self._write()
+        self._writer.close()
+        return [str(self._path)]
+
+    def _write(self) -> None:
+        self._writer.write_table(pyarrow.Table.from_batches(self._held))
+        self._held, self._bytes = [], 0
+
+
+def finish(folder: Path, written: Iterable[str]) -> None:
+    """Gives these files of a table the names that readers take, and removes those of tasks that did not count."""
+    for path in written:
+        Path(path).rename(path.removesuffix(UNFINISHED))
+    for left in folder.rglob(f"*{UNFINISHED}"):
+        left.unlink()
+
+
+def _by_day(batch: pyarrow.RecordBatch, day_of: str) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+    """The rows of each segment and day, by the folder of both."""
+    segments, days = batch.column("segment"), batch.column(day_of).cast(pyarrow.date32())
+    for pair in (
+        pyarrow.table({"segment": segments, "day": days}).group_by(["segment", "day"]).aggregate([]).to_pylist()
+    ):
+        is_of = compute.and_(compute.equal(segments, pair["segment"]), compute.equal(days, pair["day"]))
+        yield f"segment={pair['segment']}/day={pair['day']}", batch.filter(is_of)
