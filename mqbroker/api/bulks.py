@@ -59,10 +59,7 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
         assert sending.answer is not None
         return with_status(201, sending.answer[0])
 
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
-        assert left_out is None or isinstance(left_out, Sending)
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         caller.require("produce", self.topic)
         caller.spend(1, size)
         result = await sends.send(self, self.traceparent or traceparent, left_out=left_out)
@@ -83,16 +80,12 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
         assert beginning.answer is not None
         return with_status(201, halves.answer_to(beginning, beginning.answer))
 
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         await producers.require_group(caller, self.producer_group, creates=True)
         caller.spend(halves.count(self), size)
-        result = await halves.begin(
-            self, self.traceparent or traceparent, caller.allowance, left_out=left_out is not None
-        )
+        result = await halves.begin(self, self.traceparent or traceparent, caller.allowance, left_out=left_out)
         return with_status(producers.status_of(result), result)
 
 
@@ -109,12 +102,10 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
         assert ending.answer is not None
         return with_status(200, ends.answer_to(ending, ending.answer))
 
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
         await producers.require_group(caller, self.producer_group)
-        result = await ends.end(self.transaction_id, self, left_out=left_out is not None)
+        result = await ends.end(self.transaction_id, self, left_out=left_out)
         return with_status(producers.status_of_end(self), result)
 
 
@@ -127,9 +118,7 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     def ready(self, caller: Caller, traceparent: str | None) -> None:
         """Deliveries are acked in batches of their own."""
 
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
+    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
         return with_status(200, results_of(self.receipt_handles, outcomes))
@@ -237,13 +226,13 @@ async def _run(operations: list[Read], request: DataRequest) -> dict[int, msgspe
             results[one.place] = _refused(refusal)
             continue
         if pipelined is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=None))))
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=False))))
         else:
             handed.append((one, pipelined))
     for one, pipelined in handed:
         found = await _settled(one.operation, pipelined)
         if found is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=pipelined))))
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=True))))
         else:
             results[one.place] = found
     for place, task in tasks:
@@ -273,7 +262,7 @@ async def _settled(operation: Any, pipelined: Request[Any]) -> msgspec.Raw | Non
     return found
 
 
-async def _result(read: Read, request: DataRequest, *, left_out: Request[Any] | None) -> msgspec.Raw:
+async def _result(read: Read, request: DataRequest, *, left_out: bool) -> msgspec.Raw:
     operation, traceparent = read.operation, request.header(b"traceparent")
     try:
         if isinstance(operation, Refusal):

@@ -3,10 +3,8 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable
 from itertools import count
-from typing import Any, NamedTuple
 
 import structlog
 
@@ -15,12 +13,11 @@ from mqbroker.api import answers, bodies, callers, limits
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
-from mqbroker.api.router import Prompt, Route, Router, View
+from mqbroker.api.router import Named, Route, Router, View
 from mqbroker.http import bridge
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
 from store.commit import waiting, writer
-from store.commit.pipelined import Request
 from store.db import pacing, patience
 from store.errors import Refusal
 
@@ -34,14 +31,6 @@ UNREAD_SECONDS = 20
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
-class Found(NamedTuple):
-    """The route of a request, the view of its method, and the values of the path's parameters."""
-
-    route: Route
-    view: View
-    named: Mapping[str, Any]
-
-
 class Handler:
     """Serves the paths of the data plane, and leaves every other request to Django's own handler.
 
@@ -50,9 +39,7 @@ class Handler:
     1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
-       Else a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
-       becomes one, too.
+    3. The view decodes the body, calls one function of an app, and returns an Answer. A Refusal becomes one, too.
     4. `_send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
 
@@ -69,7 +56,6 @@ class Handler:
         self._otherwise = otherwise
         self._keys = KeyRing()
         self._budgets = bodies.budgets()
-        self._tasks: set[asyncio.Task[None] | None] = set()
         # A request's id is unique by the process that took it and its number there.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
@@ -77,80 +63,19 @@ class Handler:
         self._too_many = answers.refused(waiting.too_many(waiting.places()))
         self._too_long = answers.refused(waiting.too_long())
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answers a request; one whose caller has gone has no answer."""
+        patience.seconds.set(patience.REQUEST_SECONDS)
         exchange.request_id = self._id_of(exchange.headers)
         if exchange.refused_as is not None:
             _write(exchange, answers.malformed(exchange.refused_as))
-            return None
-        found = self._find(exchange)
-        if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
-            caller = self._keys.known(exchange.headers.get(b"authorization", b""))
-            if caller is not None and caller.allowance is None:
-                return self._begin(exchange, found, found.route.prompt, caller)
-        return self._answer(exchange, found)
-
-    def _begin(self, exchange: Exchange, found: Found, prompt: Prompt, caller: Caller) -> Awaitable[None] | None:
-        """Hands a request to its batch, whose end answers it; what has to wait goes on in a task."""
-        body = Body(exchange, self._budgets.requests)
-        try:
-            content = body.whole()
-            if content is None:
-                return self._answer(exchange, found, body)
-            request = DataRequest(exchange, caller, content)
-            pipelined = prompt.ready(request, **found.named)
-            if pipelined is None:
-                return self._answer(exchange, found, body, content)
-            pipelined.settled = partial(self._settled, exchange, found, body, content, pipelined)
-            writer.hand_in(pipelined)
-        except Refusal as refusal:
-            _end(exchange, answers.refused(refusal), body)
-        except Exception:
-            logger.exception("a request failed", **described(exchange))
-            _end(exchange, answers.failed(), body)
-        return None
-
-    def _settled(
-        self,
-        exchange: Exchange,
-        found: Found,
-        body: Body,
-        content: bytes,
-        pipelined: Request[Any],
-        problem: Exception | None,
-    ) -> None:
-        """Answers a request whose batch has ended."""
-        assert found.route.prompt is not None
-        if problem is None and pipelined.answer is None:
-            left_out = found._replace(named={**found.named, "left_out": pipelined})
-            self._tasks.add(asyncio.create_task(self._go_on(exchange, left_out, body, content)))
             return
-        try:
-            if problem is not None:
-                raise problem
-            answer = found.route.prompt.result(pipelined)
-        except Refusal as refusal:
-            answer = answers.refused(refusal)
-        except Exception:
-            logger.exception("a request failed", **described(exchange))
-            answer = answers.failed()
-        _end(exchange, answer, body)
-
-    async def _go_on(self, exchange: Exchange, found: Found, body: Body, content: bytes) -> None:
-        try:
-            await self._answer(exchange, found, body, content)
-        finally:
-            self._tasks.discard(asyncio.current_task())
-
-    async def _answer(
-        self, exchange: Exchange, found: Found | None, body: Body | None = None, content: bytes | None = None
-    ) -> None:
-        patience.seconds.set(patience.REQUEST_SECONDS)
+        found = self._find(exchange)
         try:
             if found is None:
                 await self._leave(exchange)
             else:
-                await self._serve(exchange, found, body or Body(exchange, self._budgets.requests), content)
+                await self._serve(exchange, *found)
         except Gone:
             return
 
@@ -177,28 +102,27 @@ class Handler:
             return given
         return b"%s-%d" % (self._process, next(self._requests))
 
-    def _find(self, exchange: Exchange) -> Found | None:
+    def _find(self, exchange: Exchange) -> tuple[Route, View, Named] | None:
         found = self._router.find(exchange.path)
         if found is None:
             return None
         route, named = found
         # HEAD is a GET whose body the server keeps back.
         view = route.views.get("GET" if exchange.method == "HEAD" else exchange.method)
-        return None if view is None else Found(route, view, named)
+        return None if view is None else (route, view, named)
 
-    async def _serve(self, exchange: Exchange, found: Found, body: Body, content: bytes | None) -> None:
-        route = found.route
+    async def _serve(self, exchange: Exchange, route: Route, view: View, named: Named) -> None:
+        body = Body(exchange, self._budgets.requests)
         request: DataRequest | None = None
         try:
             try:
                 caller = await self._caller(exchange)
-                if content is None:
-                    content = await self._content_of(exchange, body, route)
+                content = await self._content_of(exchange, body, route)
                 if exchange.is_refused:
                     answer = self._busy()
                 else:
                     request = DataRequest(exchange, caller, content)
-                    answer = await found.view(request, **found.named)
+                    answer = await view(request, **named)
             except Refusal as refusal:
                 answer = answers.refused(refusal)
             except Gone:
@@ -303,11 +227,6 @@ async def _write_parts(exchange: Exchange, page: Page) -> None:
             raise Gone
         async with asyncio.timeout(UNREAD_SECONDS):
             await exchange.send(part)
-
-
-def _end(exchange: Exchange, answer: Answer, body: Body) -> None:
-    _write(exchange, answer)
-    body.release()
 
 
 def _write(exchange: Exchange, answer: Answer) -> None:

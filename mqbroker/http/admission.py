@@ -11,7 +11,6 @@ and acks would come as late as everything else.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
 from typing import NamedTuple, Protocol
 
 from mqbroker.http.exchange import Exchange
@@ -25,8 +24,8 @@ MAX_BYTES = 16 * 1024 * 1024
 class Serve(Protocol):
     """Serves the exchanges of a process."""
 
-    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Answers it. What this returns is awaited in a task; None where the answer follows without one."""
+    async def __call__(self, exchange: Exchange) -> None:
+        """Answers it."""
 
     def begins(self, exchange: Exchange) -> bool:
         """Whether it is new work, which may wait or be refused while there is too much of it."""
@@ -42,7 +41,7 @@ class Beginner(Protocol):
     """The connection of an exchange."""
 
     def begin(self, exchange: Exchange) -> None:
-        """Serves it."""
+        """Serves it in a task."""
 
 
 class Place(NamedTuple):

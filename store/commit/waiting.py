@@ -1,13 +1,14 @@
 """What waits for a pipelined batch: a bounded queue, ends before the others."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
+
+from django.conf import settings
 
 from store.commit.pipelined import MAX_BATCH_BYTES, Request
 from store.errors import SystemBusy
 from store.process.budget import RESERVED_PART
-from store.process.configuration import setting
 
 # New work is refused while other new work has waited for longer to be begun. Of a process that serves 10,000 sends a
 # second 1,000 wait then, and what is refused comes again to a queue as long.
@@ -16,7 +17,7 @@ MAX_WAIT_SECONDS = 0.1
 
 def places() -> int:
     """How many requests may wait before new work is refused."""
-    return int(setting("GROUP_COMMIT_MAX_WAITING")) - int(setting("GROUP_COMMIT_MAX_WAITING")) // RESERVED_PART
+    return int(settings.GROUP_COMMIT_MAX_WAITING) - int(settings.GROUP_COMMIT_MAX_WAITING) // RESERVED_PART
 
 
 def too_many(waiting: int) -> SystemBusy:
@@ -37,8 +38,7 @@ class Waiting:
     def __init__(self) -> None:
         self._urgent: deque[Request[Any]] = deque()
         self._ordinary: deque[Request[Any]] = deque()
-        # How many of each: in a plain dictionary, for a Counter looks up a new key in Python.
-        self._ordinary_keys: dict[bytes, int] = {}
+        self._ordinary_keys: Counter[bytes] = Counter()
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -57,11 +57,11 @@ class Waiting:
         """Takes a request in; raises SystemBusy when too much waits."""
         self._admit(request)
         # An end must not overtake the half it ends while that is still waiting here.
-        if request.URGENT and request.key not in self._ordinary_keys:
+        if request.URGENT and not self._ordinary_keys[request.key]:
             self._urgent.append(request)
         else:
             self._ordinary.append(request)
-            self._ordinary_keys[request.key] = self._ordinary_keys.get(request.key, 0) + 1
+            self._ordinary_keys[request.key] += 1
         self._bytes += request.size
 
     @property
@@ -80,16 +80,16 @@ class Waiting:
 
     def _admit(self, request: Request[Any]) -> None:
         size = request.size
-        is_refused = len(self) >= setting("GROUP_COMMIT_MAX_WAITING") if request.URGENT else self.is_full
+        is_refused = len(self) >= settings.GROUP_COMMIT_MAX_WAITING if request.URGENT else self.is_full
         if is_refused:
             raise too_many(len(self))
-        if self._bytes and self._bytes + size > setting("GROUP_COMMIT_MAX_WAITING_BYTES"):
+        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
     def _take_from(self, waiting: deque[Request[Any]], taken: list[Request[Any]], keys: set[bytes], size: int) -> int:
         """One id comes once in a batch: the second would fail it, and could not see the first."""
         left: list[Request[Any]] = []
-        most = setting("GROUP_COMMIT_MAX_REQUESTS")
+        most = settings.GROUP_COMMIT_MAX_REQUESTS
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
             request = waiting.popleft()
             if not keys.isdisjoint(request.ids):
@@ -109,6 +109,6 @@ class Waiting:
         return size
 
     def _forget_key(self, key: bytes) -> None:
-        left = self._ordinary_keys.pop(key) - 1
-        if left:
-            self._ordinary_keys[key] = left
+        self._ordinary_keys[key] -= 1
+        if not self._ordinary_keys[key]:
+            del self._ordinary_keys[key]

@@ -3,8 +3,8 @@
 1. `write` puts a pipelined request in its queue, ends before the others, and asks the event loop for a turn.
 2. `_pump`, once per turn, takes a batch while fewer than DEPTH are under way, packs its columns and sends it whole. A
    lone request goes at once; a further batch has to be worth its fixed cost.
-3. After the commit the next batch is sent first. Then each request that was written has its answer; one that was left
-   out has None: its caller has it written by the stepwise writer (`submit`), which finds out why.
+3. After the commit each request that was written has its answer. One that was left out has None: its caller has it
+   written by the stepwise writer (`submit`), which finds out why.
 4. A batch that was rolled back is sent again where another process got in between, without the queues that are locked
    elsewhere where a lock was waited for in vain, and is left out otherwise.
 5. When the connection breaks, what had not left is refused with SystemBusy: nothing was stored. All else under way is
@@ -26,7 +26,7 @@ from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.commit.waiting import Waiting
 from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
-from store.db.pipeline import Failed, NotSent, Pipeline, Results, found, open_pipeline
+from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -40,7 +40,8 @@ DEPTH = 2
 # per transaction with this, 179 with one batch at a time, 161 with half of it.
 WORTH = 32
 # So many bytes, by `accept.size_of`, are sent before the event loop's next turn: PostgreSQL works at them while the
-# rest of what has arrived is read. 64 callers with batches of 16 messages were served in turns before.
+# rest of what has arrived is read. 64 callers with batches of 16 messages were served in turns before: their requests
+# came together, as one transaction of 0.4 MB.
 EARLY_BYTES = 128 * 1024
 # Another process got in between: the same id, the same locks in another order.
 SENT_AGAIN = frozenset(("23505", "40001", "40P01"))
@@ -63,6 +64,7 @@ class Writer:
         self._waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
+        self._tasks: set[asyncio.Task[None] | None] = set()
         self._segment_id = 0
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
@@ -79,7 +81,7 @@ class Writer:
         return await request.future
 
     def hand_in(self, request: Request[Any]) -> None:
-        """Has a request written; its future has what `write` gives or raises, or else its `settled` is called.
+        """Has a request written; its future has what `write` gives or raises.
 
         Raises SystemBusy when too much waits.
         """
@@ -144,58 +146,46 @@ class Writer:
             answer(batch.requests)
             self._rest()
             return
-        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
-        self._under_way.append(batch)
-        transactions = [one for one in (calls, batch.behind_commit()) if one]
-        outcomes: list[Results | Exception] = []
-
-        def gather(outcome: Results | Exception) -> None:
-            outcomes.append(outcome)
-            if len(outcomes) == len(transactions):
-                self._finish(batch, pipeline, timer, *outcomes)
-
         try:
-            for transaction in transactions:
-                pipeline.send(transaction, gather)
+            results = pipeline.run(calls)
+            read = pipeline.run(behind) if (behind := batch.behind_commit()) else None
         except Exception as problem:
             # Without its sync the server rolls it back.
             logger.exception("a batch could not be sent")
             pipeline.close()
-            if batch in self._under_way:
-                self._finish(batch, pipeline, timer, *(outcomes or (NotSent(type(problem).__name__),)))
+            answer(batch.requests, connections.away(problem))
+            return
+        self._under_way.append(batch)
+        finish = self._finish(batch, pipeline, results, read)
+        task = asyncio.get_running_loop().create_task(finish, name="pipelined batch")
+        self._tasks.add(task)
 
-    def _finish(
+    async def _finish(
         self,
         batch: PipelinedBatch,
         pipeline: Pipeline,
-        timer: asyncio.TimerHandle,
-        written: Results | Exception,
-        read: Results | Exception | None = None,
+        results: asyncio.Future[Results],
+        read: asyncio.Future[Results] | None,
     ) -> None:
-        timer.cancel()
-        self._under_way.remove(batch)
+        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         try:
-            if isinstance(written, Exception):
-                self._refuse(batch, pipeline, written)
-                return
-            if not batch.ordered:
-                # PostgreSQL works at the next batch while this one is answered.
-                self._pump()
-            self._settle(batch, written if read is None else {**written, **found(read)})
+            written = await results
+            self._settle(batch, written if read is None else {**written, **await found(read)})
+        except Failed as problem:
+            self._failed(batch, pipeline, problem)
+        except NotSent as problem:
+            answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
+        except Lost:
+            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
         except Exception as problem:
             # Committed, but not understood: its callers are answered all the same.
             logger.exception("a batch could not be answered")
             answer(batch.requests, problem)
         finally:
+            timer.cancel()
+            self._under_way.remove(batch)
+            self._tasks.discard(asyncio.current_task())
             self._schedule()
-
-    def _refuse(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Exception) -> None:
-        if isinstance(problem, Failed):
-            self._failed(batch, pipeline, problem)
-        elif isinstance(problem, NotSent):
-            answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
-        else:
-            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
         """The server hangs: what is under way is Lost, and what waits has waited as long."""
@@ -279,6 +269,14 @@ class Writers:
         self.pipelined: defaultdict[str, Writer] = defaultdict(Writer)
         self._lanes: defaultdict[str, GroupCommit] = defaultdict(GroupCommit)
 
+    async def write(self, request: Request[Answer]) -> Answer | None:
+        """Has a request written in a pipelined batch; as `Writer.write`."""
+        return await self.pipelined[request.LANE].write(request)
+
+    def hand_in(self, request: Request[Any]) -> None:
+        """As `Writer.hand_in`."""
+        self.pipelined[request.LANE].hand_in(request)
+
     def stepwise(self, lane: str) -> GroupCommit:
         """The stepwise writer of a lane of kinds."""
         return self._lanes[lane]
@@ -293,12 +291,12 @@ class Writers:
 
 async def write(request: Request[Answer]) -> Answer | None:
     """Has a request written in a pipelined batch of this process; as `Writer.write`."""
-    return await runtime.part(Writers).pipelined[request.LANE].write(request)
+    return await runtime.part(Writers).write(request)
 
 
 def hand_in(request: Request[Any]) -> None:
     """Has a request written in a pipelined batch of this process; as `Writer.hand_in`."""
-    runtime.part(Writers).pipelined[request.LANE].hand_in(request)
+    runtime.part(Writers).hand_in(request)
 
 
 def is_full() -> bool:

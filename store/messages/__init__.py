@@ -9,11 +9,12 @@ from store.messages.fields import (
     Record,
     StoredMessage,
     Time,
-    checked,
+    body_of,
     columns,
     is_large,
     packed,
     stored,
+    validate,
 )
 
 __all__ = [
@@ -25,9 +26,10 @@ __all__ = [
     "Record",
     "StoredMessage",
     "Time",
-    "checked",
+    "body_of",
     "columns",
     "is_large",
     "packed",
     "stored",
+    "validate",
 ]

@@ -81,21 +81,18 @@ ANSWERS_BEFORE_COMMIT = Mutant(
             "                    break\n"
             "                elif result is not None:\n",
         ),
-        ("store.db.pipeline", "            else:\n                exchange.done(exchange.results)\n", ""),
         (
             "store.db.pipeline",
             "exchange.results[exchange.statements.popleft()] = result\n",
             "exchange.results[exchange.statements.popleft()] = result\n"
             "            if not exchange.statements and not exchange.prepares and exchange.failure is None:\n"
-            "                exchange.done(exchange.results)\n",
+            "                exchange.future.set_result(exchange.results)\n",
         ),
         ("store.commit.writer", "any(batch.ordered for batch in self._under_way)", "bool(self._under_way)"),
         (
             "store.commit.writer",
-            "        self._under_way.remove(batch)\n",
-            "        asyncio.get_running_loop().call_later(\n"
-            "            0.3, lambda: (self._under_way.remove(batch), self._schedule())\n"
-            "        )\n",
+            "            timer.cancel()\n",
+            "            timer.cancel(); await asyncio.sleep(0.3)\n",
         ),
     )
 )
@@ -129,7 +126,7 @@ OFFSETS_BY_SEQUENCE = Mutant(
         ("join_and_lock.sql", "ELSE pg_advisory_xact_lock(w.topic_id, w.queue_id) IS NOT NULL", "ELSE true"),
         (
             "send_messages.sql",
-            "t.queue_offset + row_number() OVER (PARTITION BY n.topic_of_entry, n.queue_of_entry ORDER BY n.place)",
+            "t.queue_offset + row_number() OVER (PARTITION BY n.entry_topic_id, n.entry_queue_id ORDER BY n.place)",
             "nextval('mutant_offset')",
         ),
         (
