@@ -14,11 +14,6 @@ from store.db import connections
 
 logger = structlog.stdlib.get_logger(__name__)
 
-MISSING = (
-    "EXPORT_NIGHTLY_TO is set and PySpark is not installed, so this worker starts no nightly export: install the extra "
-    "`analytics` (`pip install mqbroker[analytics]`)"
-)
-
 
 class Complaint:
     """Whether this process has said that it cannot export."""
@@ -55,4 +50,7 @@ def _complain() -> None:
     complaint = runtime.part(Complaint)
     if not complaint.said:
         complaint.said = True
-        logger.error(MISSING)
+        logger.error(
+            "EXPORT_NIGHTLY_TO is set and PySpark is not installed, so this worker starts no nightly export: install "
+            "the extra `analytics` (`pip install mqbroker[analytics]`)"
+        )
