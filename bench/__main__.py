@@ -12,6 +12,7 @@ from bench import (
     delivery,
     distance,
     disturbed,
+    export,
     grown,
     lagging,
     large_reads,
@@ -45,7 +46,10 @@ BENCHMARKS = {
     "disturbed": disturbed.main,
     "grown": grown.main,
     "wal": wal.main,
+    "export": export.main,
 }
+# Needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without.
+BY_NAME_ONLY = {"export"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,9 +62,17 @@ def parser() -> argparse.ArgumentParser:
         metavar="CHECKOUT",
         help="throughput, client, wal: run another checkout's broker or client in turns with this one",
     )
-    words.add_argument("--case", action="append", default=[], help="throughput: only the cases with this in their name")
     words.add_argument(
-        "--rounds", type=int, default=Options.rounds, help="of limit, throughput and client (default: %(default)s)"
+        "--case",
+        action="append",
+        default=[],
+        help="throughput: only the cases with this in their name; export: only readers, increment or senders",
+    )
+    words.add_argument(
+        "--rounds",
+        type=int,
+        default=Options.rounds,
+        help="of limit, throughput, client and export's senders (default: %(default)s)",
     )
     words.add_argument(
         "--seconds",
@@ -73,8 +85,18 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--pinned", type=float, default=Options.pinned, help="grown: seconds under a snapshot (default: %(default)s)"
     )
+    words.add_argument(
+        "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
+    )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     return words
+
+
+def unknown_cases(names: list[str], cases: list[str]) -> list[str]:
+    """The cases that there are, where none of them is chosen."""
+    if "export" in names:
+        return [] if export.chosen(cases) else [*export.PARTS]
+    return [] if throughput.chosen(cases) else [case.name for case in throughput.CASES]
 
 
 def main(words: list[str]) -> int:
@@ -83,13 +105,14 @@ def main(words: list[str]) -> int:
     if unknown := set(given.names) - set(BENCHMARKS):
         parser().error(f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.")
     beside = given.beside.resolve() if given.beside else None
-    if not throughput.chosen(given.case):
-        known = "; ".join(case.name for case in throughput.CASES)
-        parser().error(f"No case has {' or '.join(given.case)} in its name: there are {known}.")
+    if known := unknown_cases(given.names, given.case):
+        parser().error(f"No case has {' or '.join(given.case)} in its name: there are {'; '.join(known)}.")
     sizes = Sizes(given.messages, given.halves, given.topics, given.groups)
-    options = Options(beside, given.rounds, given.seconds, tuple(given.case), sizes, given.pinned)
+    options = Options(beside, given.rounds, given.seconds, tuple(given.case), sizes, given.pinned, given.exported)
     reports = []
-    for name in given.names or ([*BENCHMARKS] if beside is None else ["throughput"]):
+    for name in given.names or (
+        [name for name in BENCHMARKS if name not in BY_NAME_ONLY] if beside is None else ["throughput"]
+    ):
         print(f"== {name}", flush=True)
         report = Report(name, options)
         BENCHMARKS[name](report)

@@ -76,6 +76,20 @@ def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
     return True
 
 
+def cpu_of_server(connection: psycopg.Connection) -> float:
+    """CPU that all processes of the connection's server have used so far, those of ended sessions included."""
+    first, *children = processes_of_server(connection)
+    ticks = sum(_ticks(first)) + sum(sum(_ticks(child)[:2]) for child in children)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(process: int) -> list[int]:
+    """Of a process and of those that it has waited for: user, system, user, system. None once it has ended."""
+    with contextlib.suppress(OSError):
+        return [int(ticks) for ticks in Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:15]]
+    return []
+
+
 def rss_bytes_of_group(group: int) -> int:
     """Resident memory of all processes of a group; pages that they share count in each."""
     pages = 0

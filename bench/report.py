@@ -45,6 +45,7 @@ class Options:
     cases: tuple[str, ...] = ()
     sizes: Sizes = Sizes()
     pinned: float = 15.0
+    exported: int = 100_000
 
 
 @dataclass
