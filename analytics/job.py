@@ -51,13 +51,13 @@ Target = Path | str
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """How an export reads: by `jdbc`, by `source`, or by JDBC where its driver is found (None).
+    """How an export reads: by `source`, which is ADBC, or by `jdbc`.
 
-    `jdbc_jar` is the driver's where one is named, `heaviest` the usual limit of a body in bytes. With
+    `jdbc_jar` is JDBC's driver where one is named, `heaviest` the usual limit of a body in bytes. With
     `compact` small files are gathered. The broker notes the export under the name `noted_as`.
     """
 
-    reader: Reader | None
+    reader: Reader
     jdbc_jar: str
     heaviest: int
     noted_as: str
@@ -121,14 +121,13 @@ def compacted(place: Place, made: Manifest) -> Manifest:
 @contextmanager
 def _reading(conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path) -> Iterator[Source]:
     """What reads the database, by a Spark that is opened for it, or by the one that spark-submit has opened."""
+    by_jdbc = wishes.reader == "jdbc"
     if session.is_submitted(environ):
         with session.joined(scratch / "spark") as spark:
-            by_jdbc = wishes.reader == "jdbc" or (wishes.reader is None and driver.is_loaded(spark))
             yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
         return
     # Refusals first: the start of Spark takes seconds.
-    jar = None if wishes.reader == "source" else driver.find(wishes.jdbc_jar)
-    by_jdbc = wishes.reader == "jdbc" or jar is not None
+    jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
     with connections.connect(conninfo) as connection:
         if by_jdbc:
             address.of(connection)
@@ -137,7 +136,7 @@ def _reading(conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch:
     if by_jdbc and jar is None:
         jar = driver.fetch(runtime, scratch / "driver")
     with session.opened(runtime, jar, scratch / "spark", brief=brief, cluster=wishes.cluster) as spark:
-        yield jdbc(spark, conninfo, wishes.heaviest) if jar else AdbcSource(spark, conninfo)
+        yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
 
 
 @contextmanager

@@ -150,7 +150,7 @@ SECRETS_KEYS = env.secret_keys(
 JDBC_JAR = env.text(
     "JDBC_JAR",
     "",
-    "PostgreSQL's JDBC driver for `./mq export`. Without it: the system's, else the export reads by ADBC.",
+    "PostgreSQL's JDBC driver for `./mq export --reader jdbc`. Without it: the system's, else Ivy fetches one.",
 )
 EXPORT_NIGHTLY_TO = env.text(
     "EXPORT_NIGHTLY_TO",

@@ -3,11 +3,8 @@
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pyspark
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j ships no types
-from pyspark.sql import SparkSession
 
 from analytics.errors import DriverMissing
 from analytics.java import Java
@@ -39,16 +36,6 @@ def find(named: str, system_jars: Iterable[Path] = SYSTEM_JARS) -> Path | None:
             raise DriverMissing(f"{VARIABLE} names {named}, which is no file: {THREE_WAYS}.")
         return Path(named).resolve()
     return next((jar for jar in system_jars if jar.is_file()), None)
-
-
-def is_loaded(spark: SparkSession) -> bool:
-    """Whether this session's Java has the driver, as by `spark-submit --jars`."""
-    java: Any = spark._jvm
-    try:
-        java.org.apache.spark.util.Utils.getContextOrSparkClassLoader().loadClass(CLASS)
-    except Py4JJavaError:
-        return False
-    return True
 
 
 def fetch(runtime: Java, folder: Path, coordinates: str = COORDINATES) -> Path:

@@ -18,7 +18,7 @@ def main(given_words: list[str]) -> int:
     )
     what.add_argument("--verify", type=options.path_given, metavar="FOLDER", help="compare an export with its list")
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
-    parser.add_argument("--reader", choices=("jdbc", "source"), help="how to read (default: jdbc where found)")
+    parser.add_argument("--reader", choices=("source", "jdbc"), help="how to read (default: source)")
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
     options.add_data_folder(parser)

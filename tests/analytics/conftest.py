@@ -129,10 +129,10 @@ class Exported:
     status: int
 
 
-def start(database: str, target: Path | str, **environ: str) -> subprocess.Popen[str]:
+def start(database: str, target: Path | str, *words: str, **environ: str) -> subprocess.Popen[str]:
     """An export in a process of its own."""
     return subprocess.Popen(
-        [sys.executable, "manage.py", "export", "--to", str(target)],
+        [sys.executable, "manage.py", "export", "--to", str(target), *words],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": database, **environ},
         stdout=subprocess.PIPE,
@@ -154,7 +154,7 @@ def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPat
     (target / "messages" / "earlier.parquet").write_bytes(b"of an earlier export")
     sign(target)
     before = content(target)
-    with start(reader, target) as export:
+    with start(reader, target, "--reader", "jdbc") as export:
         assert export.stdout is not None
         assert any(line.startswith("messages") for line in export.stdout)
         export.kill()
@@ -163,7 +163,7 @@ def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def exported(reader: str, killed: Killed) -> Exported:
-    """The past, exported once, to where the killed export left off."""
-    with start(reader, killed.target) as export:
+    """The past, exported once by JDBC, to where the killed export left off."""
+    with start(reader, killed.target, "--reader", "jdbc") as export:
         out, err = export.communicate()
     return Exported(killed.target, out, err, export.returncode)

@@ -54,7 +54,7 @@ def test_rows_are_counted_on_both_sides_and_printed(exported: Exported, past: Pa
 def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> None:
     before = content(target)
 
-    with start(reader, target, MQBROKER_JDBC_JAR="/none.jar") as refused:
+    with start(reader, target, "--reader", "jdbc", MQBROKER_JDBC_JAR="/none.jar") as refused:
         out, err = refused.communicate()
 
     assert (refused.returncode, out) == (1, "")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analytics.files import manifest
 from tests.analytics.conftest import ROOT, Exported
-from tests.analytics.parquet import ordered, rows
+from tests.analytics.parquet import ordered, rows, types
 from tests.analytics.past import Past
 
 
@@ -21,7 +21,7 @@ def test_without_a_driver_and_a_java_the_export_is_the_same(
     environ |= {"DATABASE_URL": reader, "HOME": str(tmp_path / "home"), "PATH": without_java(tmp_path)}
 
     done = subprocess.run(
-        [sys.executable, "manage.py", "export", "--to", str(target), "--reader", "source"],
+        [sys.executable, "manage.py", "export", "--to", str(target)],
         cwd=ROOT,
         env=environ,
         capture_output=True,
@@ -33,6 +33,7 @@ def test_without_a_driver_and_a_java_the_export_is_the_same(
         found, by_jdbc = rows(target / table), rows(exported.folder / table)
         columns = sorted(found[0])
         assert ordered(found, *columns) == ordered(by_jdbc, *columns)
+        assert types(target / table) == types(exported.folder / table)
 
 
 def without_java(folder: Path) -> str:

@@ -58,9 +58,10 @@ class Command(BaseCommand):
         parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
         parser.add_argument(
             "--reader",
-            choices=("jdbc", "source"),
-            help="what reads the database: Spark's JDBC, or ADBC in Spark's Python workers, which needs no driver of "
-            "Java's (default: jdbc where its driver is found, else source)",
+            choices=("source", "jdbc"),
+            default="source",
+            help="what reads the database: ADBC in Spark's Python workers, or Spark's JDBC, which needs a driver of "
+            "Java's (default: %(default)s)",
         )
         parser.add_argument(
             "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
