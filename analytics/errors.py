@@ -10,7 +10,7 @@ class ExportFailed(Exception):
 
 
 class ExtraMissing(ExportFailed):
-    """PySpark is not installed."""
+    """PySpark is not installed, or the Python of its workers lacks what reads."""
 
     code = "extra_missing"
 

@@ -8,15 +8,12 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import numpy
-import psycopg
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from analytics import connections, java, session
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
-from analytics.errors import CountsDiffer, ExportDamaged, ExportFailed, FolderRefused
+from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
 from analytics.files import folder, increments, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
@@ -24,6 +21,7 @@ from analytics.files.manifest import Ends, Manifest, Part
 from analytics.files.place import Local, Place
 from analytics.readers import address, counts, driver, saving, slices
 from analytics.readers.adbc import AdbcSource
+from analytics.readers.failures import failures_as_ours
 from analytics.readers.jdbc import JdbcSource
 from analytics.readers.moment import Moment, capture
 from analytics.readers.source import Source
@@ -253,27 +251,6 @@ def require_equal(counted: Counted) -> None:
             f"{counted.table}: the files hold {counted.exported} rows and the broker {counted.broker}, although closed "
             "ranges do not change; the folder is as it was. Please report this."
         )
-
-
-@contextmanager
-def failures_as_ours() -> Iterator[None]:
-    """Raises ExportFailed, with one sentence, for failures of the database, of Spark and of the disk."""
-    try:
-        yield
-    except psycopg.errors.UndefinedTable as problem:
-        raise ExportFailed("The database has no tables of the broker: `./mq up` makes them.") from problem
-    except psycopg.Error as problem:
-        raise ExportFailed(f"The database did not answer as it should: {_first_line(problem)}.") from problem
-    except (PySparkException, Py4JError) as problem:
-        raise ExportFailed(f"Spark stopped: {_first_line(problem)}.") from problem
-    except OSError as problem:
-        raise ExportFailed(f"The files could not be written: {problem}.") from problem
-
-
-def _first_line(problem: Exception) -> str:
-    # py4j's own line stands above the reason, which is Java's.
-    lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("An error occurred")]
-    return lines[0].strip(" :.") if lines else type(problem).__name__
 
 
 def _tables(

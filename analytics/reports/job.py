@@ -13,7 +13,8 @@ from analytics import java, session
 from analytics.errors import FolderRefused
 from analytics.files import folder
 from analytics.files.folder import Contents
-from analytics.job import BRIEF_MESSAGES, failures_as_ours
+from analytics.job import BRIEF_MESSAGES
+from analytics.readers.failures import failures_as_ours
 from analytics.reports import page, tables
 from analytics.reports.catalog import NAMES, REPORTS
 from analytics.reports.tables import Tables

@@ -1,0 +1,48 @@
+"""Says in one sentence what stopped an export or a report: the database, Spark, its Python workers, or the disk."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
+from pyspark.errors import PySparkException
+
+from analytics.errors import ExportFailed, ExtraMissing
+
+# What a worker raised is a line of the trace that Spark hands on.
+OF_ADBC = re.compile(r"^(?:.*: )?adbc_driver_manager\.\w+: (?P<reason>.+)$", re.MULTILINE)
+OF_IMPORT = re.compile(r"No module named '(?P<module>\w+)|\[PACKAGE_NOT_INSTALLED\] (?P<package>\w+)")
+
+
+@contextmanager
+def failures_as_ours() -> Iterator[None]:
+    """Raises ExportFailed, with one sentence, for failures of the database, of Spark and of the disk."""
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as problem:
+        raise ExportFailed("The database has no tables of the broker: `./mq up` makes them.") from problem
+    except psycopg.Error as problem:
+        raise ExportFailed(f"The database did not answer as it should: {_first_line(problem)}.") from problem
+    except (PySparkException, Py4JError) as problem:
+        raise _of_spark(problem) from problem
+    except OSError as problem:
+        raise ExportFailed(f"The files could not be written: {problem}.") from problem
+
+
+def _of_spark(problem: Exception) -> ExportFailed:
+    """A worker's failure is the database's, or that of a Python without the reader; any other is Spark's."""
+    if answered := OF_ADBC.search(str(problem)):
+        return ExportFailed(f"The database did not answer as it should: {answered['reason'].strip(' :.')}.")
+    if lacking := OF_IMPORT.search(str(problem)):
+        return ExtraMissing(
+            f"Spark's Python workers lack {lacking['module'] or lacking['package'].lower()}: install pyarrow, "
+            "adbc-driver-postgresql and msgspec for the Python that PYSPARK_PYTHON names, or export by --reader jdbc."
+        )
+    return ExportFailed(f"Spark stopped: {_first_line(problem)}.")
+
+
+def _first_line(problem: Exception) -> str:
+    # py4j's own line stands above the reason, which is Java's.
+    lines = [line for line in str(problem).splitlines() if line.strip() and not line.startswith("An error occurred")]
+    return lines[0].strip(" :.") if lines else type(problem).__name__
