@@ -49,8 +49,8 @@ async def run(late_seconds: float = 0) -> None:
     if connection is None:
         return
     async with connection:
-        await _attempt("prepare", prepare(connection))
-        await _attempt("roll", roll(connection, settings.SEGMENT_HOURS, settings.SEGMENT_MAX_MESSAGES))
+        if not await _attempt("prepare", prepare(connection)):
+            await _attempt("roll", roll(connection, settings.SEGMENT_HOURS, settings.SEGMENT_MAX_MESSAGES))
         await _attempt("drop", retention.drop_old(connection, settings.RESERVED_HOURS))
         await _attempt("analyze", partitions.analyze(connection))
 
@@ -68,12 +68,13 @@ async def _is_due(hours_late: float) -> bool:
     return bool(rows) and rows[0].is_over and not await exports.must_wait(rows[0])
 
 
-async def _attempt(name: str, step: Awaitable[object]) -> None:
-    """Runs a step. One that meets a lock is left to the next tick, and does not stop the other steps."""
+async def _attempt(name: str, step: Awaitable[object]) -> object:
+    """What a step gives. One that meets a lock is left to the next tick, and does not stop the other steps."""
     try:
-        await step
+        return await step
     except psycopg.OperationalError as problem:
         logger.warning("a step waits for the next tick", step=name, reason=str(problem).partition("\n")[0])
+        return None
 
 
 async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
@@ -91,13 +92,18 @@ async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
     return connection if taken else None
 
 
-async def prepare(connection: Connection) -> None:
-    """Makes the segment after the open one ready. Its row comes last, so that a ready segment has its partitions."""
+async def prepare(connection: Connection) -> bool:
+    """Makes the segment after the open one ready. Its row comes last, so that a ready segment has its partitions.
+
+    Gives whether it made partitions. The roll is left to the next tick then: a session that is building its list of
+    partitions has done so by the time they are announced.
+    """
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     segment_id = seen.id + 1
-    await partitions.make(connection, segment_id)
+    made = await partitions.make(connection, segment_id)
     if seen.ready_id is None:
         await connections.execute(connection, ADD_SEGMENT, {"segment_id": segment_id})
+    return made > 0
 
 
 async def roll(connection: Connection, max_hours: float, max_messages: int) -> int | None:
@@ -108,16 +114,19 @@ async def roll(connection: Connection, max_hours: float, max_messages: int) -> i
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
     if seen.ready_id is None or not _is_full(seen, max_hours, max_messages):
         return None
-    async with log.exclusive(connection):
-        # A new statement sees what the last writers did, and whether another worker was faster.
-        [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
-        ready_id = seen.ready_id
-        if ready_id is None or not _is_full(seen, max_hours, max_messages):
-            return None
-        if not await _has_partitions(connection, ready_id):
-            return None
-        await connections.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
-        await connections.execute(connection, START_SEGMENT, {"segment_id": ready_id})
+    async with connection.transaction():
+        # Before the log is held: what waits for a table's lock here stops no writer.
+        await partitions.announce(connection, seen.ready_id)
+        async with log.exclusive(connection):
+            # A new statement sees what the last writers did, and whether another worker was faster.
+            [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
+            ready_id = seen.ready_id
+            if ready_id is None or not _is_full(seen, max_hours, max_messages):
+                return None
+            if not await _has_partitions(connection, ready_id):
+                return None
+            await connections.execute(connection, CLOSE_SEGMENT, {"segment_id": seen.id})
+            await connections.execute(connection, START_SEGMENT, {"segment_id": ready_id})
     logger.info("a segment is closed", segment=seen.id, messages=seen.messages, next_segment=ready_id)
     return ready_id
 

@@ -23,6 +23,8 @@ ATTACH = SQL("ALTER TABLE {table} ATTACH PARTITION {partition} FOR VALUES IN ({s
 DETACH = SQL("ALTER TABLE {table} DETACH PARTITION {partition} CONCURRENTLY")
 FINALIZE = SQL("ALTER TABLE {table} DETACH PARTITION {partition} FINALIZE")
 DROP = SQL("DROP TABLE {partition}")
+# It changes nothing, but has every session build its list of the table's partitions anew.
+ANNOUNCE = SQL("ALTER TABLE ONLY {table} ALTER COLUMN segment_id SET STATISTICS -1")
 # Not at the price of an autovacuum that is under way.
 ANALYZE = SQL("ANALYZE (SKIP_LOCKED) {table}")
 HOLDS_LOG = SQL("SELECT EXISTS (SELECT FROM {table} WHERE log_segment <= {segment_id}) AS found")
@@ -49,16 +51,27 @@ async def of_segment(connection: Connection, segment_id: int) -> Sequence[Partit
     return await connections.execute(connection, FIND_PARTITIONS, {"segment_id": segment_id})
 
 
-async def make(connection: Connection, segment_id: int) -> None:
-    """Makes the partitions that a segment lacks, each in a transaction of its own.
+async def make(connection: Connection, segment_id: int) -> int:
+    """Makes the partitions that a segment lacks, each in a transaction of its own; gives their number.
 
     CREATE … PARTITION OF would stop every writer of the table; ATTACH stops none.
     """
+    missing = [one for one in await of_segment(connection, segment_id) if one.state == "missing"]
+    for partition in missing:
+        async with connection.transaction():
+            await connection.execute(partition.write(CREATE), prepare=False)
+            await connection.execute(partition.write(ATTACH, segment_id), prepare=False)
+    return len(missing)
+
+
+async def announce(connection: Connection, segment_id: int) -> None:
+    """Has each session know the partitions of a segment, from the commit of this transaction on.
+
+    A session that builds its list of partitions while one is being attached may keep the list without it until the
+    table's next change (seen with PostgreSQL 15): its reads find no row of the segment, and its appends fail.
+    """
     for partition in await of_segment(connection, segment_id):
-        if partition.state == "missing":
-            async with connection.transaction():
-                await connection.execute(partition.write(CREATE), prepare=False)
-                await connection.execute(partition.write(ATTACH, segment_id), prepare=False)
+        await connection.execute(partition.write(ANNOUNCE), prepare=False)
 
 
 async def drop(connection: Connection, partition: Partition) -> None:

@@ -3,7 +3,9 @@
 import asyncio
 import json
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +17,7 @@ from tests.store.keeper import Keeper, maintained, rolled, sent
 
 PARTITIONED = {"check_attempt", "commit_log", "consume_queue", "operation", "progress"}
 ROLLS = 6
+MOST_TRIES = 300
 
 
 def test_a_fresh_broker_makes_its_next_segment_ready(keeper: Keeper) -> None:
@@ -88,6 +91,25 @@ def test_a_segment_that_lacks_a_partition_is_not_opened(keeper: Keeper, orders: 
     assert keeper.roll() == 1
 
 
+def test_a_session_that_was_opened_while_partitions_were_made_knows_them_once_the_segment_is_open(
+    keeper: Keeper,
+) -> None:
+    """Without an announcement such a session may know nothing of them until the next segment is made ready."""
+    with ThreadPoolExecutor() as workers:
+        for segment_id in range(2, MOST_TRIES):
+            preparing = workers.submit(keeper.do, prepared())
+            opening = [workers.submit(opened_until, preparing.done, keeper) for _ in range(3)]
+            sessions = [session for task in opening for session in task.result()]
+            unaware = [session for session in sessions if not knows(session, segment_id)]
+            assert keeper.roll() == segment_id - 1
+            assert all(knows(session, segment_id) for session in sessions)
+            for session in sessions:
+                session.close()
+            if unaware:
+                return
+    pytest.fail("no session was opened at the moment in question")
+
+
 def test_writers_in_several_processes_lose_nothing_while_segments_roll(keeper: Keeper, orders: str) -> None:
     keeper.send(orders, "first")
     writers = [keeper.start("tests.store.writer", orders, f"writer {number}", "800") for number in range(2)]
@@ -146,6 +168,7 @@ def test_a_tick_goes_on_with_its_other_steps_when_one_must_wait(
 ) -> None:
     keeper.send(orders, "order 1")
     keeper.roll()
+    keeper.do(lifecycle.run())
     keeper.sql("UPDATE segment SET opened_at = now() - interval '13 hours', closed_at = now() - interval '73 hours'")
     with keeper.session() as stuck_writer:
         stuck_writer.execute("SELECT pg_advisory_xact_lock_shared(%s)", [APPENDERS_LOCK])
@@ -191,6 +214,33 @@ def test_the_planner_knows_what_the_whole_tables_hold_once_per_segment(keeper: K
     [second] = keeper.sql(analyzed)
 
     assert second.at > first.at
+
+
+async def prepared() -> None:
+    async with await maintained() as connection:
+        await lifecycle.prepare(connection)
+
+
+def opened_until(done: Callable[[], bool], keeper: Keeper) -> list[psycopg.Connection[Any]]:
+    """Sessions that looked for the partitions of all tables one after the other, until that."""
+    sessions: list[psycopg.Connection[Any]] = []
+    while not done() and len(sessions) < 20:
+        sessions.append(session := keeper.session())
+        session.autocommit = True
+        session.execute(of_each_table("SELECT 1 FROM {} WHERE segment_id = 0"))
+    return sessions
+
+
+def knows(session: psycopg.Connection[Any], segment_id: int) -> bool:
+    """Whether a session would look into each table's partition of a segment."""
+    plan = str(
+        session.execute("EXPLAIN " + of_each_table(f"SELECT 1 FROM {{}} WHERE segment_id = {segment_id}")).fetchall()
+    )
+    return all(f"{table}_{segment_id}" in plan for table in PARTITIONED)
+
+
+def of_each_table(select: str) -> str:
+    return " UNION ALL ".join(select.format(table) for table in sorted(PARTITIONED))
 
 
 async def roll(max_hours: float, max_messages: int) -> int | None:
