@@ -83,9 +83,13 @@ class Handler:
         """Whether it stores new messages. An end, an ack and a read may not wait behind those."""
         return exchange.method == "POST" and exchange.target in self._beginning
 
+    def has_room(self) -> bool:
+        """Whether new work would be in the next batch."""
+        return writer.waiting().has_room
+
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return waited > waiting.MAX_WAIT_SECONDS or writer.is_full()
+        return waited > waiting.MAX_WAIT_SECONDS or writer.waiting().is_full
 
     def refuse(self, exchange: Exchange) -> None:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
@@ -94,7 +98,7 @@ class Handler:
         _write(exchange, self._busy())
 
     def _busy(self) -> Answer:
-        return self._too_many if writer.is_full() else self._too_long
+        return self._too_many if writer.waiting().is_full else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")

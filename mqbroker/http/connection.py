@@ -181,6 +181,7 @@ class Connection(asyncio.Protocol):
             await self._serve(exchange)
         except Exception:
             logger.exception("a request failed", method=exchange.method, path=exchange.path)
+        self._admission.go_on()
         if exchange is not self._serving:
             return
         self._serving = None

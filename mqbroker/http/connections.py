@@ -53,6 +53,7 @@ class Connections:
     def tick(self, now: float) -> None:
         """Once a second: the date of the answers, and the end of connections that wait too long."""
         self.date = formatdate(usegmt=True).encode()
+        self.admission.go_on()
         for connection in list(self._open):
             connection.sweep(now)
 

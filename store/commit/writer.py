@@ -61,7 +61,7 @@ class Writer:
     """A bounded queue of pipelined requests, and one connection that empties it batch by batch."""
 
     def __init__(self) -> None:
-        self._waiting = Waiting()
+        self.waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
         self._tasks: set[asyncio.Task[None] | None] = set()
@@ -85,16 +85,11 @@ class Writer:
 
         Raises SystemBusy when too much waits.
         """
-        self._waiting.add(request)
-        if self._waiting.size >= EARLY_BYTES:
+        self.waiting.add(request)
+        if self.waiting.size >= EARLY_BYTES:
             self._pump()
         else:
             self._schedule()
-
-    @property
-    def is_full(self) -> bool:
-        """Whether new work is refused because too much waits."""
-        return self._waiting.is_full
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
@@ -109,7 +104,7 @@ class Writer:
 
     def _unanswered(self) -> list[Request[Any]]:
         batches = (*self._again, *self._under_way)
-        return [*self._waiting, *(request for batch in batches for request in batch.requests)]
+        return [*self.waiting, *(request for batch in batches for request in batch.requests)]
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -122,7 +117,7 @@ class Writer:
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
                 return
-            batch = self._again.popleft() if self._again else PipelinedBatch(self._waiting.take())
+            batch = self._again.popleft() if self._again else PipelinedBatch(self.waiting.take())
             if batch.requests:
                 self._send(self._pipeline, batch)
 
@@ -131,10 +126,10 @@ class Writer:
         return any(batch.ordered for batch in self._under_way)
 
     def _is_worth_a_batch(self) -> bool:
-        waiting = len(self._waiting)
-        if not self._under_way or not waiting:
-            return waiting > 0
-        worth = waiting >= max(WORTH, len(self._under_way[-1]) // 2) or self._waiting.size >= EARLY_BYTES
+        count = len(self.waiting)
+        if not self._under_way or not count:
+            return count > 0
+        worth = count >= max(WORTH, len(self._under_way[-1]) // 2) or self.waiting.size >= EARLY_BYTES
         return len(self._under_way) < DEPTH and worth
 
     def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:
@@ -196,8 +191,8 @@ class Writer:
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         while self._again:
             answer(self._again.popleft().requests, refusal)
-        while self._waiting:
-            answer(self._waiting.take(), refusal)
+        while self.waiting:
+            answer(self.waiting.take(), refusal)
 
     def _settle(self, batch: PipelinedBatch, results: Results) -> None:
         open_segment = batch.settle(results)
@@ -299,9 +294,9 @@ def hand_in(request: Request[Any]) -> None:
     runtime.part(Writers).hand_in(request)
 
 
-def is_full() -> bool:
-    """Whether this process would refuse a new message or half message, because too much waits to be written."""
-    return runtime.part(Writers).pipelined[Request.LANE].is_full
+def waiting() -> Waiting:
+    """The new messages and half messages of this process, and the ends, that no batch has taken yet."""
+    return runtime.part(Writers).pipelined[Request.LANE].waiting
 
 
 async def submit(

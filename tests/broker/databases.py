@@ -10,6 +10,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from store.segments.log import APPENDERS_LOCK
+
 SEND_AWAY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = %s AND backend_type = 'client backend'
@@ -58,3 +60,11 @@ def shut(connection: psycopg.Connection, name: str) -> None:
     """End every session in a database and refuse new ones."""
     connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
     connection.execute(SEND_AWAY, (name,))
+
+
+@contextmanager
+def writers_halted(database_url: str) -> Iterator[None]:
+    """Holds alone the lock that every writer of the log shares, as the roll of a segment does for a moment."""
+    with psycopg.connect(database_url) as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [APPENDERS_LOCK])
+        yield

@@ -17,18 +17,23 @@ class Page:
     """What is served: each request is answered with its own method, path and body, and kept in `taken`.
 
     `/wait` is answered when the caller hangs up or the process ends, `/refused` before its body is read, `/large` with
-    more than any socket holds, and `/fails` never. Paths from `/new` on are new work, and refused once the first of it
-    has waited for `most_seconds`; without it, never.
+    more than any socket holds, and `/fails` never. Paths from `/new` on are new work, for which there is room while
+    fewer than `most` requests are under way; it is refused once the first of it has waited for `most_seconds`. Without
+    these there is always room, and no refusal.
     """
 
     def __init__(self) -> None:
         self.taken: list[str] = []
-        self.most_seconds = math.inf
+        self.most = self.most_seconds = math.inf
+        self.under_way = 0
         # A request has been taken.
         self.begun = asyncio.Event()
 
     def begins(self, exchange: Exchange) -> bool:
         return exchange.path.startswith("/new")
+
+    def has_room(self) -> bool:
+        return self.under_way < self.most
 
     def is_full(self, waited: float) -> bool:
         return waited >= self.most_seconds

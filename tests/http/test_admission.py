@@ -5,11 +5,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from mqbroker.http.admission import PER_TURN
+from mqbroker.http.admission import BEGUN_PER_TURN, REFUSED_PER_TURN
 from mqbroker.http.exchange import Exchange
 from tests.http.servers import Caller, Page, Served, serving
 
-CROWD = 3 * PER_TURN
+CROWD = 3 * BEGUN_PER_TURN
+# Requests that a caller sends before it reads an answer.
+TOGETHER = 16
+# A request is answered after so many turns of the event loop.
+TURNS = 5
 
 
 @pytest.fixture
@@ -32,21 +36,40 @@ async def crowd(served: Served) -> list[Caller]:
 
 
 class Counting(Page):
-    """Counts what begins in each turn of the event loop."""
+    """Counts what begins and what is refused in each turn of the event loop."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.turns = [0]
+        self.turns, self.refusals = [0], [0]
 
     async def __call__(self, exchange: Exchange) -> None:
         self.turns[-1] += 1
         await super().__call__(exchange)
+
+    def refuse(self, exchange: Exchange) -> None:
+        self.refusals[-1] += 1
+        super().refuse(exchange)
 
     async def count(self) -> None:
         """Counts until it is cancelled."""
         while True:
             await asyncio.sleep(0)
             self.turns.append(0)
+            self.refusals.append(0)
+
+
+class Slow(Page):
+    """Answers after some turns of the event loop; knows how many requests were under way together at most."""
+
+    together = 0
+
+    async def __call__(self, exchange: Exchange) -> None:
+        self.under_way += 1
+        self.together = max(self.together, self.under_way)
+        for _ in range(TURNS):
+            await asyncio.sleep(0)
+        self.under_way -= 1
+        await super().__call__(exchange)
 
 
 async def test_a_crowd_of_new_work_begins_in_turns() -> None:
@@ -58,7 +81,64 @@ async def test_a_crowd_of_new_work_begins_in_turns() -> None:
         counting.cancel()
 
     assert {status for status, _, _ in answers} == {200}
-    assert max(page.turns) <= PER_TURN
+    assert max(page.turns) <= BEGUN_PER_TURN
+
+
+async def test_new_work_waits_until_there_is_room_for_it() -> None:
+    page = Slow()
+    page.most = 1
+    async with serving(page, most_connections=CROWD) as served:
+        callers = await crowd(served)
+        answers = [await caller.answer() for caller in callers]
+
+    assert {status for status, _, _ in answers} == {200}
+    # What begins in one turn is under way in the next one, when further work may have begun.
+    assert page.together <= 2 * BEGUN_PER_TURN
+    assert sorted(page.taken) == sorted(f"/new/{number}" for number in range(CROWD))
+
+
+async def test_what_is_no_new_work_needs_no_room(served: Served) -> None:
+    served.page.most = 0
+    caller = await served.caller()
+    caller.send(new(1))
+
+    read = await (await served.caller()).ask("GET /read HTTP/1.1\nHost: broker\n\n")
+    served.page.most = 1
+    # An answer has new work look for room again.
+    await (await served.caller()).ask("GET /read HTTP/1.1\nHost: broker\n\n")
+
+    assert (read[0], (await caller.answer())[0]) == (200, 200)
+
+
+async def test_a_crowd_is_refused_in_turns() -> None:
+    page = Counting()
+    page.most_seconds = 0.0
+    async with serving(page, most_connections=CROWD) as served:
+        counting = asyncio.create_task(page.count())
+        callers = [await served.caller() for _ in range(3 * REFUSED_PER_TURN // TOGETHER)]
+        for caller in callers:
+            caller.send(new(1) * TOGETHER)
+        answers = [await caller.answer() for caller in callers for _ in range(TOGETHER)]
+        counting.cancel()
+
+    assert {status for status, _, _ in answers} == {503}
+    assert sum(page.refusals) == 3 * REFUSED_PER_TURN
+    assert max(page.refusals) <= REFUSED_PER_TURN
+
+
+async def test_a_process_that_ends_answers_the_crowd_that_it_refuses() -> None:
+    page = Page()
+    page.most_seconds = 0.0
+    async with serving(page, most_connections=2 * REFUSED_PER_TURN) as served:
+        callers = [await served.caller() for _ in range(REFUSED_PER_TURN + CROWD)]
+        for caller in callers:
+            caller.send(new(1))
+        assert (await callers[0].answer())[0] == 503
+        await served.connections.close(10)
+
+        answers = [await caller.rest() for caller in callers[1:]]
+
+    assert [answer for answer in answers if answer and b"503" not in answer] == []
 
 
 async def test_what_is_no_new_work_does_not_wait_behind_a_crowd(served: Served) -> None:
@@ -69,7 +149,7 @@ async def test_what_is_no_new_work_does_not_wait_behind_a_crowd(served: Served) 
 
     for caller in callers:
         await caller.answer()
-    assert served.page.taken.index("/read") < CROWD - PER_TURN
+    assert served.page.taken.index("/read") < CROWD - BEGUN_PER_TURN
     begun = [int(path.rpartition("/")[2]) for path in served.page.taken if path != "/read"]
     assert sorted(begun) == list(range(CROWD))
 

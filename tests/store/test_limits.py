@@ -5,19 +5,15 @@ import base64
 import http.client
 import json
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
 from urllib.parse import urlsplit
 
-import psycopg
 import pytest
 from mqbroker_client import Consumer
 
-from store.segments.log import APPENDERS_LOCK
 from tests.broker.characters import bodies
+from tests.broker.databases import writers_halted
 from tests.broker.load import Crowd
 from tests.broker.polling import PAUSE_SECONDS
 from tests.broker.running import API_KEY, QUICK, RunningBroker
@@ -26,9 +22,6 @@ from tests.broker.wire import Document, Wire, problem
 
 MEBIBYTE = 1024 * 1024
 REQUESTS = 20
-# More callers than a process serves in the time for which new work may wait.
-CROWD = 3000
-TOO_LONG = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
 # Of a request with one message: 4 MiB of text in base64 whose characters are all escaped, and its other fields.
 LONGEST = 8 * 4 * MEBIBYTE + 160 * 1024
 # The longest JSON of bodies that may be stored, and the request fields that hold them.
@@ -55,14 +48,6 @@ def narrow(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> I
         yield narrow
 
 
-@contextmanager
-def writers_halted(broker: RunningBroker) -> Iterator[None]:
-    """Holds alone the lock that every writer of the log shares, as the roll of a segment does for a moment."""
-    with psycopg.connect(broker.database_url) as connection:
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [APPENDERS_LOCK])
-        yield
-
-
 @pytest.mark.parametrize(
     ("body", "reason"), [("order", "requests wait to be written"), ("x" * 400_000, "bytes wait to be written")]
 )
@@ -72,7 +57,7 @@ async def test_what_cannot_wait_any_more_is_refused_at_once_and_not_stored(
     narrow.wire().post("/v1/messages", {"topic": orders, "body": "the first"})
     async with Crowd(narrow.urls) as crowd:
         message = {"topic": orders, "body": body}
-        with writers_halted(narrow):
+        with writers_halted(narrow.database_url):
             sends = [asyncio.create_task(crowd.post("/v1/messages", message)) for _ in range(REQUESTS)]
             # Refused while nothing can be written: what waits is at most what is allowed, beside the batch under way.
             async with asyncio.timeout(10):
@@ -96,7 +81,7 @@ async def test_an_end_is_taken_in_while_new_messages_are_refused(
         assert crowded.wire().post("/v1/transactions", half).status == 201
         end = {"producer_group": orders, "state": "COMMIT"}
         async with Crowd(crowded.urls) as crowd:
-            with writers_halted(crowded):
+            with writers_halted(crowded.database_url):
                 message = {"topic": orders, "body": "order"}
                 sends = [asyncio.create_task(crowd.post("/v1/messages", message)) for _ in range(REQUESTS)]
                 # Seven of the eight places are for new messages, and are taken when one of these is refused.
@@ -121,7 +106,7 @@ async def test_a_caller_that_is_refused_for_what_waits_keeps_its_connection(
     head = f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\n{KEY}Content-Length: {len(message)}\r\n\r\n".encode()
     narrow.wire().post("/v1/messages", {"topic": orders, "body": "the first"})
     async with Crowd(narrow.urls) as crowd:
-        with writers_halted(narrow):
+        with writers_halted(narrow.database_url):
             sends: list[asyncio.Task[tuple[int, Document]]] = []
             async with asyncio.timeout(10):
                 # What is taken of the first crowd leaves its places for a batch; the second crowd fills them again.
@@ -144,60 +129,6 @@ async def test_a_caller_that_is_refused_for_what_waits_keeps_its_connection(
 
     assert [answer[9:12] for answer in answers] == [b"503"] * 3
     assert [answer for answer in answers if b"retry-after: 1\r\n" not in answer or b"connection: close" in answer] == []
-
-
-class Caller(asyncio.Protocol):
-    """Sends the same request again and again until it is refused; notes each answer."""
-
-    def __init__(self, request: bytes, answers: list[bytes], refused: asyncio.Event) -> None:
-        self.request, self.answers, self.refused = request, answers, refused
-        self.is_waiting = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    def send(self) -> None:
-        self.is_waiting = True
-        self.transport.write(self.request)
-
-    def data_received(self, data: bytes) -> None:
-        self.answers.append(data)
-        self.is_waiting = False
-        if data[9:12] == b"503":
-            self.refused.set()
-        elif not self.refused.is_set():
-            self.send()
-
-
-async def test_new_work_is_refused_while_other_new_work_has_waited_too_long(
-    broker: RunningBroker, wire: Wire, orders: str
-) -> None:
-    assert wire.post("/v1/messages", {"topic": orders, "body": "the first"}).status == 201
-    host, _, port = urlsplit(broker.url).netloc.partition(":")
-    message = json.dumps({"topic": orders, "body": "order"}).encode()
-    head = f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\n{KEY}Content-Length: {len(message)}\r\n\r\n".encode()
-    answers, refused, loop = list[bytes](), asyncio.Event(), asyncio.get_running_loop()
-    callers = [
-        (await loop.create_connection(lambda: Caller(head + message, answers, refused), host, int(port)))[1]
-        for _ in range(CROWD)
-    ]
-
-    for caller in callers:
-        caller.send()
-    async with asyncio.timeout(60):
-        await refused.wait()
-        while any(caller.is_waiting for caller in callers):  # noqa: ASYNC110  # the answers come over the wire
-            await asyncio.sleep(PAUSE_SECONDS)
-    for caller in callers:
-        caller.transport.close()
-
-    statuses = Counter(answer[9:12] for answer in answers)
-    assert set(statuses) == {b"201", b"503"}
-    refusal = next(answer for answer in answers if answer[9:12] == b"503")
-    assert b"retry-after: 1\r\n" in refusal
-    assert json.loads(refusal.partition(b"\r\n\r\n")[2]) == problem(503, "system_busy", TOO_LONG)
-    queues = wire.get(f"/v1/topics/{orders}").document["offsets"]
-    assert sum(queue["max_offset"] for queue in queues) == 1 + statuses[b"201"]
 
 
 def test_a_refusal_for_the_crowd_says_when_to_come_again(narrow: RunningBroker, orders: str) -> None:
