@@ -20,6 +20,8 @@ HOST = "127.0.0.1"
 SPARK = Path(pyspark.__file__).parent
 SECONDS_TO_START = 120
 WORKERS = 2
+# The quick compiler only: none of these processes lives long enough for the other one to pay.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def standalone(runtime: Java, folder: Path) -> Iterator[Standalone]:
 @contextmanager
 def _daemon(environ: dict[str, str], folder: Path, name: str, *words: str) -> Iterator[None]:
     command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *words]
+    # The executors of a worker have its environment.
+    environ = environ | {"JDK_JAVA_OPTIONS": JAVA_OPTIONS}
     with (folder / f"{name}.log").open("ab") as log:
         daemon = subprocess.Popen(command, cwd=folder, env=environ, stdout=log, stderr=log)
     try:

@@ -16,7 +16,7 @@ import pytest
 from analytics.files import manifest
 from analytics.java import Java
 from embedded.folder import free_port
-from tests.analytics.cluster import HOST, SPARK, Standalone, standalone
+from tests.analytics.cluster import HOST, JAVA_OPTIONS, SPARK, Standalone, standalone
 from tests.analytics.conftest import PASSWORD, ROOT, Exported
 from tests.analytics.parquet import ordered, rows
 from tests.analytics.past import Past
@@ -143,7 +143,8 @@ def test_spark_submit_writes_the_same_rows_behind_a_url_and_shows_no_password(
 ) -> None:
     target = f"file://{tmp_path}/export"
 
-    seen = export(cluster, reader, tmp_path, target, BY_SUBMIT, "--reader", "jdbc", own=["--jars", str(jdbc), SUBMIT])
+    for_spark = ["--driver-java-options", JAVA_OPTIONS, "--jars", str(jdbc), SUBMIT]
+    seen = export(cluster, reader, tmp_path, target, BY_SUBMIT, "--reader", "jdbc", own=for_spark)
 
     assert seen.status == 0, seen.err
     assert f"\nExported to {target} in " in seen.out
