@@ -25,6 +25,8 @@ from tests.broker.polling import at_this_load
 from tests.cli.conftest import Eventually, Run, running
 
 KEY = "mq_key_of_the_tests_0123456789"
+# A hundredth of the gap that is looked for; without it, the callers keep the next process from starting.
+PACE_SECONDS = 0.01
 
 
 class Up:
@@ -176,7 +178,7 @@ def test_whatever_is_killed_comes_back_and_the_broker_with_it(up: Up, eventually
 
 
 class Callers:
-    """Callers that send all the time, one message after another; each answer's time is kept."""
+    """Callers that send all the time, a message every PACE_SECONDS at most; each answer's time is kept."""
 
     def __init__(self, up: Up, count: int) -> None:
         self._up = up
@@ -192,6 +194,7 @@ class Callers:
                 self.answered.append(time.monotonic())
             elif status:
                 self.refused.append(status)
+            time.sleep(PACE_SECONDS)
 
     def longest_gap(self) -> float:
         """The longest time without an answer, in seconds."""
