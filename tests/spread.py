@@ -11,25 +11,76 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-# The files and folders whose tests take longest, by the CPU of all their processes: begun first, so that none
-# of them is what all others are waited for at the end.
+# The files whose tests share what takes long to start, by what that is: they stay in one process.
+SHARING = {
+    "the export of a past": (
+        "tests/analytics/test_export_cluster.py",
+        "tests/analytics/test_export_command.py",
+        "tests/analytics/test_export_command_source.py",
+        "tests/analytics/test_export_reading.py",
+        "tests/analytics/test_export_tables.py",
+        "tests/analytics/test_report_command.py",
+    ),
+    "a session of Spark": (
+        "tests/analytics/test_export_among_writers.py",
+        "tests/analytics/test_export_increments.py",
+        "tests/analytics/test_export_ranges.py",
+        "tests/analytics/test_export_readers.py",
+        "tests/analytics/test_export_remote.py",
+        "tests/analytics/test_export_retention.py",
+        "tests/analytics/test_export_stream.py",
+        "tests/analytics/test_export_versions.py",
+        "tests/analytics/test_report_deliveries.py",
+        "tests/analytics/test_report_page.py",
+        "tests/analytics/test_report_transactions.py",
+    ),
+    "an installed client": (
+        "tests/client/test_frameworks.py",
+        "tests/client/test_readme.py",
+        "tests/client/test_wheel.py",
+    ),
+    "a MariaDB": (
+        "tests/barrier/test_barrier_accidents.py",
+        "tests/barrier/test_decisions.py",
+    ),
+}
+# What takes longest, by the CPU of all its processes: begun before its like, so that none of it is what all others are
+# waited for at the end.
 LONGEST = (
-    "tests/analytics/",
+    "the export of a past",
+    "a session of Spark",
+    "tests/analytics/test_nightly_runs.py",
     "tests/cli/test_up.py",
     "tests/chaos/test_mutants.py",
     "tests/chaos/test_storm.py",
+    "an installed client",
     "tests/console/test_console_hostile.py",
     "tests/chaos/test_transfers.py",
-    "tests/client/test_readme.py",
+    "tests/analytics/test_bench_export.py",
+    "a MariaDB",
     "tests/client/test_exactly_once_killed.py",
-    "tests/barrier/test_barrier_accidents.py",
     "tests/webhooks/test_sealed_secrets.py",
     "tests/cli/test_script.py",
     "tests/actions/test_actions_browser.py",
     "tests/delivery/test_crowd.py",
 )
-# The tests of these folders stay in one process: what they share takes long to start.
-WHOLE_FOLDERS = ("tests/analytics/",)
+# What needs the broker that a process starts once for all of its tests: begun after the rest, because a broker that
+# idles takes 4 % of a core.
+LATER = (
+    "an installed client",
+    "a MariaDB",
+    "tests/chaos/test_transfers.py",
+    "tests/actions/",
+    "tests/barrier/",
+    "tests/client/",
+    "tests/delivery/",
+    "tests/delivery_filters/",
+    "tests/http/",
+    "tests/lookup/",
+    "tests/push/",
+    "tests/scheduling/",
+    "tests/transactions/",
+)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     _servers = json.loads(os.environ["MQ_SERVERS_OF_TESTS"])
@@ -39,17 +90,21 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ["PYTEST_PLUGINS"] = os.environ["PYTEST_PLUGINS"].removesuffix(__name__).rstrip(",")
 
 
+def turn(scope: str) -> tuple[bool, int]:
+    """What a file, or what several share, is sorted by: the least is begun first."""
+    return scope.startswith(LATER), LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
+
+
 class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Gives each process whole files of tests, or whole folders."""
+    """Gives each process whole files of tests, and all files that share something to one."""
 
     def _assign_work_unit(self, node: Any) -> None:
-        first = min(self.workqueue, key=lambda scope: LONGEST.index(scope) if scope in LONGEST else len(LONGEST))
-        self.workqueue.move_to_end(first, last=False)
+        self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)
         super()._assign_work_unit(node)
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return next((folder for folder in WHOLE_FOLDERS if file.startswith(folder)), file)
+        return next((shared for shared, files in SHARING.items() if file in files), file)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,8 +8,8 @@ from embedded import commands
 from embedded.cli import foreground, options, private
 from embedded.commands import ROOT
 
-# Tests wait a third of their time for processes that they start: three keep two cores busy.
-PROCESSES = 3
+# Tests wait half of their time for processes that they start: four keep two cores busy.
+PROCESSES = 4
 MIN_CORES = 2
 # Gives each of pytest's processes servers of its own from a list, and whole files.
 PLUGIN = "tests.spread"

@@ -61,8 +61,8 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     assert (tmp_path / "passes").read_text() != (tmp_path / "fails").read_text()
 
 
-def test_all_tests_run_in_three_processes_and_a_path_in_one() -> None:
-    every = 3 if len(os.sched_getaffinity(0)) >= 2 else 0
+def test_all_tests_run_in_four_processes_and_a_path_in_one() -> None:
+    every = 4 if len(os.sched_getaffinity(0)) >= 2 else 0
 
     assert [command.processes(words) for words in ([], ["-q", "-m", "not browser and not spark"])] == [every, every]
     for words in (["tests/cli"], ["-q", "tests/cli/test_private.py::test_x"], ["--pdb"], ["-n0"]):
