@@ -9,6 +9,7 @@ from store.db import connections
 from store.db.cached_groups import Groups
 from store.db.statements import Statement
 from store.errors import GroupNotExist, NoPermission
+from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
 from transactions.rows import GroupName, ProducerGroupRow
 
@@ -70,7 +71,7 @@ async def for_producing(name: str) -> ProducerGroupRow:
 def known_for_producing(name: str) -> ProducerGroupRow | None:
     """The group that begins a transaction, where this process has looked it up just before; else None."""
     group = known(name)
-    if group is None or settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
+    if group is None or setting("REJECT_TRANSACTION_MESSAGE") or group.reject_transaction_message:
         return None
     return group
 

@@ -59,7 +59,10 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
         assert sending.answer is not None
         return with_status(201, sending.answer[0])
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
+    async def run(
+        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
+    ) -> msgspec.Raw:
+        assert left_out is None or isinstance(left_out, Sending)
         caller.require("produce", self.topic)
         caller.spend(1, size)
         result = await sends.send(self, self.traceparent or traceparent, left_out=left_out)
@@ -80,12 +83,16 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
         assert beginning.answer is not None
         return with_status(201, halves.answer_to(beginning, beginning.answer))
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
+    async def run(
+        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
+    ) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
         await producers.require_group(caller, self.producer_group, creates=True)
         caller.spend(halves.count(self), size)
-        result = await halves.begin(self, self.traceparent or traceparent, caller.allowance, left_out=left_out)
+        result = await halves.begin(
+            self, self.traceparent or traceparent, caller.allowance, left_out=left_out is not None
+        )
         return with_status(producers.status_of(result), result)
 
 
@@ -102,10 +109,12 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
         assert ending.answer is not None
         return with_status(200, ends.answer_to(ending, ending.answer))
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
+    async def run(
+        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
+    ) -> msgspec.Raw:
         await producers.require_topics(caller, self.transaction_id)
         await producers.require_group(caller, self.producer_group)
-        result = await ends.end(self.transaction_id, self, left_out=left_out)
+        result = await ends.end(self.transaction_id, self, left_out=left_out is not None)
         return with_status(producers.status_of_end(self), result)
 
 
@@ -118,7 +127,9 @@ class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbi
     def ready(self, caller: Caller, traceparent: str | None) -> None:
         """Deliveries are acked in batches of their own."""
 
-    async def run(self, caller: Caller, traceparent: str | None, size: int, *, left_out: bool) -> msgspec.Raw:
+    async def run(
+        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
+    ) -> msgspec.Raw:
         caller.require("consume", self.group)
         outcomes = await receipts.ack(self.group, self.receipt_handles)
         return with_status(200, results_of(self.receipt_handles, outcomes))
@@ -226,13 +237,13 @@ async def _run(operations: list[Read], request: DataRequest) -> dict[int, msgspe
             results[one.place] = _refused(refusal)
             continue
         if pipelined is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=False))))
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=None))))
         else:
             handed.append((one, pipelined))
     for one, pipelined in handed:
         found = await _settled(one.operation, pipelined)
         if found is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=True))))
+            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=pipelined))))
         else:
             results[one.place] = found
     for place, task in tasks:
@@ -262,7 +273,7 @@ async def _settled(operation: Any, pipelined: Request[Any]) -> msgspec.Raw | Non
     return found
 
 
-async def _result(read: Read, request: DataRequest, *, left_out: bool) -> msgspec.Raw:
+async def _result(read: Read, request: DataRequest, *, left_out: Request[Any] | None) -> msgspec.Raw:
     operation, traceparent = read.operation, request.header(b"traceparent")
     try:
         if isinstance(operation, Refusal):

@@ -3,10 +3,10 @@
 import contextlib
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Self, TypeVar
+from typing import Self
 
 from msgspec import UNSET
 
@@ -39,23 +39,22 @@ class Send:
     publication: Publication | None = None
 
 
-async def send(message: Message, traceparent: str | None = None, *, left_out: bool = False) -> Sent:
+async def send(message: Message, traceparent: str | None = None, *, left_out: "Sending | None" = None) -> Sent:
     """Stores a message and makes it visible at once, or after its delay.
 
     Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
-    first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now. With `left_out` a
-    pipelined batch has left it out.
+    first one with `duplicate`. Raises a Refusal when a rule is broken or the broker cannot write now. `left_out` is
+    what a pipelined batch has left out of it: it keeps its id and its queue.
     """
-    sending = None if left_out else ready(message, traceparent)
+    sending = ready(message, traceparent) if left_out is None else left_out
     if sending is None:
         accepted = await accept.accept(message, traceparent=traceparent)
         delay = delays.of_message(message)
         level = await _level_of(delay)
-        if not left_out and (delay is None or delay.level is not None):
+        if delay is None or delay.level is not None:
             sending = _pipelined(accepted, level)
     if sending is not None:
-        sent = await writer.write(sending)
-        if sent is not None:
+        if left_out is None and (sent := await writer.write(sending)) is not None:
             return sent[0]
         # Nothing may be waited for here: with a sharding key, what comes later follows this one.
         [accepted] = sending.parcel.each((message,))
@@ -165,12 +164,8 @@ class Sending(Request[list[Sent]]):
             {
                 **accept.columns(records, [message_id for _, message_id in repeatable]),
                 "segment_id": segment_id,
-                "entry_topic_id": arrays.int4s(_spread(requests, lambda request: request.queue[0])),
-                "entry_queue_id": arrays.int4s(_spread(requests, lambda request: request.queue[1])),
-                "delay_seconds": arrays.float8s(_spread(requests, _seconds_of)),
-                "request": arrays.int4s(
-                    [number for number, request in enumerate(requests) for _ in request.parcel.records]
-                ),
+                **_columns_of_levels(requests),
+                "request": arrays.int4s(_numbers(requests) if repeatable else ()),
                 "repeatable_request": arrays.int4s([number for number, _ in repeatable]),
             },
         )
@@ -181,7 +176,7 @@ class Sending(Request[list[Sent]]):
         if placed is None:
             return
         stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
-        by_place = _spread(requests, lambda request: request)
+        by_place = [request for request in requests for _ in request.parcel.records]
         records = _records_of(requests)
         visible: Counter[int] = Counter()
         # In the order of their places within each queue, and so within each request.
@@ -199,19 +194,21 @@ class Sending(Request[list[Sent]]):
         notifier.notify(visible)
 
 
-Value = TypeVar("Value")
+def _columns_of_levels(requests: Sequence[Sending]) -> dict[str, bytes]:
+    """Where and how long the messages wait; empty arrays when none of them has a delay, as almost always."""
+    levels: Sequence[Level | None] = ()
+    if any(request.level for request in requests):
+        levels = [request.level for request in requests for _ in request.parcel.records]
+    return {
+        "entry_topic_id": arrays.int4s([None if level is None else level.topic_id for level in levels]),
+        "entry_queue_id": arrays.int4s([None if level is None else level.queue_id for level in levels]),
+        "delay_seconds": arrays.float8s([None if level is None else level.seconds for level in levels]),
+    }
 
 
-def _spread(requests: Sequence[Sending], value_of: Callable[[Sending], Value]) -> list[Value]:
-    """A value of each request, once for each of its messages."""
-    values: list[Value] = []
-    for request in requests:
-        values += [value_of(request)] * len(request.parcel.records)
-    return values
-
-
-def _seconds_of(request: Sending) -> float | None:
-    return None if request.level is None else request.level.seconds
+def _numbers(requests: Sequence[Sending]) -> list[int]:
+    """Of each message the number of its request."""
+    return [number for number, request in enumerate(requests) for _ in request.parcel.records]
 
 
 def _records_of(requests: Sequence[Sending]) -> list[Record]:

@@ -7,7 +7,6 @@ from itertools import count
 from typing import Self
 from zlib import crc32
 
-from django.conf import settings
 from msgspec.structs import replace
 
 from store import errors, messages, runtime, topics
@@ -15,12 +14,14 @@ from store.commit.batch import Batch
 from store.db import arrays
 from store.db.uuid7 import new_id, new_ids
 from store.messages import Message, Record
+from store.process.configuration import setting
 from store.queues import tags_code_of
 from store.rows import StoredBefore, TopicFacts
 from store.segments import log
 
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256
+TAGS_CODES = arrays.sparse(arrays.int8s)
 
 
 @dataclass(slots=True)
@@ -76,7 +77,7 @@ def columns(records: Sequence[Record], repeatable: Iterable[uuid.UUID]) -> dict[
     """Messages as the columns, in binary form, that pipelined statements name."""
     return {
         **messages.packed(records),
-        "tags_code": arrays.int8s([tags_code_of(record.tags) for record in records]),
+        "tags_code": TAGS_CODES([None if record.tags is None else tags_code_of(record.tags) for record in records]),
         "repeatable": arrays.uuids([message_id.bytes for message_id in repeatable]),
     }
 
@@ -96,8 +97,7 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
 
     Raises the refusal that names what is wrong; nothing is stored then.
     """
-    body = messages.body_of(message)
-    messages.validate(message)
+    body = messages.checked(message)
     topic = await topics.for_sending(message.topic)
     return _accepted(message, body, topic, traceparent, message_id)
 
@@ -107,8 +107,7 @@ def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUI
     topic = topics.known_for_sending(message.topic)
     if topic is None:
         return None
-    body = messages.body_of(message)
-    messages.validate(message)
+    body = messages.checked(message)
     return _accepted(message, body, topic, traceparent, message_id)
 
 
@@ -125,11 +124,17 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
 
     The message that breaks a rule first is the one that is refused, as by `accept`.
     """
-    bodies = []
-    for message in given:
-        bodies.append(messages.body_of(message))
-        messages.validate(message)
-    topic = await topics.for_sending(topic_name)
+    topic = topics.known_for_sending(topic_name)
+    if topic is None:
+        # A message that breaks a rule makes no topic.
+        _ = [messages.checked(message) for message in given]
+        topic = await topics.for_sending(topic_name)
+    return accept_for(topic, given, traceparent)
+
+
+def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
+    """As `accept_together`, for a topic that is known."""
+    bodies = [messages.checked(message) for message in given]
     _validate_together(given, bodies)
     queue_id = _common_queue(given, topic)
     repeatable = [message.message_id for message in given if message.message_id is not None]
@@ -142,8 +147,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
 
 
 def _validate_together(given: Sequence[Message], bodies: Sequence[bytes]) -> None:
-    if (size := sum(map(len, bodies))) > settings.MAX_MESSAGE_BYTES:
-        limit = settings.MAX_MESSAGE_BYTES
+    if (size := sum(map(len, bodies))) > (limit := setting("MAX_MESSAGE_BYTES")):
         raise errors.MessageTooLarge(f"The bodies have {size} bytes together, the limit is {limit}.")
     chosen = [message.message_id for message in given if message.message_id is not None]
     if len(set(chosen)) < len(chosen):

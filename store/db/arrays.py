@@ -5,9 +5,10 @@ a value is None.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from typing import Any
 
 # Types by PostgreSQL's number for them.
 BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 2950
@@ -81,6 +82,19 @@ def texts(values: Sequence[str | None]) -> bytes:
 def byteas(values: Sequence[bytes | None]) -> bytes:
     """An array of bytea."""
     return _varying(BYTEA, values)
+
+
+def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], bytes]:
+    """As `pack`, for a column that is None in almost all rows: of nothing but None it is the empty array.
+
+    Where `unnest` reads several arrays, the rows that one of them lacks are NULL. An array of NULLs costs PostgreSQL
+    0.2 to 0.3 us per row, an empty one nothing.
+    """
+
+    def packed(values: Sequence[Any]) -> bytes:
+        return pack(() if values.count(None) == len(values) else values)
+
+    return packed
 
 
 def moment(packed: bytes) -> datetime:

@@ -9,12 +9,11 @@ from store.messages.fields import (
     Record,
     StoredMessage,
     Time,
-    body_of,
+    checked,
     columns,
     is_large,
     packed,
     stored,
-    validate,
 )
 
 __all__ = [
@@ -26,10 +25,9 @@ __all__ = [
     "Record",
     "StoredMessage",
     "Time",
-    "body_of",
+    "checked",
     "columns",
     "is_large",
     "packed",
     "stored",
-    "validate",
 ]

@@ -6,7 +6,6 @@ WITH open AS MATERIALIZED (SELECT s.id FROM segment AS s WHERE s.state = 'open' 
 
 new AS MATERIALIZED (
     SELECT
-        g.place,
         CASE
             WHEN
                 EXISTS (SELECT FROM open)
@@ -15,8 +14,17 @@ new AS MATERIALIZED (
                 ))
                 AND (g.place = any(nullif(current_setting('mq.refused', true), '')::bigint [])) IS NOT TRUE
                 THEN nextval('commit_log_offset')
-        END AS log_offset
-    FROM unnest(%(message_id)b::uuid []) WITH ORDINALITY AS g (message_id, place)
+        END AS log_offset,
+        g.*
+    FROM unnest(
+        %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(born_at)b::timestamptz [],
+        %(tags)b::text [], %(keys)b::text [], %(sharding_key)b::text [], %(traceparent)b::text [],
+        %(properties)b::bytea [], %(body)b::bytea [], %(body_form)b::text [], %(transaction_id)b::uuid [],
+        %(producer_group_id)b::integer []
+    ) WITH ORDINALITY AS g (
+        topic_id, queue_id, message_id, born_at, tags, keys, sharding_key, traceparent, properties, body, body_form,
+        transaction_id, producer_group_id, place
+    )
 ),
 
 stored AS (
@@ -25,21 +33,10 @@ stored AS (
         tags, keys, sharding_key, traceparent, properties, body, body_form
     )
     SELECT
-        %(segment_id)s, n.log_offset, now(), m.born_at, m.topic_id, m.queue_id, m.message_id, m.transaction_id,
-        m.producer_group_id, m.tags, string_to_array(m.keys, ' '), m.sharding_key, m.traceparent, m.properties, m.body,
-        m.body_form
+        %(segment_id)s, n.log_offset, now(), n.born_at, n.topic_id, n.queue_id, n.message_id, n.transaction_id,
+        n.producer_group_id, n.tags, string_to_array(n.keys, ' '), n.sharding_key, n.traceparent, n.properties, n.body,
+        coalesce(n.body_form, 'text')
     FROM new AS n
-    INNER JOIN
-        unnest(
-            %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(born_at)b::timestamptz [],
-            %(tags)b::text [], %(keys)b::text [], %(sharding_key)b::text [], %(traceparent)b::text [],
-            %(properties)b::bytea [], %(body)b::bytea [], %(body_form)b::text [], %(transaction_id)b::uuid [],
-            %(producer_group_id)b::integer []
-        ) WITH ORDINALITY AS m (
-            topic_id, queue_id, message_id, born_at, tags, keys, sharding_key, traceparent, properties, body, body_form,
-            transaction_id, producer_group_id, place
-        )
-        USING (place)
     WHERE n.log_offset IS NOT NULL
 )
 

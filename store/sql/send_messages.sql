@@ -5,6 +5,8 @@
 -- than the locks: no other transaction reads the same highest offset. An id that another process stored meanwhile fails
 -- the statement, and the batch is sent again.
 -- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
+-- A column in which no message has a value comes as an empty array, of which each row is NULL: so do the queue of the
+-- entries and the delay when nothing is delayed, and the number of the request when nothing is repeatable.
 WITH open AS MATERIALIZED (SELECT s.id FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s),
 
 tail AS MATERIALIZED (
@@ -24,18 +26,24 @@ tail AS MATERIALIZED (
 
 new AS MATERIALIZED (
     SELECT
-        g.place, nextval('commit_log_offset') AS log_offset, g.topic_id, g.queue_id, g.tags_code, g.delay_seconds,
-        g.entry_topic_id, g.entry_queue_id
+        nextval('commit_log_offset') AS log_offset, coalesce(g.entry_topic_id, g.topic_id) AS topic_of_entry,
+        coalesce(g.entry_queue_id, g.queue_id) AS queue_of_entry, g.*
     FROM unnest(
         %(topic_id)b::integer [], %(queue_id)b::integer [], %(message_id)b::uuid [], %(tags_code)b::bigint [],
         %(entry_topic_id)b::integer [], %(entry_queue_id)b::integer [], %(delay_seconds)b::double precision [],
-        %(request)b::integer []
+        %(request)b::integer [], %(born_at)b::timestamptz [], %(tags)b::text [], %(keys)b::text [],
+        %(sharding_key)b::text [], %(traceparent)b::text [], %(properties)b::bytea [], %(body)b::bytea [],
+        %(body_form)b::text []
     ) WITH ORDINALITY AS g (
-        topic_id, queue_id, message_id, tags_code, entry_topic_id, entry_queue_id, delay_seconds, request, place
+        topic_id, queue_id, message_id, tags_code, entry_topic_id, entry_queue_id, delay_seconds, request, born_at, tags,
+        keys, sharding_key, traceparent, properties, body, body_form, place
     )
     WHERE
         EXISTS (SELECT FROM open)
-        AND ((g.entry_topic_id, g.entry_queue_id) IN (SELECT t.topic_id, t.queue_id FROM tail AS t)) IS TRUE
+        AND (
+            (coalesce(g.entry_topic_id, g.topic_id), coalesce(g.entry_queue_id, g.queue_id))
+            IN (SELECT t.topic_id, t.queue_id FROM tail AS t)
+        ) IS TRUE
         AND g.request <> ALL(array(
             SELECT r.request
             FROM unnest(%(repeatable)b::uuid [], %(repeatable_request)b::integer []) AS r (message_id, request)
@@ -50,27 +58,19 @@ stored AS (
         traceparent, properties, body, body_form
     )
     SELECT
-        %(segment_id)s, n.log_offset, now(), m.born_at, n.topic_id, n.queue_id, m.message_id, m.tags,
-        string_to_array(m.keys, ' '), m.sharding_key, m.traceparent, m.properties, m.body, m.body_form
+        %(segment_id)s, n.log_offset, now(), n.born_at, n.topic_id, n.queue_id, n.message_id, n.tags,
+        string_to_array(n.keys, ' '), n.sharding_key, n.traceparent, n.properties, n.body,
+        coalesce(n.body_form, 'text')
     FROM new AS n
-    INNER JOIN
-        unnest(
-            %(message_id)b::uuid [], %(born_at)b::timestamptz [], %(tags)b::text [], %(keys)b::text [],
-            %(sharding_key)b::text [], %(traceparent)b::text [], %(properties)b::bytea [], %(body)b::bytea [],
-            %(body_form)b::text []
-        ) WITH ORDINALITY AS m (
-            message_id, born_at, tags, keys, sharding_key, traceparent, properties, body, body_form, place
-        )
-        USING (place)
 ),
 
 placed AS MATERIALIZED (
     SELECT
-        n.*,
-        t.queue_offset + row_number() OVER (PARTITION BY n.entry_topic_id, n.entry_queue_id ORDER BY n.place)
+        n.place, n.log_offset, n.topic_id, n.queue_id, n.tags_code, n.delay_seconds, n.topic_of_entry, n.queue_of_entry,
+        t.queue_offset + row_number() OVER (PARTITION BY n.topic_of_entry, n.queue_of_entry ORDER BY n.place)
             AS queue_offset
     FROM new AS n
-    INNER JOIN tail AS t ON n.entry_topic_id = t.topic_id AND n.entry_queue_id = t.queue_id
+    INNER JOIN tail AS t ON n.topic_of_entry = t.topic_id AND n.queue_of_entry = t.queue_id
 ),
 
 entered AS (
@@ -79,15 +79,15 @@ entered AS (
         real_topic_id, real_queue_id, real_tags_code
     )
     SELECT
-        %(segment_id)s, p.entry_topic_id, p.entry_queue_id, p.queue_offset, %(segment_id)s, p.log_offset,
+        %(segment_id)s, p.topic_of_entry, p.queue_of_entry, p.queue_offset, %(segment_id)s, p.log_offset,
         CASE
-            WHEN p.delay_seconds IS NULL THEN p.tags_code
+            WHEN p.delay_seconds IS NULL THEN coalesce(p.tags_code, 0)
             ELSE ceil(extract(EPOCH FROM now() + make_interval(secs => p.delay_seconds)) * 1000)::bigint
         END,
         0, clock_timestamp(),
         CASE WHEN p.delay_seconds IS NOT NULL THEN p.topic_id END,
         CASE WHEN p.delay_seconds IS NOT NULL THEN p.queue_id END,
-        CASE WHEN p.delay_seconds IS NOT NULL THEN p.tags_code END
+        CASE WHEN p.delay_seconds IS NOT NULL THEN coalesce(p.tags_code, 0) END
     FROM placed AS p
 )
 

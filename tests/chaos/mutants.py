@@ -126,7 +126,7 @@ OFFSETS_BY_SEQUENCE = Mutant(
         ("join_and_lock.sql", "ELSE pg_advisory_xact_lock(w.topic_id, w.queue_id) IS NOT NULL", "ELSE true"),
         (
             "send_messages.sql",
-            "t.queue_offset + row_number() OVER (PARTITION BY n.entry_topic_id, n.entry_queue_id ORDER BY n.place)",
+            "t.queue_offset + row_number() OVER (PARTITION BY n.topic_of_entry, n.queue_of_entry ORDER BY n.place)",
             "nextval('mutant_offset')",
         ),
         (

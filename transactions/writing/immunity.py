@@ -7,6 +7,7 @@ from django.conf import settings
 
 from store.errors import MessageIllegal
 from store.messages import Message
+from store.process.configuration import setting
 
 # The immunities that make a line, in seconds: the default timeout, and a short one. The statements name
 # them: each line is one index probe more for them.
@@ -31,7 +32,7 @@ def in_seconds(asked: float | None) -> float:
             f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
             f"{settings.RESERVED_HOURS} hours, less the time for one check."
         )
-    return max(asked or 0.0, float(settings.TRANSACTION_TIMEOUT_SECONDS))
+    return max(asked or 0.0, float(setting("TRANSACTION_TIMEOUT_SECONDS")))
 
 
 def line(seconds: float) -> int:

@@ -4,8 +4,6 @@ Up to SMALL_COUNT the transactions are counted for each begin: begins one after 
 limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their number.
 """
 
-from django.conf import settings
-
 from access.limits import Allowance
 from store import runtime
 from store.db import connections
@@ -13,6 +11,7 @@ from store.db.cached_groups import CACHED_SECONDS
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
+from store.process.configuration import setting
 from transactions.rows import ProducerGroupRow, UndecidedCount
 
 COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
@@ -55,7 +54,7 @@ def is_known_below(group: ProducerGroupRow) -> bool:
 
 
 def _counted(group: ProducerGroupRow) -> Counted:
-    limit = settings.MAX_UNDECIDED_PER_GROUP if group.max_undecided is None else group.max_undecided
+    limit = setting("MAX_UNDECIDED_PER_GROUP") if group.max_undecided is None else group.max_undecided
     return COUNT_UNDECIDED, group.id, limit
 
 

@@ -54,6 +54,10 @@ LOG_OFFSET = struct.Struct("!q")
 ENDED = struct.Struct("!i16siiq")
 
 
+# Columns that are None in almost all rows.
+ENDPOINTS, API_KEYS = arrays.sparse(arrays.int4s), arrays.sparse(arrays.int8s)
+LOG_OFFSETS, REMARKS = arrays.sparse(arrays.int8s), arrays.sparse(arrays.texts)
+
 # 16 MiB at most. An older half message is looked up by NAME_QUEUES, as one that another process has begun.
 MAX_REMEMBERED = 65_536
 
@@ -129,10 +133,10 @@ class Beginning(Request[Kept]):
             "producer_group_id": arrays.int4s([request.group_id for request in requests]),
             "group_ids": arrays.int4s(sorted({request.group_id for request in requests})),
             "repeatable_transactions": arrays.uuids([request.key for request in requests if request.may_repeat]),
-            "endpoint_id": arrays.int4s([request.endpoint_id for request in requests]),
+            "endpoint_id": ENDPOINTS([request.endpoint_id for request in requests]),
             "immunity_seconds": arrays.float8s([request.immunity_seconds for request in requests]),
             "line": arrays.int4s([immunity.line(request.immunity_seconds) for request in requests]),
-            "api_key_id": arrays.int8s([request.api_key_id for request in requests]),
+            "api_key_id": API_KEYS([request.api_key_id for request in requests]),
         }
         return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
 
@@ -187,10 +191,10 @@ class Ending(Request[list[EndedMessage]]):
             "segment_id": segment_id,
             "transaction_id": arrays.uuids([request.key for request in requests]),
             "group_id": arrays.int4s([request.group_id for request in requests]),
-            "log_offset": arrays.int8s([request.log_offset for request in requests]),
+            "log_offset": LOG_OFFSETS([request.log_offset for request in requests]),
             "decision": arrays.texts([request.decision for request in requests]),
             "decided_by": arrays.texts([request.decided_by for request in requests]),
-            "remark": arrays.texts([request.remark for request in requests]),
+            "remark": REMARKS([request.remark for request in requests]),
         }
         return [Call(statement, columns) for statement in (END_FREE_HALVES, ENTER_PLACED)]
 
