@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -101,6 +102,8 @@ def unknown_cases(names: list[str], cases: list[str]) -> list[str]:
 
 def main(words: list[str]) -> int:
     """Runs them one after another."""
+    # What is measured is ended, and its folders are removed, as at any other end.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     given = parser().parse_args(words)
     if unknown := set(given.names) - set(BENCHMARKS):
         parser().error(f"There is no benchmark {', '.join(sorted(unknown))}: there are {', '.join(BENCHMARKS)}.")

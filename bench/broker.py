@@ -18,6 +18,7 @@ import psycopg
 
 from bench.checkout import Checkout
 from bench.machine import cpu_of_group
+from embedded.processes import launch
 
 KEY = "mq_bench"
 START_SECONDS = 30
@@ -36,10 +37,12 @@ class Broker:
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     def start(self, name: str, command: list[str]) -> None:
-        """Starts one process in a group of its own, its output in the folder."""
+        """Starts one process in a group of its own, its output in the folder. It ends with this one, also when this one
+        is killed."""
+        words = launch.command("stay", signal.SIGTERM, *command)
         with (self.folder / f"{name}.log").open("ab") as log:
             self.processes[name] = subprocess.Popen(
-                command, env=self.environment, cwd=self.checkout.root, stdout=log, stderr=log, start_new_session=True
+                words, env=self.environment, cwd=self.checkout.root, stdout=log, stderr=log, start_new_session=True
             )
 
     def stop(self, name: str) -> None:

@@ -72,7 +72,9 @@ class Connection(asyncio.Protocol):
         if 0 <= self._end <= len(self._received) and self._answered is not None:
             head, body = self._received[: self._head], self._received[self._head : self._end]
             self._received, self._end = self._received[self._end :], -1
-            self._answered.set_result((head, body))
+            # A caller that was cancelled no longer waits for its answer.
+            if not self._answered.done():
+                self._answered.set_result((head, body))
 
     def _measure(self) -> None:
         head = self._received.find(END)

@@ -1,10 +1,16 @@
 """`./mq bench` measures brokers of this checkout and of another one beside the yardstick."""
 
 import json
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+import pytest
+
 from embedded.commands import ROOT
-from tests.cli.conftest import Run
+from tests.cli.conftest import Eventually, Run
 
 
 def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Run, tmp_path: Path) -> None:
@@ -69,3 +75,27 @@ def test_the_wal_of_a_transaction_is_told_by_record_and_table(run_python: Run, t
     assert 0.99 < figures["ours: Heap DELETE half_message"]["records"] < 1.01
     assert "ours: Heap LOCK half_message" not in figures
     assert figures["ours: Heap INSERT operation"]["bytes"] < 200
+
+
+def ask_to_end(pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+
+
+def kill_all_of_the_group(pid: int) -> None:
+    os.killpg(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", [ask_to_end, kill_all_of_the_group])
+def test_a_broker_that_is_measured_ends_with_its_benchmark(
+    run_python: Run, eventually: Eventually, end: Callable[[int], None]
+) -> None:
+    process = run_python("-m", "embedded.cli", "bench", "disturbed", "--rounds", "1000", "--seconds", "1")
+    assert process.stdout
+    while not process.stdout.readline().startswith("machine: "):
+        assert process.poll() is None
+    started = psutil.Process(process.pid).children(recursive=True)
+    assert [one for one in started if "mqbroker.web" in one.cmdline()]
+
+    end(process.pid)
+
+    eventually(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE])

@@ -1,6 +1,7 @@
 """The page's ways in Django, in FastAPI and by ASGI, from the broker's own call to the commit."""
 
 import json
+import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from mqbroker_client import Consumer
 from mqbroker_client.administration import new_secret
 
 from embedded.folder import free_port
+from embedded.processes import launch
 from tests.broker.characters import bodies, name
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -74,7 +76,7 @@ def served(reader: pages.Reader, port: int, words: list[str], secret: str) -> It
     with (
         (reader.folder / "server.log").open("w") as log,
         subprocess.Popen(
-            [reader.python, *words],
+            launch.command("stay", signal.SIGTERM, str(reader.python), *words),
             cwd=reader.folder,
             env=reader.environment() | {"CHECK_SECRET": secret},
             stdout=log,

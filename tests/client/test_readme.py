@@ -16,6 +16,7 @@ import pytest
 from mqbroker_client import Producer
 
 from embedded import commands
+from embedded.processes import launch
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
@@ -37,9 +38,8 @@ def demonstrated(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
 @contextmanager
 def demonstration(broker: RunningBroker, folder: Path) -> Iterator[None]:
     keys = {"SHOP_API_KEY": API_KEY, "MQBROKER_DATA_DIR": str(folder)}
-    with subprocess.Popen(
-        commands.demonstration(broker.url, "--forever"), env=broker.environment | keys, cwd=commands.ROOT
-    ) as shop:
+    words = launch.command("stay", signal.SIGTERM, *commands.demonstration(broker.url, "--forever"))
+    with subprocess.Popen(words, env=broker.environment | keys, cwd=commands.ROOT) as shop:
         try:
             yield
         finally:

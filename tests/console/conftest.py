@@ -1,6 +1,7 @@
 """The characters of the console's tests: a broker with a past, its console, and an operator who looks at it."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from psycopg import sql
 from psycopg.rows import namedtuple_row
 
 from embedded.folder import free_port
+from embedded.processes import launch
 from tests.broker import databases
 from tests.console.operators import Operator
 from tests.console.rows import Broker
@@ -94,8 +96,8 @@ def console(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @contextmanager
 def serving(database: str, port: int, log: Path) -> Iterator[None]:
-    """A web process, ended by the end of the block."""
-    command = [sys.executable, "-m", "mqbroker.web", "--port", str(port)]
+    """A web process, ended by the end of the block, or with this process."""
+    command = launch.command("stay", signal.SIGTERM, sys.executable, "-m", "mqbroker.web", "--port", str(port))
     with log.open("wb") as output:
         web = subprocess.Popen(command, cwd=ROOT, env=environment(database), stdout=output, stderr=output)
         try:
