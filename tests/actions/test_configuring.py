@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
-from tests.actions.conftest import Audit
+from tests.actions.conftest import Audit, finished
 from tests.actions.test_shown_once import secret_of
 from tests.broker import characters
 from tests.broker.characters import bodies
@@ -21,11 +21,13 @@ WHY = "the shop grows"
 
 
 def does(operator: Operator, action: str, target: str, **given: str) -> Page:
-    """Previews an action, and then does it."""
+    """Previews an action, and then does it; its page once it is done, which a worker does where it comes first, or the
+    page of what is refused."""
     form = {"action": action, "target": target, **given}
     preview = operator.sees(f"actions/new/?{urlencode(form)}")
     assert preview.status == 200, preview.text
-    return operator.posts("actions/new/", {**form, "reason": WHY})
+    made = operator.posts("actions/new/", {**form, "reason": WHY})
+    return finished(operator, made) if made.status == 200 else made
 
 
 def result(page: Page) -> str:
