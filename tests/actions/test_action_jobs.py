@@ -122,6 +122,7 @@ def test_a_cancelled_action_leaves_the_rest_alone(web: RunningBroker, owen: Oper
     assert steering == [("oda", {"state": "running"}, {"state": "cancelled"})]
 
 
+@pytest.mark.chaos
 @pytest.mark.timeout(300)
 def test_an_action_survives_a_kill_and_changes_nothing_twice(
     web: RunningBroker, owen: Operator, entries: Audit

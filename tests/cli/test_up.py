@@ -166,6 +166,7 @@ def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(
     assert KEY not in key
 
 
+@pytest.mark.chaos
 def test_whatever_is_killed_comes_back_and_the_broker_with_it(up: Up, eventually: Eventually) -> None:
     up.start()
 
@@ -212,6 +213,7 @@ class Callers:
             thread.join()
 
 
+@pytest.mark.chaos
 def test_the_end_of_a_web_process_leaves_no_gap_in_the_answers(up: Up, eventually: Eventually) -> None:
     """Also not while the next one starts: the others have the same listening socket."""
     up.start()
@@ -239,6 +241,7 @@ def listens_twice(up: Up) -> bool:
     return len(processes) == 2
 
 
+@pytest.mark.chaos
 def test_after_kill_9_of_the_supervisor_or_of_everything_the_next_start_works(up: Up, eventually: Eventually) -> None:
     up.start()
     pids = up.pids()

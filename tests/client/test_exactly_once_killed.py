@@ -17,6 +17,8 @@ from tests.barrier.places import Place
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 
+pytestmark = pytest.mark.chaos
+
 MOMENTS = ("before the commit", "before the ack")
 DEATHS = [f"{moment} {number}" for moment in MOMENTS for number in range(2)]
 BODIES = [*DEATHS, *(f"calm {number}" for number in range(20))]

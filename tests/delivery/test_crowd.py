@@ -25,6 +25,7 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
             yield broker
 
 
+@pytest.mark.chaos
 def test_eight_consumers_that_are_killed_at_random_finish_every_message_once_and_in_time(
     broker: RunningBroker, orders: str, tmp_path: Path
 ) -> None:
