@@ -23,6 +23,7 @@ from mqbroker_client.states import LocalTransactionState
 from embedded.servers import postgres
 from tests.barrier import mariadb
 from tests.barrier.places import Place, half
+from tests.broker.polling import at_this_load, eventually
 
 COMMIT, ROLLBACK, UNKNOWN = LocalTransactionState.COMMIT, LocalTransactionState.ROLLBACK, LocalTransactionState.UNKNOWN
 
@@ -110,8 +111,9 @@ def test_many_that_run_take_a_batch_two_seconds_at_most(place: Place) -> None:
         took = time.monotonic() - began
 
     assert found == [ROLLBACK, *[UNKNOWN] * 7]
-    assert 1.5 < took < 2.5
-    assert states(place.barrier, [*running, last]) == [ROLLBACK] * 7
+    assert 1.5 < took < at_this_load(2.5)
+    # Where these take a loaded machine two seconds, the rest is left to the next time, too.
+    eventually(lambda: states(place.barrier, [*running, last]) == [ROLLBACK] * 7)
 
 
 def test_a_row_that_may_be_deleted_is_not_taken_for_a_rollback(place: Place) -> None:
