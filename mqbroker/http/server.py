@@ -6,10 +6,10 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 
+from mqbroker.http.accepting import Accepting
 from mqbroker.http.admission import Serve
 from mqbroker.http.connections import Connections
 
-BACKLOG = 1024
 TICK_SECONDS = 1.0
 # Requests that are under way at a signal have so long.
 FINISH_SECONDS = 1.0
@@ -25,10 +25,10 @@ async def run(listening: socket.socket, lifespan: Lifespan, most_connections: in
         loop.add_signal_handler(number, stop.set)
     async with lifespan() as serve:
         connections = Connections(serve, most_connections)
-        server = await loop.create_server(connections, sock=listening, backlog=BACKLOG)
+        accepting = Accepting(listening, connections)
         async with ticking(connections):
             await stop.wait()
-        server.close()
+        accepting.close()
         await connections.close(FINISH_SECONDS)
 
 

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import math
+import socket
 from collections.abc import AsyncIterator
 
+from mqbroker.http.accepting import Accepting
 from mqbroker.http.connections import Connections
 from mqbroker.http.exchange import Exchange, Gone
 
@@ -76,12 +78,12 @@ class Served:
     def __init__(self, page: Page, connections: Connections, port: int) -> None:
         self.page = page
         self.connections = connections
-        self._port = port
+        self.port = port
         self._callers: list[asyncio.StreamWriter] = []
 
     async def caller(self) -> "Caller":
         """A new connection to it."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         self._callers.append(writer)
         return Caller(reader, writer)
 
@@ -128,11 +130,12 @@ async def serving(page: Page | None = None, most_connections: int = MOST_CONNECT
     """A server of a page meanwhile."""
     page = page or Page()
     connections = Connections(page, most_connections)
-    server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
-    served = Served(page, connections, server.sockets[0].getsockname()[1])
+    listening = socket.create_server(("127.0.0.1", 0))
+    accepting = Accepting(listening, connections)
+    served = Served(page, connections, listening.getsockname()[1])
     try:
         yield served
     finally:
-        server.close()
+        accepting.close()
         served.hang_up()
         await connections.close(0.1)
