@@ -30,7 +30,7 @@ class Accepting:
         self._listening = listening
         self._connections = connections
         self._loop = asyncio.get_running_loop()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None] | None] = set()
         self._pause: asyncio.TimerHandle | None = None
         listening.setblocking(False)
         self._go_on()
@@ -40,7 +40,8 @@ class Accepting:
         if self._pause is not None:
             self._pause.cancel()
         for task in self._tasks:
-            task.cancel()
+            if task is not None:
+                task.cancel()
         self._loop.remove_reader(self._listening.fileno())
         self._listening.close()
 
@@ -72,9 +73,7 @@ class Accepting:
             self._loop.remove_reader(self._listening.fileno())
             self._pause = self._pause or self._loop.call_later(PAUSE_SECONDS, self._go_on)
             return False
-        task = self._loop.create_task(self._connect(caller))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.add(self._loop.create_task(self._connect(caller)))
         return True
 
     async def _connect(self, caller: socket.socket) -> None:
@@ -82,3 +81,4 @@ class Accepting:
         with contextlib.suppress(OSError):
             caller.setblocking(False)
             await self._loop.connect_accepted_socket(self._connections, caller)
+        self._tasks.discard(asyncio.current_task())
