@@ -99,7 +99,7 @@ def coupons() -> str:
 
 @pytest.fixture
 def endpoint() -> Iterator[ProducerEndpoint]:
-    """A producer's server that nobody was told of; it commits."""
+    """A producer's server that is not registered yet; it commits."""
     with ProducerEndpoint() as endpoint:
         endpoint.replies(states("COMMIT"))
         yield endpoint

@@ -1,4 +1,4 @@
-"""Everybody who may knock: keys with each scope, bad keys, and users of the console."""
+"""Every kind of caller: keys with each scope, bad keys, and users of the console."""
 
 import http.client
 import json

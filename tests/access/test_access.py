@@ -104,19 +104,19 @@ def things(broker: RunningBroker) -> Things:
 def principals(broker: RunningBroker, things: Things, password: str) -> list[Principal]:
     """Every caller: without a key, with bad ones, with each scope, and with a session."""
     operator = Operator(broker.url, broker.wire().api_key)
-    everybody = [
+    keys = [
         Principal("no key", {}),
         Principal("an unknown key", _bearer("mq_unknown")),
         Principal("a revoked key", _bearer(_revoked(operator))),
         Principal("an expired key", _bearer(_expired(operator, broker.database_url))),
     ]
     for name, scopes in KEYS.items():
-        everybody.append(Principal(name, _bearer(_key(operator, scopes)), frozenset(granted(scopes))))
+        keys.append(Principal(name, _bearer(_key(operator, scopes)), frozenset(granted(scopes))))
     words = commands.manage("shell", "--verbosity", "0", "--command", MAKE_USERS)
     subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
     sessions = {role: _session(broker.url, role, password) for role in table.ROLES}
     users = [Principal(f"the console user {role}", headers, role=role) for role, headers in sessions.items()]
-    return [*everybody, *users]
+    return [*keys, *users]
 
 
 def _key(operator: Operator, scopes: list[str]) -> str:

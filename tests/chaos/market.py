@@ -63,7 +63,7 @@ class Market:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Producers and consumers are at work within the block; its end waits until everybody is done."""
+        """Producers and consumers are at work within the block; its end waits until all of them are done."""
         producers = [asyncio.create_task(self._produce()) for _ in range(PRODUCERS)]
         consumers = [asyncio.create_task(self._consume()) for _ in range(CONSUMERS)]
         try:

@@ -44,7 +44,7 @@ class Shop:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Lets everybody finish what is under way."""
+        """Lets producers and consumers finish what is under way."""
         self.open = False
         if error is not None:
             for producer in self._producers:

@@ -68,7 +68,7 @@ def own_names() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Reader:
-    """Someone who follows the page in a folder, with the Python of an environment in which the client is installed."""
+    """A reader who follows the page in a folder, with the Python of an environment in which the client is installed."""
 
     folder: Path
     python: Path

@@ -1,4 +1,4 @@
-"""The characters of the control plane's tests: a broker of their own, whose half messages nobody asks about."""
+"""The characters of the control plane's tests: a broker of their own, whose half messages are not checked."""
 
 import os
 import subprocess
@@ -48,7 +48,7 @@ def password(broker: RunningBroker) -> str:
 
 @pytest.fixture
 def operator(broker: RunningBroker) -> Operator:
-    """Whoever holds the first key."""
+    """A caller with the first key."""
     return Operator(broker.url, API_KEY)
 
 
@@ -60,7 +60,7 @@ def distant_operator(broker: RunningBroker) -> Operator:
 
 @pytest.fixture
 def stranger(broker: RunningBroker) -> Operator:
-    """Somebody without a key."""
+    """A caller without a key."""
     return Operator(broker.url, None)
 
 

@@ -92,7 +92,7 @@ def validated(url: str, case: Case[Any], checks: Sequence[CheckFunction]) -> int
 
 
 def steer(case: Case[Any], known: Document) -> None:
-    """Names what is there, where nothing is deleted; waits for nothing, and calls nobody."""
+    """Names what is there, where nothing is deleted; waits for nothing, and causes no call of an endpoint."""
     if case.method != "DELETE":
         case.path_parameters.update({name: known[name] for name in case.path_parameters if name in known})
     for fields in (case.body, case.query):

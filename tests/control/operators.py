@@ -22,7 +22,7 @@ class Page:
 
 
 class Operator(Wire):
-    """Whoever holds a key; by default one that may do everything."""
+    """A caller with a key; by default with one that may do everything."""
 
     def sends_in_chunks(self, method: str, path: str, *chunks: bytes) -> Answer:
         """A request whose body comes without a length before it."""

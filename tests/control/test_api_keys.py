@@ -25,7 +25,7 @@ def holder() -> str:
 
 
 def with_key(operator: Operator, key: str) -> Operator:
-    """Whoever holds a key, at the same web process."""
+    """A caller with this key, at the same web process."""
     return Operator(operator.url, key)
 
 

@@ -33,7 +33,7 @@ groups.put("coupons", {})
 
 @pytest.fixture(scope="module")
 def replica(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
-    """Whoever holds the first key of a broker whose database refuses writes as a replica does."""
+    """A caller with the first key of a broker whose database refuses writes, as a replica does."""
     with databases.copied(prepared) as url:
         running = RunningBroker(tmp_path_factory.mktemp("replica"), url, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)
         words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD + MAKE_TOPIC)

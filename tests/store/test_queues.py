@@ -1,4 +1,4 @@
-"""Queues: dense offsets in order, whoever sends and however many; who has seen n has missed nothing before n."""
+"""Queues: dense offsets in order, however many send at once; a reader that has seen n has missed nothing before n."""
 
 from collections import Counter
 from dataclasses import replace

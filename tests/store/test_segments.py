@@ -194,7 +194,7 @@ def test_of_two_workers_that_maintain_at_once_one_has_nothing_to_do(keeper: Keep
 
 
 def test_two_rolls_at_once_close_one_segment(keeper: Keeper, orders: str) -> None:
-    """Whoever comes second sees an empty new segment, and leaves it alone."""
+    """The second process sees an empty new segment, and leaves it alone."""
     keeper.do(lifecycle.run())
     keeper.send(orders, "order 1")
     with ThreadPoolExecutor() as workers:
