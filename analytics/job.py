@@ -1,6 +1,6 @@
 """Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -83,7 +83,9 @@ def _export_here(
 ) -> Manifest:
     with folder.workspace(target) as workspace:
         to = Local(workspace / "export")
-        with _reading(conninfo, environ, wishes, workspace) as source:
+        # By ADBC the workers write, and Java only starts tasks.
+        idle = wishes.reader == "source" and not wishes.cluster.master
+        with _reading(conninfo, environ, wishes, workspace, idle=idle) as source:
             made = write(source, conninfo, to, announce, Local(target))
         if wishes.compact:
             made = compacted(to, made)
@@ -117,8 +119,13 @@ def compacted(place: Place, made: Manifest) -> Manifest:
 
 
 @contextmanager
-def _reading(conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path) -> Iterator[Source]:
-    """What reads the database, by a Spark that is opened for it, or by the one that spark-submit has opened."""
+def _reading(
+    conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path, *, idle: bool = False
+) -> Iterator[Source]:
+    """What reads the database, by a Spark that is opened for it, or by the one that spark-submit has opened.
+
+    With `idle` no row comes to Java.
+    """
     by_jdbc = wishes.reader == "jdbc"
     if session.is_submitted(environ):
         with session.joined(scratch / "spark") as spark:
@@ -129,7 +136,7 @@ def _reading(conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch:
     with connections.connect(conninfo) as connection:
         if by_jdbc:
             address.of(connection)
-        brief = counts.estimate(connection) < BRIEF_MESSAGES
+        brief = counts.estimate(connection) < BRIEF_MESSAGES or idle
     runtime = java.find(java.candidates(environ))
     if by_jdbc and jar is None:
         jar = driver.fetch(runtime, scratch / "driver")
@@ -190,15 +197,16 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
         # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
         database = connections.database(broker)
-        moment = capture(source, conninfo, ends.segment)
-        _require_same(before, database, moment)
-        increment = replace(moment, closed=increments.after(moment.closed, ends))
         kept = [part for part in before.parts if _is_kept(part, ends)] if before else []
         if earlier:
             for part in kept:
                 to.take(part.path, earlier)
+        known = {path for table in manifest.TABLES for path in manifest.files(to, table)}
+        moment = capture(source, conninfo, ends.segment, to)
+        _require_same(before, database, moment)
+        increment = replace(moment, closed=increments.after(moment.closed, ends))
         written = list(kept)
-        for counted, new in _tables(source, broker, increment, to, kept):
+        for counted, new in _tables(source, broker, increment, to, kept, known):
             announce(counted)
             require_equal(counted)
             written += new
@@ -254,33 +262,28 @@ def require_equal(counted: Counted) -> None:
 
 
 def _tables(
-    source: Source, broker: Connection, moment: Moment, to: Place, kept: Sequence[Part]
+    source: Source, broker: Connection, moment: Moment, to: Place, kept: Sequence[Part], known: Collection[str]
 ) -> Iterator[tuple[Counted, list[Part]]]:
     ranges = moment.closed
-    known = {path for table in manifest.TABLES for path in manifest.files(to, table)}
 
     def counted(table: str, there: int, *names: str) -> tuple[Counted, list[Part]]:
         new = [part for name in names or (table,) for part in parts.new(to, name, known, kept)]
         return Counted(table, sum(part.rows for part in new), there), new
 
     messages = _clauses(ranges, lambda one: slices.of_span("log_offset", one.id, one.messages))
-    saving.of_slices(source, MESSAGES, messages, to, "messages", "stored_at")
+    saving.of_slices(source, MESSAGES, messages, to, "messages")
     yield counted("messages", counts.messages(broker, ranges))
 
     entries = _clauses(ranges, lambda one: slices.of_queues(one.id, one.entries))
-    saving.of_slices(source, ENTRIES, entries, to, "entries", "entered_at")
+    saving.of_slices(source, ENTRIES, entries, to, "entries")
     yield counted("entries", counts.entries(broker, ranges))
 
     ended = _clauses(ranges, lambda one: slices.of_span("operation_id", one.id, one.operations))
-    saving.of_slices(source, ENDED, ended, to, "transactions", "decided_at")
-    moment.undecided.drop("segment").write.mode("append").parquet(to.url("transactions_open"))
+    saving.of_slices(source, ENDED, ended, to, "transactions")
     there = counts.ends(broker, ranges) + moment.counted.halves
     yield counted("transactions", there, "transactions", "transactions_open")
 
-    saving.of_frame(moment.checks, to.url("checks"), "asked_at")
     yield counted("checks", moment.counted.checks)
-
-    moment.timers.write.mode("append").parquet(to.url("timers"))
     yield counted("timers", moment.counted.timers)
 
 

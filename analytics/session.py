@@ -37,6 +37,8 @@ FILES = {
     "spark.hadoop.parquet.block.size": str(32 * 1024 * 1024),
     "spark.hadoop.parquet.block.size.row.check.min": "4",
     "spark.hadoop.parquet.page.size.row.check.min": "4",
+    # A slice has a day or two: a writer for each, where Spark would sort all rows with their bodies first.
+    "spark.sql.maxConcurrentOutputFileWriters": "4",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 SETTINGS = {

@@ -24,10 +24,11 @@ from store.db.statements import Statement
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A statement that reads rows of the export, and the columns of a row."""
+    """A statement that reads rows of the export, and the columns of a row; its files lie by the day of `day_of`."""
 
     statement: Statement[Any]
     columns: StructType
+    day_of: str | None = None
 
 
 # JSON in the database.
@@ -113,12 +114,17 @@ TIMER_COLUMNS = (
     .add("reconsume_times", ShortType())
 )
 
-MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS)
-ENTRIES = Table(Statement(__file__, "read_entries"), ENTRY_COLUMNS)
-ENDED = Table(Statement(__file__, "read_ends"), TRANSACTION_COLUMNS)
+MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS, "stored_at")
+ENTRIES = Table(Statement(__file__, "read_entries"), ENTRY_COLUMNS, "entered_at")
+ENDED = Table(Statement(__file__, "read_ends"), TRANSACTION_COLUMNS, "decided_at")
 UNDECIDED = Table(Statement(__file__, "read_undecided"), TRANSACTION_COLUMNS)
-CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS)
+CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS, "asked_at")
 TIMERS = Table(Statement(__file__, "read_timers"), TIMER_COLUMNS)
+
+
+def in_files(columns: StructType) -> StructType:
+    """The columns as a file has them: the segment is in the name of its folder."""
+    return StructType([column for column in columns if column.name != "segment"])
 
 
 def stored(columns: StructType) -> StructType:

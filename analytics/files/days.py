@@ -7,6 +7,7 @@ counted.
 import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pyarrow
 import pyarrow.compute as compute
@@ -15,6 +16,21 @@ import pyarrow.parquet as parquet
 # What a task holds until it is written as a group of rows: readers skip whole groups, and each has a size in memory.
 GROUP_BYTES = 16 * 1024 * 1024
 UNFINISHED = ".unfinished"
+
+
+class Files(Protocol):
+    """The files of one task in the folder of a table."""
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Writes the rows, or holds them until they are a group."""
+
+    def close(self) -> list[str]:
+        """Writes what is held; gives the paths of all files."""
+
+
+def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
+    """New files for rows with this schema: `segment=N/day=D/`, or one, of a table without a day."""
+    return DayFiles(folder, day_of) if day_of else GroupedFile(folder, schema)
 
 
 class DayFiles:

@@ -109,5 +109,4 @@ def _empty(place: Place, table: str, schema: pyarrow.Schema) -> str:
 
 
 def _schema(columns: StructType) -> pyarrow.Schema:
-    """The columns in a file: the segment is in the name of its folder."""
-    return to_arrow_schema(StructType([column for column in columns if column.name != "segment"]), timezone="UTC")
+    return to_arrow_schema(tables.in_files(columns), timezone="UTC")

@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from analytics.files import days
-from analytics.files.days import DayFiles
 from analytics.readers import arrow
-from analytics.readers.source import NONE, query
+from analytics.readers.source import query
 from analytics.tables import Table
 
 
@@ -24,25 +23,30 @@ class AdbcSource:
     conninfo: str = field(repr=False)
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
-        return self._read([query(table, clause)], table, first.split(";")).localCheckpoint(eager=True)
+        """The rows of a table, read by one session that begins with the statement `first`."""
+        return self._read([query(table, clause)], table, first.split(";"))
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices, one task each; an empty frame for no slice."""
-        return self._read([query(table, clause) for clause in slices or NONE], table)
+        """The rows of the slices, one task each."""
+        return self._read([query(table, clause) for clause in slices], table)
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The same: a batch of ADBC is bounded in bytes, whatever its rows weigh."""
         return self.slices(table, slices)
 
-    def save(self, table: Table, slices: Sequence[str], to: Path, day_of: str) -> None:
-        """Writes the rows of the slices by segment and day to a folder that the workers reach as well.
+    def save_now(self, table: Table, first: str, clause: str, to: Path) -> None:
+        """Writes rows of a table in this process: a task for one session would only wait for a worker."""
+        write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of, first=first)
+        days.finish(to, write(query(table, clause)))
+
+    def save(self, table: Table, slices: Sequence[str], to: Path) -> None:
+        """Writes the rows of the slices to files in a folder that the workers reach as well.
 
         Each task writes its own files: no row is an object of Java's.
         """
         queries = [query(table, clause) for clause in slices]
         if queries:
-            write = partial(_write, self.conninfo, arrow_schema(table), to, day_of)
+            write = partial(_write, self.conninfo, arrow_schema(table), to, table.day_of)
             days.finish(to, self.spark.sparkContext.parallelize(queries, len(queries)).flatMap(write).collect())
 
     def _read(self, queries: Sequence[str], table: Table, first: Sequence[str] = ()) -> DataFrame:
@@ -55,9 +59,11 @@ def arrow_schema(table: Table) -> pyarrow.Schema:
     return to_arrow_schema(table.columns, timezone="UTC")
 
 
-def _write(conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str, query: str) -> list[str]:
-    """In a worker: the paths of new files with the rows of the query."""
-    files = DayFiles(to, day_of)
-    for batch in arrow.batches(conninfo, query, schema):
+def _write(
+    conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str | None, query: str, first: str = ""
+) -> list[str]:
+    """The paths of new files with the rows of the query; in a worker, or in the command."""
+    files = days.files(to, schema, day_of)
+    for batch in arrow.batches(conninfo, query, schema, first.split(";") if first else ()):
         files.add(batch)
     return files.close()

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import adbc_driver_manager
 import psycopg
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
 from pyspark.errors import PySparkException
@@ -22,7 +23,7 @@ def failures_as_ours() -> Iterator[None]:
         yield
     except psycopg.errors.UndefinedTable as problem:
         raise ExportFailed("The database has no tables of the broker: `./mq up` makes them.") from problem
-    except psycopg.Error as problem:
+    except (psycopg.Error, adbc_driver_manager.Error) as problem:
         raise ExportFailed(f"The database did not answer as it should: {_first_line(problem)}.") from problem
     except (PySparkException, Py4JError) as problem:
         raise _of_spark(problem) from problem

@@ -10,7 +10,6 @@ from pyspark.sql.types import MapType, StringType, StructType
 
 from analytics import tables
 from analytics.readers.address import Address
-from analytics.readers.source import NONE
 from analytics.tables import Table
 
 FETCH_ROWS = 10_000
@@ -28,18 +27,17 @@ class JdbcSource:
     heaviest: int
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
+        """The rows of a table, read by one session that begins with the statement `first`."""
         properties = {"fetchsize": str(FETCH_ROWS), "sessionInitStatement": first}
         frame = self.spark.read.jdbc(
             self.address.url, _subquery(table), predicates=[clause], properties=self._with(properties)
         )
-        return _of_table(frame, table.columns).localCheckpoint(eager=True)
+        return _of_table(frame, table.columns)
 
     def slices(self, table: Table, slices: Sequence[str], rows: int = FETCH_ROWS) -> DataFrame:
-        """The rows of the slices, one task each, fetched in steps of `rows`; an empty frame for no slice."""
+        """The rows of the slices, one task each, fetched in steps of `rows`."""
         properties = self._with({"fetchsize": str(rows)})
-        clauses = list(slices or NONE)
-        frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=clauses, properties=properties)
+        frame = self.spark.read.jdbc(self.address.url, _subquery(table), predicates=list(slices), properties=properties)
         return _of_table(frame, table.columns)
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:

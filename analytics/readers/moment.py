@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
-
 from analytics import closed
 from analytics.closed import ClosedRange
-from analytics.readers import counts
+from analytics.files.place import Place
+from analytics.readers import counts, saving
 from analytics.readers.source import Source
 from analytics.rows import Undecided
 from analytics.tables import CHECKS, TIMERS, UNDECIDED
@@ -14,23 +13,16 @@ from analytics.tables import CHECKS, TIMERS, UNDECIDED
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A closed range with the frames of its snapshot, which are kept: the snapshot itself is over."""
+    """A closed range, and the number of the other tables' rows in its snapshot, which is over."""
 
     closed: ClosedRange
-    undecided: DataFrame
-    checks: DataFrame
-    timers: DataFrame
-    # Of the same snapshot, by SQL.
     counted: Undecided
 
 
-def capture(source: Source, conninfo: str, checks_from: int) -> Moment:
-    """The moment now, with the checks from a segment on. Raises LogBusy."""
+def capture(source: Source, conninfo: str, checks_from: int, to: Place) -> Moment:
+    """The moment now; its tables are written to the place `to`, checks from a segment on. Raises LogBusy."""
     with closed.quiet(conninfo) as (reader, first):
-        return Moment(
-            closed=closed.find(reader),
-            undecided=source.whole(UNDECIDED, first),
-            checks=source.whole(CHECKS, first, f"segment_id >= {checks_from:d}"),
-            timers=source.whole(TIMERS, first),
-            counted=counts.undecided(reader, checks_from),
-        )
+        saving.of_moment(source, UNDECIDED, first, "true", to, "transactions_open")
+        saving.of_moment(source, CHECKS, first, f"segment_id >= {checks_from:d}", to, "checks")
+        saving.of_moment(source, TIMERS, first, "true", to, "timers")
+        return Moment(closed.find(reader), counts.undecided(reader, checks_from))

@@ -8,9 +8,6 @@ from pyspark.sql.types import StringType
 
 from analytics.tables import Table
 
-# Spark wants one clause at least.
-NONE = ("false",)
-
 
 class Source(Protocol):
     """A way from the database to Spark; the frames of all ways are equal."""
@@ -20,10 +17,10 @@ class Source(Protocol):
         """The session that reads."""
 
     def whole(self, table: Table, first: str, clause: str = "true") -> DataFrame:
-        """The rows of a table, read now by one session that begins with the statement `first`, and kept."""
+        """The rows of a table, read by one session that begins with the statement `first`."""
 
     def slices(self, table: Table, slices: Sequence[str]) -> DataFrame:
-        """The rows of the slices, one task each; an empty frame for no slice."""
+        """The rows of the slices, one task each; Spark wants one slice at least."""
 
     def weighed(self, table: Table, slices: Sequence[str]) -> DataFrame:
         """The same for rows of many sizes, whose `weight` in bytes is a column."""

@@ -63,7 +63,7 @@ def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
     if reader == "jdbc":
         jar = driver.find(settings.JDBC_JAR) or driver.fetch(runtime, to / "driver")
     clock.seconds()
-    with session.opened(runtime, jar, to / "spark", brief=is_brief(conninfo)) as spark:
+    with session.opened(runtime, jar, to / "spark", brief=reader == "source" or is_brief(conninfo)) as spark:
         source = way(spark, conninfo, reader)
         found["session"] = clock.seconds()
 

@@ -9,7 +9,13 @@ from urllib.parse import urlsplit
 import psycopg
 import pytest
 from psycopg import sql
+from pyspark.sql import SparkSession
 
+from analytics import job
+from analytics.errors import ExportFailed
+from analytics.files.place import Local
+from analytics.readers.adbc import AdbcSource
+from analytics.readers.failures import failures_as_ours
 from tests.analytics.conftest import start
 from tests.analytics.past import Past
 
@@ -54,6 +60,21 @@ def test_what_postgresql_refuses_to_a_worker_is_said_in_its_words(blind: str, tm
     assert "permission denied for table commit_log" in err
     assert err.endswith(" (export_failed)\n")
     assert len(err.splitlines()) == 1
+
+
+def test_what_postgresql_refuses_to_the_command_is_said_in_its_words(
+    blind: str, database: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    with psycopg.connect(database, user="postgres", autocommit=True) as connection:
+        role = sql.Identifier(urlsplit(blind).username or "")
+        connection.execute(sql.SQL("REVOKE SELECT ON timer FROM {}").format(role))
+
+    with pytest.raises(ExportFailed) as failed, failures_as_ours():
+        job.write(AdbcSource(spark, blind), blind, Local(tmp_path / "export"), lambda counted: None)
+
+    assert str(failed.value).startswith("The database did not answer as it should: ")
+    assert "permission denied for table timer" in str(failed.value)
+    assert len(str(failed.value).splitlines()) == 1
 
 
 def test_workers_without_the_reader_are_told_what_to_install(reader: str, bare: Path, tmp_path: Path) -> None:

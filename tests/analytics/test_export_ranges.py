@@ -135,9 +135,9 @@ def test_spark_reads_the_halves_of_the_same_moment(
         writers.end(writer, ended, "COMMIT")
         writers.begin(writer)
         writer.commit()
-        halves = source.whole(UNDECIDED, first)
+        halves = source.whole(UNDECIDED, first).collect()
 
-    assert {row.transaction_id for row in halves.collect()} == {str(ended), str(waiting)}
+    assert {row.transaction_id for row in halves} == {str(ended), str(waiting)}
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,18 @@
-"""The two readers: Spark's JDBC, and ADBC in Spark's Python workers. Their frames are equal in every column."""
+"""The ways of a row to a file: by JDBC, by ADBC and Spark, and by ADBC alone. Their files are equal in every column."""
+
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from analytics import job
+from analytics.files.hadoop import Hadoop
+from analytics.files.place import Local
+from analytics.readers import saving
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
 from tests.analytics.conftest import HEAVIEST
+from tests.analytics.parquet import rows, types
 from tests.analytics.past import Past
 
 TABLES = {
@@ -18,16 +24,20 @@ TABLES = {
     "timers": TIMERS,
 }
 
+BEGIN = "SET TRANSACTION READ ONLY"
+
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_both_readers_give_the_same_rows_in_every_column(
-    spark: SparkSession, database: str, past: Past, table: Table
+def test_each_way_writes_the_same_rows_and_columns(
+    spark: SparkSession, database: str, past: Past, table: Table, tmp_path: Path
 ) -> None:
-    readers = (job.jdbc(spark, database, HEAVIEST), AdbcSource(spark, database))
+    here, by_adbc = Local(tmp_path), AdbcSource(spark, database)
 
-    by_jdbc, by_source = (reader.slices(table, ["true"]) for reader in readers)
+    saving.of_moment(job.jdbc(spark, database, HEAVIEST), table, BEGIN, "true", here, "jdbc")
+    saving.of_moment(by_adbc, table, BEGIN, "true", Hadoop(spark, tmp_path.as_uri()), "spark")
+    saving.of_moment(by_adbc, table, BEGIN, "true", here, "workers")
 
-    assert by_jdbc.schema.simpleString() == by_source.schema.simpleString() == table.columns.simpleString()
-    rows = sorted(map(repr, by_source.collect()))
-    assert sorted(map(repr, by_jdbc.collect())) == rows
-    assert len(rows) > 1
+    found = [sorted(map(repr, rows(tmp_path / way))) for way in ("jdbc", "spark", "workers")]
+    assert found[0] == found[1] == found[2]
+    assert len(found[0]) > 1
+    assert types(tmp_path / "jdbc") == types(tmp_path / "spark") == types(tmp_path / "workers")
