@@ -28,7 +28,9 @@ class Contents:
         return f"give a new or an empty folder, or one that holds {self.article} {self.name} and nothing else"
 
 
-EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, *TABLES)))
+# Hadoop's checksum of the manifest, which it keeps where an export is written by a `file:` URL.
+CHECKSUM = f".{MANIFEST}.crc"
+EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, CHECKSUM, *TABLES)))
 
 
 @contextmanager

@@ -1,0 +1,62 @@
+"""One folder by its URL and by its path: an export goes on by either from what the other has written."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import job
+from analytics.files import manifest
+from analytics.files.folder import put, workspace
+from analytics.files.hadoop import Hadoop
+from analytics.files.place import Local
+from analytics.readers.adbc import AdbcSource
+from tests.analytics import writers
+from tests.analytics.parquet import rows
+from tests.analytics.writers import Connection
+
+
+def live(writer: Connection) -> None:
+    """Ends a transaction and leaves another."""
+    writers.end(writer, writers.begin(writer), "COMMIT")
+    writers.begin(writer)
+    writer.commit()
+
+
+def by_url(spark: SparkSession, database: str, folder: Path) -> None:
+    """Adds to the export in place, as `--to file:///…` does: Hadoop keeps checksums beside the files."""
+    job.add(AdbcSource(spark, database), database, Hadoop(spark, folder.as_uri()), lambda counted: None)
+
+
+def by_path(spark: SparkSession, database: str, folder: Path) -> None:
+    """Replaces the folder, as `--to DIR` does."""
+    with workspace(folder) as unfinished:
+        to = Local(unfinished / "export")
+        made = job.write(AdbcSource(spark, database), database, to, lambda counted: None, Local(folder))
+        manifest.write(to, made)
+        put(to.folder, folder, unfinished)
+
+
+def test_an_export_goes_on_by_url_by_path_and_by_url_again(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "export"
+    for export in (by_url, by_path, by_url):
+        live(writer)
+
+        export(spark, busy_database, folder)
+
+        job.verify(busy_database, Local(folder), pytest.fail)
+    assert sorted(row["log_offset"] for row in rows(folder / "messages")) == list(range(6))
+
+
+def test_nothing_but_the_export_is_left_by_path(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    folder = tmp_path / "export"
+    for export in (by_url, by_path):
+        live(writer)
+
+        export(spark, busy_database, folder)
+
+    assert sorted(path.name for path in folder.iterdir()) == sorted([manifest.NAME, *manifest.TABLES])
