@@ -58,11 +58,15 @@ SHIPPED = ("analytics/__init__.py", "analytics/readers/__init__.py", "analytics/
 class Cluster:
     """Where Spark runs, as its master's URL, and settings of Spark's own, which come before ours.
 
-    Without a master it runs on this machine, by itself: what SPARK_CONF_DIR says is not for it.
+    Without a master it runs on this machine, by itself: what SPARK_CONF_DIR says is not for it. `cores` is how many
+    tasks run at once there: without a number one for each core of the machine, but four at most. `nice` is the
+    niceness of Java and of the workers that it starts.
     """
 
     master: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
+    cores: int | None = None
+    nice: int = 0
 
 
 HERE = Cluster()
@@ -87,7 +91,7 @@ def opened(
     }
     _silence_py4j()
     places = {
-        "JAVA_HOME": str(runtime.home(scratch)),
+        "JAVA_HOME": str(runtime.home(scratch, cluster.nice)),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYTHONPATH": str(ROOT),
         **_choices(cluster),
@@ -137,7 +141,7 @@ def _choices(cluster: Cluster) -> dict[str, str]:
 
 
 def _builder(cluster: Cluster) -> SparkSession.Builder:
-    cores = min(os.cpu_count() or 1, MAX_CORES)
+    cores = cluster.cores or min(os.cpu_count() or 1, MAX_CORES)
     return SparkSession.builder.master(cluster.master or f"local[{cores}]")
 
 

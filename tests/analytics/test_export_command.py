@@ -1,11 +1,13 @@
 """`manage.py export`: what it prints, how it ends, and what it leaves when it is killed."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from analytics.files import manifest
-from tests.analytics.conftest import Exported, Killed, content, start
+from tests.analytics.conftest import ROOT, Exported, Killed, content, start
 from tests.analytics.parquet import sign
 from tests.analytics.past import Past
 from tests.broker import databases
@@ -62,6 +64,16 @@ def test_a_refusal_is_one_sentence_with_its_code(reader: str, target: Path) -> N
     assert err.endswith(" (driver_missing)\n")
     assert len(err.splitlines()) == 1
     assert content(target) == before
+
+
+@pytest.mark.parametrize("program", [["manage.py"], ["-m", "embedded.cli"]])
+def test_a_number_of_tasks_that_is_none_is_refused(program: list[str], tmp_path: Path) -> None:
+    command = [sys.executable, *program, "export", "--to", str(tmp_path / "export"), "--cores", "0"]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert done.returncode != 0
+    assert "0 is no number of tasks: give a whole number from 1 on." in done.stderr
 
 
 def test_a_database_that_is_away_is_one_sentence(target: Path) -> None:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 MISSING = "PySpark is not installed: `./mq export` installs it, as does the extra `analytics`."
 
+# The broker's processes need the others: decision 32 has the figures.
+CORES = 1
+NICE = 0
+
 
 def target(text: str) -> Path | str:
     """A folder of this machine, or the URL of one. As a path a URL would name one, too: s3a:/bucket in this folder."""
@@ -32,6 +36,13 @@ def setting(text: str) -> tuple[str, str]:
     if not (name.startswith("spark.") and equals):
         raise ArgumentTypeError(f"{text} is no setting of Spark: give spark.NAME=VALUE.")
     return name, value
+
+
+def tasks(text: str) -> int:
+    """A number of tasks."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text} is no number of tasks: give a whole number from 1 on.")
+    return int(text)
 
 
 def noted_as(target: Path | str) -> str:
@@ -73,6 +84,21 @@ class Command(BaseCommand):
             default=[],
             metavar="NAME=VALUE",
             help="a setting of Spark's; every user of the machine can read it, so secrets are better in SPARK_CONF_DIR",
+        )
+        parser.add_argument(
+            "--cores",
+            type=tasks,
+            default=CORES,
+            metavar="N",
+            help="how many tasks run at once where Spark runs here (default: %(default)s, so that senders do not wait)",
+        )
+        parser.add_argument(
+            "--nice",
+            type=int,
+            choices=range(20),
+            default=NICE,
+            metavar="N",
+            help="by how much Java and its workers step back for other processes, 19 at most (default: %(default)s)",
         )
 
     def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
@@ -126,7 +152,6 @@ class Command(BaseCommand):
     def _cluster(self, options: Mapping[str, Any]) -> "Cluster":
         from analytics import session
 
-        given = session.Cluster(options["master"], dict(options["conf"]))
-        if session.is_submitted(os.environ) and given != session.HERE:
+        if session.is_submitted(os.environ) and (options["master"] or options["conf"]):
             raise CommandError("spark-submit has started Spark: give --master and --conf to it, before submit.py.")
-        return given
+        return session.Cluster(options["master"], dict(options["conf"]), options["cores"], options["nice"])
