@@ -23,7 +23,9 @@ SHARING = {
     ),
     "a session of Spark": (
         "tests/analytics/test_export_among_writers.py",
+        "tests/analytics/test_export_failures.py",
         "tests/analytics/test_export_increments.py",
+        "tests/analytics/test_export_places.py",
         "tests/analytics/test_export_ranges.py",
         "tests/analytics/test_export_readers.py",
         "tests/analytics/test_export_remote.py",
