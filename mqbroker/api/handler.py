@@ -15,6 +15,7 @@ from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
 from mqbroker.api.router import Named, Route, Router, View
 from mqbroker.http import bridge
+from mqbroker.http import exchange as exchanges
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
 from store.commit import waiting, writer
@@ -91,6 +92,15 @@ class Handler:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
         return waited > waiting.MAX_WAIT_SECONDS or writer.waiting().is_full
 
+    def refusal(self, target: bytes, date: bytes) -> bytes | None:
+        """The bytes that refuse a POST; None where it is no new work."""
+        if target not in self._beginning:
+            return None
+        answer = self._busy()
+        length = (b"content-length", b"%d" % len(answer.content))
+        headers = (*answer.headers, (b"x-request-id", self._next_id()), length)
+        return exchanges.head_of(answer.status, date, headers, keep_alive=True) + answer.content
+
     def refuse(self, exchange: Exchange) -> None:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
         exchange.request_id = self._id_of(exchange.headers)
@@ -104,6 +114,9 @@ class Handler:
         given = headers.get(b"x-request-id")
         if given is not None and REQUEST_ID.fullmatch(given):
             return given
+        return self._next_id()
+
+    def _next_id(self) -> bytes:
         return b"%s-%d" % (self._process, next(self._requests))
 
     def _find(self, exchange: Exchange) -> tuple[Route, View, Named] | None:

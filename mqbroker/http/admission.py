@@ -8,7 +8,8 @@ and acks would come as late as everything else, and PostgreSQL, which is sent a 
    room for what it writes. Else it waits.
 3. Each turn begins the next of those that wait. Without room the next answer to new work asks again: it comes from a
    batch, in whose place the next one takes what was in the way.
-4. While the first one has waited for too long, new work is refused where it is read, without a task. What is beyond
+4. While the first one has waited for too long, new work is refused where it is read, without a task; without an
+   exchange, too, where it has come whole. What is beyond
    REFUSED_PER_TURN is refused in the next turns, behind the new work that begins in them: callers that come again at
    once have to wait for it, and work does not.
 """
@@ -18,6 +19,7 @@ from collections import deque
 from typing import NamedTuple, Protocol
 
 from mqbroker.http.exchange import Exchange
+from mqbroker.http.whole import Whole
 
 # Some 8 ms of work: what is read meanwhile is answered, or refused, after one more turn.
 BEGUN_PER_TURN = 128
@@ -41,6 +43,9 @@ class Serve(Protocol):
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused now, when the first one that has not begun has waited for so many seconds."""
+
+    def refusal(self, target: bytes, date: bytes) -> bytes | None:
+        """The bytes that refuse a POST to a target; None where it is no new work."""
 
     def refuse(self, exchange: Exchange) -> None:
         """Answers new work, whose body has arrived whole, that there is too much of it."""
@@ -75,6 +80,7 @@ class Admission:
         # Of this turn of the event loop.
         self._begun = self._refused = 0
         self._is_scheduled = False
+        self._whole = Whole()
 
     def take(self, connection: Beginner, exchange: Exchange) -> None:
         """Begins an exchange, has it wait, or refuses it."""
@@ -88,6 +94,19 @@ class Admission:
             self._bytes += place.size
         else:
             self._begin(connection, exchange)
+
+    def refusal(self, data: bytes, date: bytes) -> bytes | None:
+        """The answer to one whole request of new work that is refused now, read no further than that."""
+        if self._refused >= REFUSED_PER_TURN or self._to_refuse or not self._is_full():
+            return None
+        target = self._whole.target_of(data)
+        if target is None:
+            return None
+        answer = self._serve.refusal(target, date)
+        if answer is not None:
+            self._refused += 1
+            self._schedule()
+        return answer
 
     def go_on(self) -> None:
         """Looks for room again in the next turn: an exchange has been answered."""

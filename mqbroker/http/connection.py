@@ -108,12 +108,23 @@ class Connection(asyncio.Protocol):
         elif not self._is_malformed:
             if self._serving is None and not self._reader.is_within_head:
                 self.since = self._loop.time()
+                if self._is_refused_at_once(data):
+                    return
             try:
                 self._reader.feed(data)
             except Malformed as problem:
                 self._refuse(problem.status)
             self._serve_next()
             self._read_or_not()
+
+    def _is_refused_at_once(self, data: bytes) -> bool:
+        """Answers new work that is refused now, if it has come whole and is all that has come."""
+        if self._reader.arriving is not None or self._drained is not None or self._connections.is_closing:
+            return False
+        refusal = self._admission.refusal(data, self.date)
+        if refusal is not None:
+            self.write(refusal)
+        return refusal is not None
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()

@@ -257,11 +257,16 @@ class Exchange:
         if self.is_unread:
             # The next request would begin somewhere in what is left of this one.
             self.keep_alive = False
-        lines = [status_line(status), b"date: ", self._line.date]
-        for name, value in headers:
-            lines += (b"\r\n", name, b": ", value)
-        lines.append(b"\r\n\r\n" if self.keep_alive else b"\r\nconnection: close\r\n\r\n")
-        return b"".join(lines)
+        return head_of(status, self._line.date, headers, keep_alive=self.keep_alive)
+
+
+def head_of(status: int, date: bytes, headers: Headers, *, keep_alive: bool) -> bytes:
+    """What comes before the content of an answer."""
+    lines = [status_line(status), b"date: ", date]
+    for name, value in headers:
+        lines += (b"\r\n", name, b": ", value)
+    lines.append(b"\r\n\r\n" if keep_alive else b"\r\nconnection: close\r\n\r\n")
+    return b"".join(lines)
 
 
 @cache

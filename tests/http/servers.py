@@ -8,9 +8,10 @@ from collections.abc import AsyncIterator
 
 from mqbroker.http.accepting import Accepting
 from mqbroker.http.connections import Connections
-from mqbroker.http.exchange import Exchange, Gone
+from mqbroker.http.exchange import Exchange, Gone, head_of
 
 MOST_CONNECTIONS = 10
+TOO_MUCH = b"too much"
 # Larger than what the sockets on the way hold.
 LARGE_BYTES = 64 * 1024 * 1024
 
@@ -28,6 +29,8 @@ class Page:
         self.taken: list[str] = []
         self.most = self.most_seconds = math.inf
         self.under_way = 0
+        # How many were refused by `refusal`, without an exchange.
+        self.refused_at_once = 0
         # A request has been taken.
         self.begun = asyncio.Event()
 
@@ -40,9 +43,16 @@ class Page:
     def is_full(self, waited: float) -> bool:
         return waited >= self.most_seconds
 
+    def refusal(self, target: bytes, date: bytes) -> bytes | None:
+        if not target.startswith(b"/new"):
+            return None
+        self.refused_at_once += 1
+        length = (b"content-length", b"%d" % len(TOO_MUCH))
+        return head_of(503, date, (length,), keep_alive=True) + TOO_MUCH
+
     def refuse(self, exchange: Exchange) -> None:
         exchange.drop()
-        exchange.answer(503, (), b"too much")
+        exchange.answer(503, (), TOO_MUCH)
 
     async def __call__(self, exchange: Exchange) -> None:
         if exchange.refused_as is not None:
@@ -69,6 +79,9 @@ class Page:
         whole = b""
         while chunk := await exchange.chunk():
             whole += chunk
+        if exchange.is_refused:
+            exchange.answer(503, (), TOO_MUCH)
+            return
         exchange.answer(200, ((b"x-path", exchange.path.encode()),), exchange.method.encode() + b" " + whole)
 
 

@@ -46,6 +46,11 @@ class Counting(Page):
         self.turns[-1] += 1
         await super().__call__(exchange)
 
+    def refusal(self, target: bytes, date: bytes) -> bytes | None:
+        refusal = super().refusal(target, date)
+        self.refusals[-1] += refusal is not None
+        return refusal
+
     def refuse(self, exchange: Exchange) -> None:
         self.refusals[-1] += 1
         super().refuse(exchange)
@@ -165,6 +170,52 @@ async def test_new_work_is_refused_while_the_first_has_waited_too_long_and_its_c
 
     assert [refused[0], read[0], taken[0]] == [503, 200, 200]
     assert served.page.taken == ["/read", "/new/2"]
+
+
+WHOLE = new(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "at_once"),
+    [
+        (WHOLE, 1, 1),
+        (WHOLE.replace("Content-Length: 2\n\nab", "Transfer-Encoding: chunked\n\n2\nab\n0\n\n"), 1, 1),
+        (WHOLE * 2, 2, 0),
+        (WHOLE.replace("Host", "X-Request-Id: mine\nHost"), 1, 0),
+        (WHOLE.replace("Host", "Connection: close\nHost"), 1, 0),
+        (WHOLE.replace("POST", "PUT"), 1, 0),
+        (WHOLE.replace("Content-Length: 2", "Content-Length: 3") + "c", 1, 1),
+    ],
+    ids=["whole", "in chunks", "two", "with an id", "the last one", "another method", "longer"],
+)
+async def test_new_work_is_refused_without_an_exchange_where_it_comes_whole_and_by_itself(
+    served: Served, text: str, count: int, at_once: int
+) -> None:
+    served.page.most_seconds = 0.0
+    caller = await served.caller()
+
+    caller.send(text)
+    answers = [await caller.answer() for _ in range(count)]
+
+    assert [(status, content) for status, _, content in answers] == [(503, b"too much")] * count
+    assert served.page.refused_at_once == at_once
+    if "close" in text:
+        assert (answers[0][1]["connection"], await caller.rest()) == ("close", b"")
+    else:
+        assert (await caller.ask("GET /read HTTP/1.1\nHost: broker\n\n"))[0] == 200
+
+
+async def test_new_work_that_comes_in_two_pieces_is_refused_when_it_is_whole(
+    served: Served,
+) -> None:
+    served.page.most_seconds = 0.0
+    caller, broken = await served.caller(), await served.caller()
+
+    caller.send(WHOLE[:-1])
+    assert (await broken.ask(WHOLE.replace("Content-Length: 2", "Content-Length: two")))[0] == 400
+    caller.send(WHOLE[-1:])
+
+    assert ((await caller.answer())[0], served.page.refused_at_once) == (503, 0)
 
 
 async def test_a_process_that_ends_answers_the_new_work_that_waits(served: Served) -> None:
