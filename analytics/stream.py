@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from analytics import closed, connections
@@ -119,14 +120,24 @@ class BrokerReader(DataSourceReader):
         return [Slice(rows=_packed(batch)) for batch in batches]
 
 
-class BrokerStream(DataSourceStreamReader):
-    """Reads the messages in the order of the commit log: an offset is the first log offset that is not read yet."""
+class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the messages in the order of the commit log: an offset is the first log offset that is not read yet.
+
+    With the trigger `availableNow` a stream ends at what is closed when it begins. Of a source that could not say that
+    Spark would make one batch: after a kill the one that was under way, and nothing of what came since.
+    """
 
     def __init__(self, conninfo: str, rows_per_slice: int) -> None:
         self.conninfo = conninfo
         self.rows_per_slice = rows_per_slice
         self._looked_at = -SECONDS_BETWEEN_SNAPSHOTS
         self._end: int | None = None
+        self._is_to_end = False
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Has the stream end at what is closed now. Raises LogBusy."""
+        self._look()
+        self._is_to_end = True
 
     def initialOffset(self) -> dict[str, int]:
         """The oldest message that is kept."""
@@ -136,12 +147,15 @@ class BrokerStream(DataSourceStreamReader):
 
     def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:
         """The end of the closed range, at most two seconds old. Raises LogBusy."""
-        if time.monotonic() - self._looked_at >= SECONDS_BETWEEN_SNAPSHOTS:
-            with closed.quiet(self.conninfo) as (reader, _):
-                spans = _spans(closed.find(reader))
-            self._end = spans[-1][1].last + 1 if spans else None
-            self._looked_at = time.monotonic()
+        if not self._is_to_end and time.monotonic() - self._looked_at >= SECONDS_BETWEEN_SNAPSHOTS:
+            self._look()
         return {"log_offset": max(start["log_offset"], self._end or 0)}
+
+    def _look(self) -> None:
+        with closed.quiet(self.conninfo) as (reader, _):
+            spans = _spans(closed.find(reader))
+        self._end = spans[-1][1].last + 1 if spans else None
+        self._looked_at = time.monotonic()
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
         """The slices from one offset to another. Raises HoleFound when retention dropped some of them."""

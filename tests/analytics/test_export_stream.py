@@ -81,6 +81,19 @@ def test_a_stream_goes_on_where_an_earlier_one_ended(
     assert (first, second) == (list(range(10)), list(range(15)))
 
 
+def test_a_stream_that_was_stopped_within_a_batch_ends_it_and_reads_what_came_since(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    begin(writer, 10)
+    stream_on(spark, busy_database, tmp_path)
+    # What a kill between the files of a batch and the end of it leaves.
+    for file in (tmp_path / "checkpoint" / "commits").iterdir():
+        file.unlink()
+    begin(writer, 5)
+
+    assert stream_on(spark, busy_database, tmp_path) == list(range(15))
+
+
 def test_a_stream_that_retention_overtook_names_the_hole(
     spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
 ) -> None:
