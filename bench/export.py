@@ -30,6 +30,12 @@ SIDES = ("limit", "source", "jdbc")
 TURNS = 3
 INCREMENT = 10_000
 RATES = (500, 2000)
+# How an export steps back, from the default on.
+MANNERS = {
+    "by default": (),
+    "with --nice 19": ("--nice", "19"),
+    "with --cores 2": ("--cores", "2"),
+}
 CONNECTIONS = 32
 IDLE_SECONDS = 10.0
 SETTLE_SECONDS = 2.0
@@ -166,57 +172,76 @@ def _turn(side: str, report: Report, running: Broker, connection: psycopg.Connec
 
 def _medians(turns: list[Turn], limits: list[Turn]) -> dict[str, float]:
     names = {f"{name}_s": median(turn.seconds[name] for turn in turns) for name in turns[0].seconds}
-    cpu = {
-        f"{kind}_cpu_s": median(turn.cpu_seconds.get(kind, 0.0) for turn in turns)
-        for kind in ("command", "java", "workers", "postgres")
-    }
     pairs = list(zip(turns, limits, strict=True))
     ratios = {
         "messages_of_limit": median(turn.messages / limit.messages for turn, limit in pairs),
         "tables_of_limit": median(turn.tables / limit.tables for turn, limit in pairs),
     }
-    return {**names, **ratios, **cpu, "peak_mb": max(turn.peak_mb for turn in turns)}
+    return {**names, **ratios, **_cpu(turns), "peak_mb": max(turn.peak_mb for turn in turns)}
 
 
 def increment(report: Report, running: Broker, connection: psycopg.Connection) -> None:
     """The whole command for the next messages, behind an export of all the others."""
     with _scratch() as folder:
-        whole = _exported(running, folder / "export")
-        seconds = []
+        exports = [_exported(running, connection, folder / "export")]
         for number in range(min(TURNS, report.options.rounds)):
             fill(connection, INCREMENT)
-            report.progress(f"increment {number + 1}, load {os.getloadavg()[0]:.1f}")
-            seconds.append(_exported(running, folder / "export"))
-    report.line(
-        f"the next {INCREMENT:,}, by the command in all",
-        {"whole_s": whole, "increment_s": median(seconds), "slowest_s": max(seconds)},
-    )
+            exports.append(_exported(running, connection, folder / "export"))
+            report.progress(f"increment {number + 1}, load {os.getloadavg()[0]:.1f}: {exports[-1]}")
+    report.line("all of them, by the command in all", _of_commands(exports[:1]))
+    report.line(f"the next {INCREMENT:,}, by the command in all", _of_commands(exports[1:]))
 
 
-def _exported(running: Broker, to: Path) -> float:
-    began = time.perf_counter()
-    subprocess.run(_command(to), env=running.environment, cwd=commands.ROOT, check=True, stdout=sys.stderr)
-    return time.perf_counter() - began
+def _exported(running: Broker, connection: psycopg.Connection, to: Path) -> Turn:
+    before, began = cpu_of_server(connection), time.perf_counter()
+    printed, use = processes.watched(_command(to), running.environment, commands.ROOT)
+    seconds = {"command": time.perf_counter() - began}
+    sys.stderr.write(printed)
+    return Turn(seconds, {**use.cpu_seconds, "postgres": cpu_of_server(connection) - before}, use.peak_bytes / MEGABYTE)
 
 
-def _command(to: Path) -> list[str]:
-    return commands.manage("export", "--to", str(to))
+def _of_commands(turns: list[Turn]) -> dict[str, float]:
+    seconds = [turn.seconds["command"] for turn in turns]
+    return {
+        "seconds": median(seconds),
+        "slowest_s": max(seconds),
+        **_cpu(turns),
+        "peak_mb": max(turn.peak_mb for turn in turns),
+    }
+
+
+def _cpu(turns: list[Turn]) -> dict[str, float]:
+    kinds = ("command", "java", "workers", "postgres")
+    return {f"{kind}_cpu_s": median(turn.cpu_seconds.get(kind, 0.0) for turn in turns) for kind in kinds}
+
+
+def _command(to: Path, *words: str) -> list[str]:
+    return commands.manage("export", "--to", str(to), *words)
 
 
 def senders(report: Report, running: Broker, connection: psycopg.Connection) -> None:
     """Latencies of a steady load, idle and during an export of everything, in rounds of both."""
     for rate in RATES:
-        rounds = []
+        rounds: dict[str, list[tuple[Measured, Measured]]] = {manner: [] for manner in MANNERS}
         load.run(_steady(running.port, rate, lambda seconds: seconds < SETTLE_SECONDS))
         for number in range(report.options.rounds):
-            report.progress(f"senders at {rate}/s, round {number + 1} of {report.options.rounds}")
-            idle = load.run(_steady(running.port, rate, lambda seconds: seconds < IDLE_SECONDS))
-            with _scratch() as folder, _in_background(running, folder / "export") as export:
-                during = load.run(_steady(running.port, rate, lambda _: export.poll() is None))
-            if export.returncode:
-                raise RuntimeError(f"the export ended with {export.returncode}")
-            rounds.append((idle, during))
-        report.line(f"senders at {rate}/s", _of_rounds(rounds))
+            for manner, words in MANNERS.items():
+                rounds[manner].append(_round(running, rate, words))
+                both = [one.percentile_ms(99) for one in rounds[manner][-1]]
+                report.progress(
+                    f"{rate}/s, export {manner}, round {number + 1}, load {os.getloadavg()[0]:.1f}: {both} ms"
+                )
+        for manner, found in rounds.items():
+            report.line(f"senders at {rate}/s, export {manner}", _of_rounds(found))
+
+
+def _round(running: Broker, rate: int, words: Sequence[str]) -> tuple[Measured, Measured]:
+    idle = load.run(_steady(running.port, rate, lambda seconds: seconds < IDLE_SECONDS))
+    with _scratch() as folder, _in_background(running, folder / "export", words) as export:
+        during = load.run(_steady(running.port, rate, lambda _: export.poll() is None))
+    if export.returncode:
+        raise RuntimeError(f"the export ended with {export.returncode}")
+    return idle, during
 
 
 def _of_rounds(rounds: list[tuple[Measured, Measured]]) -> dict[str, float]:
@@ -256,8 +281,10 @@ async def _steady(port: int, rate: int, goes_on: Callable[[float], bool]) -> Mea
 
 
 @contextlib.contextmanager
-def _in_background(running: Broker, to: Path) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(_command(to), env=running.environment, cwd=commands.ROOT, stdout=sys.stderr) as export:
+def _in_background(running: Broker, to: Path, words: Sequence[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(
+        _command(to, *words), env=running.environment, cwd=commands.ROOT, stdout=sys.stderr
+    ) as export:
         try:
             yield export
         finally:
