@@ -3,23 +3,26 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Mapping
+from functools import partial
 from itertools import count
+from typing import Any, NamedTuple
 
 import structlog
 
 from mqbroker.access import Caller, KeyRing
-from mqbroker.api import answers, bodies, callers, limits
-from mqbroker.api.answers import Answer, Page
+from mqbroker.api import answers, bodies, callers, limits, sending
+from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
-from mqbroker.api.router import Named, Route, Router, View
+from mqbroker.api.router import Prompt, Route, Router, View
 from mqbroker.http import bridge
 from mqbroker.http import exchange as exchanges
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
 from store.commit import waiting, writer
-from store.db import pacing, patience
+from store.commit.pipelined import Request
+from store.db import patience
 from store.errors import Refusal
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -27,9 +30,15 @@ logger = structlog.stdlib.get_logger(__name__)
 # Methods whose requests have no body that a view reads.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 CONSOLE = "/console/"
-# A caller that reads nothing of its answer for so long is given up: what the answer holds keeps others from reading.
-UNREAD_SECONDS = 20
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
+
+
+class Found(NamedTuple):
+    """The route of a request, the view of its method, and the values of the path's parameters."""
+
+    route: Route
+    view: View
+    named: Mapping[str, Any]
 
 
 class Handler:
@@ -40,8 +49,10 @@ class Handler:
     1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. The view decodes the body, calls one function of an app, and returns an Answer. A Refusal becomes one, too.
-    4. `_send`: what a consumer that hung up would have received is given back; else the answer leaves with the
+    3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
+       Else a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
+       becomes one, too.
+    4. `sending.send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
 
     New work comes here through `mqbroker.http.admission`, which asks `begins` and `is_full`: while too much waits it is
@@ -57,6 +68,7 @@ class Handler:
         self._otherwise = otherwise
         self._keys = KeyRing()
         self._budgets = bodies.budgets()
+        self._tasks: set[asyncio.Task[None] | None] = set()
         # A request's id is unique by the process that took it and its number there.
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
@@ -64,19 +76,80 @@ class Handler:
         self._too_many = answers.refused(waiting.too_many(waiting.places()))
         self._too_long = answers.refused(waiting.too_long())
 
-    async def __call__(self, exchange: Exchange) -> None:
-        """Answers a request; one whose caller has gone has no answer."""
-        patience.seconds.set(patience.REQUEST_SECONDS)
+    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
+        """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
         exchange.request_id = self._id_of(exchange.headers)
         if exchange.refused_as is not None:
-            _write(exchange, answers.malformed(exchange.refused_as))
-            return
+            sending.write(exchange, answers.malformed(exchange.refused_as))
+            return None
         found = self._find(exchange)
+        if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
+            caller = self._keys.known(exchange.headers.get(b"authorization", b""))
+            if caller is not None and caller.allowance is None:
+                return self._begin(exchange, found, found.route.prompt, caller)
+        return self._answer(exchange, found)
+
+    def _begin(self, exchange: Exchange, found: Found, prompt: Prompt, caller: Caller) -> Awaitable[None] | None:
+        """Hands a request to its batch, whose end answers it; what has to wait goes on in a task."""
+        body = Body(exchange, self._budgets.requests)
+        try:
+            content = body.whole()
+            if content is None:
+                return self._answer(exchange, found, body)
+            request = DataRequest(exchange, caller, content)
+            pipelined = prompt.ready(request, **found.named)
+            if pipelined is None:
+                return self._answer(exchange, found, body, content)
+            pipelined.settled = partial(self._settled, exchange, found, body, content, pipelined)
+            writer.hand_in(pipelined, at_once=True)
+        except Refusal as refusal:
+            sending.end(exchange, answers.refused(refusal), body)
+        except Exception:
+            logger.exception("a request failed", **described(exchange))
+            sending.end(exchange, answers.failed(), body)
+        return None
+
+    def _settled(
+        self,
+        exchange: Exchange,
+        found: Found,
+        body: Body,
+        content: bytes,
+        pipelined: Request[Any],
+        problem: Exception | None,
+    ) -> None:
+        """Answers a request whose batch has ended."""
+        assert found.route.prompt is not None
+        if problem is None and pipelined.answer is None:
+            left_out = found._replace(named={**found.named, "left_out": pipelined})
+            self._tasks.add(asyncio.create_task(self._go_on(exchange, left_out, body, content)))
+            return
+        try:
+            if problem is not None:
+                raise problem
+            answer = found.route.prompt.result(pipelined)
+        except Refusal as refusal:
+            answer = answers.refused(refusal)
+        except Exception:
+            logger.exception("a request failed", **described(exchange))
+            answer = answers.failed()
+        sending.end(exchange, answer, body)
+
+    async def _go_on(self, exchange: Exchange, found: Found, body: Body, content: bytes) -> None:
+        try:
+            await self._answer(exchange, found, body, content)
+        finally:
+            self._tasks.discard(asyncio.current_task())
+
+    async def _answer(
+        self, exchange: Exchange, found: Found | None, body: Body | None = None, content: bytes | None = None
+    ) -> None:
+        patience.seconds.set(patience.REQUEST_SECONDS)
         try:
             if found is None:
                 await self._leave(exchange)
             else:
-                await self._serve(exchange, *found)
+                await self._serve(exchange, found, body or Body(exchange, self._budgets.requests), content)
         except Gone:
             return
 
@@ -105,7 +178,7 @@ class Handler:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
         exchange.request_id = self._id_of(exchange.headers)
         exchange.drop()
-        _write(exchange, self._busy())
+        sending.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
         return self._too_many if writer.waiting().is_full else self._too_long
@@ -119,27 +192,28 @@ class Handler:
     def _next_id(self) -> bytes:
         return b"%s-%d" % (self._process, next(self._requests))
 
-    def _find(self, exchange: Exchange) -> tuple[Route, View, Named] | None:
+    def _find(self, exchange: Exchange) -> Found | None:
         found = self._router.find(exchange.path)
         if found is None:
             return None
         route, named = found
         # HEAD is a GET whose body the server keeps back.
         view = route.views.get("GET" if exchange.method == "HEAD" else exchange.method)
-        return None if view is None else (route, view, named)
+        return None if view is None else Found(route, view, named)
 
-    async def _serve(self, exchange: Exchange, route: Route, view: View, named: Named) -> None:
-        body = Body(exchange, self._budgets.requests)
+    async def _serve(self, exchange: Exchange, found: Found, body: Body, content: bytes | None) -> None:
+        route = found.route
         request: DataRequest | None = None
         try:
             try:
                 caller = await self._caller(exchange)
-                content = await self._content_of(exchange, body, route)
+                if content is None:
+                    content = await self._content_of(exchange, body, route)
                 if exchange.is_refused:
                     answer = self._busy()
                 else:
                     request = DataRequest(exchange, caller, content)
-                    answer = await view(request, **named)
+                    answer = await found.view(request, **found.named)
             except Refusal as refusal:
                 answer = answers.refused(refusal)
             except Gone:
@@ -147,7 +221,7 @@ class Handler:
             except Exception:
                 logger.exception("a request failed", **described(exchange))
                 answer = answers.failed()
-            await _send(exchange, answer, body)
+            await sending.send(exchange, answer, body)
         finally:
             body.release()
             if request is not None:
@@ -176,7 +250,7 @@ class Handler:
             content = await self._content(exchange, body, is_form=is_form)
             await bridge.serve(exchange, self._otherwise, content)
         except Refusal as refusal:
-            _write(exchange, answers.refused(refusal))
+            sending.write(exchange, answers.refused(refusal))
         finally:
             body.release()
 
@@ -197,58 +271,3 @@ def described(exchange: Exchange) -> dict[str, str]:
     """What a log record of a request holds."""
     name = exchange.request_id.decode("latin-1")
     return {"method": exchange.method, "path": exchange.path, "request_id": name}
-
-
-async def _send(exchange: Exchange, answer: Answer, body: Body) -> None:
-    if answer.give_back is not None:
-        # A hang-up that arrived while the answer was encoded becomes visible within two turns of the event loop.
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        if await answer.give_back(exchange.gone):
-            return
-    if isinstance(answer, Page):
-        body.release()
-        await _write_page(exchange, answer)
-    else:
-        _write(exchange, answer)
-
-
-async def _write_page(exchange: Exchange, page: Page) -> None:
-    """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
-
-    A caller that hangs up before the last part, or reads nothing for UNREAD_SECONDS, has received no message: half an
-    object is no JSON. What it would have received is given back.
-    """
-    exchange.start(page.status, _headers(exchange, page))
-    try:
-        await _write_parts(exchange, page)
-        return
-    except TimeoutError:
-        logger.warning("an answer is given up: its caller does not read", seconds=UNREAD_SECONDS)
-        exchange.hang_up()
-    except Gone:
-        pass
-    if page.give_back is not None:
-        await page.give_back(exchange.gone)
-
-
-async def _write_parts(exchange: Exchange, page: Page) -> None:
-    parts = page.parts()
-    while True:
-        async with pacing.step():
-            part = next(parts, b"")
-        if not part:
-            exchange.end()
-            return
-        if page.give_back is not None and exchange.gone.done():
-            raise Gone
-        async with asyncio.timeout(UNREAD_SECONDS):
-            await exchange.send(part)
-
-
-def _write(exchange: Exchange, answer: Answer) -> None:
-    exchange.answer(answer.status, _headers(exchange, answer), answer.content)
-
-
-def _headers(exchange: Exchange, answer: Answer) -> answers.Headers:
-    return (*answer.headers, (b"x-request-id", exchange.request_id))

@@ -9,10 +9,12 @@ from mqbroker.access import Caller
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
+from mqbroker.api.router import Prompt
 from scheduling import recalls
 from scheduling.sending import batches, sends
 from scheduling.sending.answers import Sent
 from scheduling.sending.batches import SendBatch, SentBatch
+from scheduling.sending.sends import Sending
 from store import topics
 from store.messages import Message
 from store.reading import lookup
@@ -23,6 +25,7 @@ from transactions.checks.polling import ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
 from transactions.reads import history
+from transactions.writing.pipelined import Beginning, Ending
 
 
 class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -41,23 +44,60 @@ def status_of_end(end: EndTransaction) -> int:
     return 202 if end.state == "UNKNOWN" else 200
 
 
-async def send(request: DataRequest) -> Answer:
+async def send(request: DataRequest, *, left_out: Sending | None = None) -> Answer:
     """POST /v1/messages."""
-    message = decode(Message, request.body)
-    request.caller.require("produce", message.topic)
+    message = _message(request)
     request.caller.spend(1, len(request.body))
-    result = await sends.send(message, request.header(b"traceparent"))
+    result = await sends.send(message, request.header(b"traceparent"), left_out=left_out)
     return answer(result, status_of(result))
 
 
-async def send_batch(request: DataRequest) -> Answer:
+def _message(request: DataRequest) -> Message:
+    message = decode(Message, request.body)
+    request.caller.require("produce", message.topic)
+    return message
+
+
+def _send_ready(request: DataRequest) -> Sending | None:
+    message = _message(request)
+    # Those with a key keep their order: when one is left out, the next ones wait for it by its task.
+    return None if message.sharding_key is not None else sends.ready(message, request.header(b"traceparent"))
+
+
+def _sent(sending: Sending) -> Answer:
+    assert sending.answer is not None
+    return answer(sending.answer[0], 201)
+
+
+SEND = Prompt(_send_ready, _sent)
+
+
+async def send_batch(request: DataRequest, *, left_out: Sending | None = None) -> Answer:
     """POST /v1/messages/batch."""
+    given = _batch(request)
+    request.caller.spend(len(given.messages), len(request.body))
+    results = await batches.send(given, request.header(b"traceparent"), left_out=left_out)
+    return answer(SentBatch(results), status_of(results[0]))
+
+
+def _batch(request: DataRequest) -> SendBatch:
     given = decode(SendBatch, request.body)
     for topic in {given.topic, *[message.topic for message in given.messages]} - {""}:
         request.caller.require("produce", topic)
-    request.caller.spend(len(given.messages), len(request.body))
-    results = await batches.send(given, request.header(b"traceparent"))
-    return answer(SentBatch(results), status_of(results[0]))
+    return given
+
+
+def _batch_ready(request: DataRequest) -> Sending | None:
+    sending = batches.ready(_batch(request), request.header(b"traceparent"))
+    return None if sending is None or sending.ordered else sending
+
+
+def _batch_sent(sending: Sending) -> Answer:
+    assert sending.answer is not None
+    return answer(SentBatch(sending.answer), 201)
+
+
+SEND_BATCH = Prompt(_batch_ready, _batch_sent)
 
 
 async def recall(request: DataRequest) -> Answer:
@@ -68,25 +108,61 @@ async def recall(request: DataRequest) -> Answer:
     return answer(await recalls.recall(handle))
 
 
-async def begin(request: DataRequest) -> Answer:
+async def begin(request: DataRequest, *, left_out: Beginning | None = None) -> Answer:
     """POST /v1/transactions."""
-    begun = decode(BeginTransaction, request.body)
-    for topic in halves.topics_of(begun):
-        request.caller.require("produce", topic)
+    begun = _beginning(request)
     await require_group(request.caller, begun.producer_group, creates=True)
     request.caller.spend(halves.count(begun), len(request.body))
-    result = await halves.begin(begun, request.header(b"traceparent"), request.caller.allowance)
+    traceparent = request.header(b"traceparent")
+    result = await halves.begin(begun, traceparent, request.caller.allowance, left_out=left_out is not None)
     return answer(result, status_of(result))
 
 
-async def end(request: DataRequest, transaction_id: str) -> Answer:
+def _beginning(request: DataRequest) -> BeginTransaction:
+    begun = decode(BeginTransaction, request.body)
+    for topic in halves.topics_of(begun):
+        request.caller.require("produce", topic)
+    return begun
+
+
+def _begin_ready(request: DataRequest) -> Beginning | None:
+    begun = _beginning(request)
+    is_allowed = is_known_to_allow(request.caller, begun.producer_group)
+    return halves.ready(begun, request.header(b"traceparent")) if is_allowed else None
+
+
+def _begun(beginning: Beginning) -> Answer:
+    assert beginning.answer is not None
+    return answer(halves.answer_to(beginning, beginning.answer), 201)
+
+
+BEGIN = Prompt(_begin_ready, _begun)
+
+
+async def end(request: DataRequest, transaction_id: str, *, left_out: Ending | None = None) -> Answer:
     """POST /v1/transactions/{transaction_id}/end."""
     given = decode(EndTransaction, request.body)
     found = requests.transaction_id(transaction_id)
     await require_topics(request.caller, found)
     await require_group(request.caller, given.producer_group)
-    result = await ends.end(found, given)
+    result = await ends.end(found, given, left_out=left_out is not None)
     return answer(result, status_of_end(given))
+
+
+def _end_ready(request: DataRequest, transaction_id: str) -> Ending | None:
+    given = decode(EndTransaction, request.body)
+    found = requests.transaction_id(transaction_id)
+    caller = request.caller
+    is_allowed = caller.may_everywhere("produce") and is_known_to_allow(caller, given.producer_group)
+    return ends.ready(found, given) if is_allowed else None
+
+
+def _ended(ending: Ending) -> Answer:
+    assert ending.answer is not None
+    return answer(ends.answer_to(ending, ending.answer))
+
+
+END = Prompt(_end_ready, _ended)
 
 
 async def transaction(request: DataRequest, transaction_id: str) -> Answer:

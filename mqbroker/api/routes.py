@@ -1,22 +1,31 @@
 """The paths of the data plane, with the view of each method; any other method is the control plane's."""
 
 from mqbroker.api import bulks, consumers, limits, lookup, operators, producers
-from mqbroker.api.router import Limit, Route, View
+from mqbroker.api.router import Limit, Prompt, Route, View
 
 
-def route(pattern: str, limit: Limit = limits.call, *, begins: bool = False, **views: View) -> Route:
+def route(
+    pattern: str, limit: Limit = limits.call, *, begins: bool = False, prompt: Prompt | None = None, **views: View
+) -> Route:
     """A path whose methods have views of their own; a request may have as many bytes as `limit` returns."""
-    return Route(pattern, views, limit, begins)
+    return Route(pattern, views, limit, begins, prompt)
 
 
 routes = [
-    route("v1/messages", limits.message, begins=True, POST=producers.send, GET=lookup.messages_of_topic),
-    route("v1/messages/batch", limits.batch, begins=True, POST=producers.send_batch),
+    route(
+        "v1/messages",
+        limits.message,
+        begins=True,
+        prompt=producers.SEND,
+        POST=producers.send,
+        GET=lookup.messages_of_topic,
+    ),
+    route("v1/messages/batch", limits.batch, begins=True, prompt=producers.SEND_BATCH, POST=producers.send_batch),
     route("v1/messages/recall", POST=producers.recall),
     route("v1/messages/<str:message_id>", GET=lookup.message),
     route("v1/messages/<str:message_id>/trace", GET=lookup.trace),
-    route("v1/transactions", limits.transaction, begins=True, POST=producers.begin),
-    route("v1/transactions/<str:transaction_id>/end", POST=producers.end),
+    route("v1/transactions", limits.transaction, begins=True, prompt=producers.BEGIN, POST=producers.begin),
+    route("v1/transactions/<str:transaction_id>/end", prompt=producers.END, POST=producers.end),
     route("v1/transactions/<str:transaction_id>", GET=producers.transaction),
     route("v1/transactions/<str:transaction_id>/check", POST=operators.check_now),
     route("v1/transactions/<str:transaction_id>/resolve", POST=operators.resolve),

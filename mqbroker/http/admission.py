@@ -3,11 +3,12 @@
 A process that begins all that has arrived has longer and longer turns under more load than it can serve: refusals, ends
 and acks would come as late as everything else, and PostgreSQL, which is sent a batch in some turn, would wait for it.
 
-1. What is no new work begins at once.
-2. New work begins at once while none waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and there is
+1. What is no new work begins in the next turn: all that a turn reads from its sockets is begun together behind it. To
+   serve each request before the next one is read took 63 µs of CPU for a send over 128 connections instead of 54.
+2. New work begins with it while none waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and there is
    room for what it writes. Else it waits.
-3. Each turn begins the next of those that wait. Without room the next answer to new work asks again: it comes from a
-   batch, in whose place the next one takes what was in the way.
+3. Each turn begins the next of those that wait. Without room the next answer asks again: it comes from a batch, in
+   whose place the next one takes what was in the way.
 4. While the first one has waited for too long, new work is refused where it is read, without a task; without an
    exchange, too, where it has come whole. What is beyond
    REFUSED_PER_TURN is refused in the next turns, behind the new work that begins in them: callers that come again at
@@ -16,6 +17,7 @@ and acks would come as late as everything else, and PostgreSQL, which is sent a 
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import NamedTuple, Protocol
 
 from mqbroker.http.exchange import Exchange
@@ -32,8 +34,8 @@ MAX_BYTES = 16 * 1024 * 1024
 class Serve(Protocol):
     """Serves the exchanges of a process."""
 
-    async def __call__(self, exchange: Exchange) -> None:
-        """Answers it."""
+    def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
+        """Answers it. What this returns is awaited in a task; None where the answer follows without one."""
 
     def begins(self, exchange: Exchange) -> bool:
         """Whether it is new work, which may wait or be refused while there is too much of it."""
@@ -55,7 +57,7 @@ class Beginner(Protocol):
     """The connection of an exchange."""
 
     def begin(self, exchange: Exchange) -> None:
-        """Serves it in a task."""
+        """Serves it."""
 
 
 class Place(NamedTuple):
@@ -77,7 +79,9 @@ class Admission:
         self._bytes = 0
         # Their bodies have arrived whole and are dropped.
         self._to_refuse: deque[Exchange] = deque()
-        # Of this turn of the event loop.
+        # What the next turn of the event loop begins.
+        self._next: list[tuple[Beginner, Exchange]] = []
+        # New work of this turn.
         self._begun = self._refused = 0
         self._is_scheduled = False
         self._whole = Whole()
@@ -85,7 +89,7 @@ class Admission:
     def take(self, connection: Beginner, exchange: Exchange) -> None:
         """Begins an exchange, has it wait, or refuses it."""
         if not self._serve.begins(exchange):
-            connection.begin(exchange)
+            self._begin(connection, exchange)
         elif self._is_full():
             self._refuse(connection, exchange)
         elif self._waiting or not self._may_begin():
@@ -93,6 +97,7 @@ class Admission:
             self._waiting.append(place)
             self._bytes += place.size
         else:
+            self._begun += 1
             self._begin(connection, exchange)
 
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
@@ -141,8 +146,7 @@ class Admission:
 
     def _begin(self, connection: Beginner, exchange: Exchange) -> None:
         self._schedule()
-        self._begun += 1
-        connection.begin(exchange)
+        self._next.append((connection, exchange))
 
     def _schedule(self) -> None:
         if not self._is_scheduled:
@@ -152,6 +156,9 @@ class Admission:
     def _turn(self) -> None:
         self._is_scheduled = False
         self._begun = self._refused = 0
+        begun, self._next = self._next, []
+        for connection, exchange in begun:
+            connection.begin(exchange)
         while self._waiting and self._may_begin():
             self._begin_next()
         while self._to_refuse and self._refused < REFUSED_PER_TURN:
@@ -163,6 +170,7 @@ class Admission:
         place = self._waiting.popleft()
         self._bytes -= place.size
         if not place.exchange.is_hung_up:
+            self._begun += 1
             self._begin(place.connection, place.exchange)
 
     def _refuse_next(self) -> None:

@@ -1,6 +1,7 @@
 """A connection: one caller's requests, served one after the other in the event loop of the process."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Protocol, cast
 
 import structlog
@@ -46,8 +47,8 @@ class Connection(asyncio.Protocol):
     """One caller's connection.
 
     1. `data_received` feeds the reader, which makes an Exchange of each head.
-    2. Once it is admitted, a task serves the exchange; its body may still be arriving. Bytes that it does not read stay
-       in the socket.
+    2. Once it is admitted, the exchange is served, in a task where it has to wait; its body may still be arriving.
+       Bytes that are not read stay in the socket.
     3. `answered`: the next exchange is served, or the connection ends. It ends when the caller asks for it, when a body
        was left unread, and when the process stops.
     4. What is no request is served as the last exchange, behind those before it: it has its status already.
@@ -62,6 +63,8 @@ class Connection(asyncio.Protocol):
         self._serving: Exchange | None = None
         self._task: asyncio.Task[None] | None = None
         self._drained: asyncio.Future[None] | None = None
+        # Done once the request that is served as the process ends has its answer.
+        self._answered: asyncio.Future[None] | None = None
         self._is_reading = True
         self._is_malformed = False
         # Bytes of a refused body that may still be dropped; None while the connection is of use.
@@ -163,9 +166,12 @@ class Connection(asyncio.Protocol):
 
     def answered(self, exchange: Exchange) -> None:
         """The answer is complete: the next request, or the end of the connection."""
+        self._admission.go_on()
         if exchange is not self._serving:
             return
         self._serving = None
+        if self._answered is not None:
+            self._answered.set_result(None)
         exchange.drop()
         self.since = self._loop.time()
         if exchange.keep_alive and not self._connections.is_closing:
@@ -184,12 +190,14 @@ class Connection(asyncio.Protocol):
             self._admission.take(self, exchange)
 
     def begin(self, exchange: Exchange) -> None:
-        """Serves an exchange that is admitted, in a task."""
-        self._task = self._loop.create_task(self._run(exchange))
+        """Serves an exchange that is admitted, in a task where it has to wait."""
+        serving = self._serve(exchange)
+        if serving is not None:
+            self._task = self._loop.create_task(self._run(exchange, serving))
 
-    async def _run(self, exchange: Exchange) -> None:
+    async def _run(self, exchange: Exchange, serving: Awaitable[None]) -> None:
         try:
-            await self._serve(exchange)
+            await serving
         except Exception:
             logger.exception("a request failed", method=exchange.method, path=exchange.path)
         self._admission.go_on()
@@ -267,6 +275,9 @@ class Connection(asyncio.Protocol):
         """Returns when no request is served any more."""
         if self._task is not None:
             await asyncio.wait((self._task,))
+        if self._serving is not None:
+            self._answered = self._loop.create_future()
+            await self._answered
 
     def abort(self) -> None:
         """Ends it now."""

@@ -9,9 +9,10 @@ import msgspec
 from scheduling.publish import Publication, publish
 from scheduling.sending import sends
 from scheduling.sending.answers import Sent
+from scheduling.sending.sends import Sending
 from store import runtime, topics
 from store.commit import accept, writer
-from store.commit.accept import Accepted
+from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, Refusal
@@ -53,26 +54,47 @@ class Together:
     publications: list[Publication] = field(default_factory=list)
 
 
-async def send(request: SendBatch, traceparent: str | None = None) -> list[Sent]:
+async def send(request: SendBatch, traceparent: str | None = None, *, left_out: Sending | None = None) -> list[Sent]:
     """Stores the messages of a batch in one queue at consecutive offsets, or none of them.
 
     Answers one send result per message, in order. Raises BatchIllegal with RocketMQ's reason, or the refusal of the
-    first message that breaks a rule; nothing is stored then.
+    first message that breaks a rule; nothing is stored then. `left_out` is what a pipelined batch has left out of it:
+    its messages keep their ids and their queue.
     """
-    _validate(request)
-    topic = request.topic or request.messages[0].topic
-    parcel = await accept.accept_together(request.messages, topic, traceparent)
-    size = accept.size_of(parcel.records)
-    detours = runtime.part(sends.Detours)
-    if size < MAX_BATCH_BYTES and not detours.precede(parcel.records):
-        sent = await writer.write(sends.Sending(parcel, size))
-        if sent is not None:
+    if left_out is None:
+        _validate(request)
+        parcel = await accept.accept_together(request.messages, _topic_of(request), traceparent)
+        sending = _pipelined(parcel)
+        if sending is not None and (sent := await writer.write(sending)) is not None:
             return sent
+    else:
+        parcel = left_out.parcel
     first = parcel.records[0]
-    with detours.of(first):
-        together = Together(parcel.each(request.messages))
+    with runtime.part(sends.Detours).of(first):
+        together, size = Together(parcel.each(request.messages)), accept.size_of(parcel.records)
         results: list[Sent] = await writer.submit(BATCHES, together, key=first.message_id, size=size)
     return results
+
+
+def ready(request: SendBatch, traceparent: str | None = None) -> Sending | None:
+    """A batch for a pipelined batch, its topic known and its bodies not too large, as almost all are; else None.
+
+    Raises what `send` raises when a rule is broken.
+    """
+    _validate(request)
+    topic = topics.known_for_sending(_topic_of(request))
+    return None if topic is None else _pipelined(accept.accept_for(topic, request.messages, traceparent))
+
+
+def _topic_of(request: SendBatch) -> str:
+    return request.topic or request.messages[0].topic
+
+
+def _pipelined(parcel: Parcel) -> Sending | None:
+    size = accept.size_of(parcel.records)
+    if size >= MAX_BATCH_BYTES or runtime.part(sends.Detours).precede(parcel.records):
+        return None
+    return Sending(parcel, size)
 
 
 def _validate(request: SendBatch) -> None:

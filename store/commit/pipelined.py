@@ -20,7 +20,7 @@ way. Nothing is read back in between, so no lock outlives the round trip, howeve
 
 import asyncio
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from store.db import arrays
@@ -29,6 +29,8 @@ from store.db.statements import Statement
 from store.segments.log import APPENDERS_LOCK
 
 Answer = TypeVar("Answer")
+# Takes the problem of a request that has none of an answer, or None; raises nothing.
+Settled = Callable[[Exception | None], None]
 
 
 class LockedQueues(NamedTuple):
@@ -55,7 +57,7 @@ class Request(Generic[Answer]):
     all of a batch at once.
     """
 
-    __slots__ = ("answer", "future", "ids", "key", "ordered", "size")
+    __slots__ = ("answer", "future", "ids", "key", "ordered", "settled", "size")
 
     # The requests of a lane share a writer, and so their batches; those of another lane keep no order with them.
     LANE: ClassVar[str] = "log"
@@ -72,6 +74,8 @@ class Request(Generic[Answer]):
         self.ordered = ordered
         self.answer: Answer | None = None
         self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        # Called in place of a waiter, in the turn of the event loop in which the answer is read.
+        self.settled: Settled | None = None
 
     @property
     def overtakes(self) -> bool:
@@ -112,7 +116,12 @@ class Request(Generic[Answer]):
         """Answers the waiter, unless it has gone away."""
         if self.future.done():
             return
-        if problem is None:
+        if self.settled is not None:
+            # It knows this request: left in place it would make a circle, which waits for the garbage collector.
+            settled, self.settled = self.settled, None
+            self.future.set_result(self.answer)
+            settled(problem)
+        elif problem is None:
             self.future.set_result(self.answer)
         else:
             self.future.set_exception(problem)

@@ -1,10 +1,11 @@
 """The writers of a process: what waits is written as one transaction, and each request is answered after its commit.
 
-1. `write` puts a pipelined request in its queue, ends before the others, and asks the event loop for a turn.
-2. `_pump`, once per turn, takes a batch while fewer than DEPTH are under way, packs its columns and sends it whole. A
-   lone request goes at once; a further batch has to be worth its fixed cost.
-3. After the commit each request that was written has its answer. One that was left out has None: its caller has it
-   written by the stepwise writer (`submit`), which finds out why.
+1. `hand_in` puts a pipelined request in its queue, ends before the others.
+2. While fewer than DEPTH batches are under way, the next one is packed and sent whole once enough waits to be worth its
+   fixed cost: most of the requests that there were at a time lately. With none under way a lone request is sent
+   at once, and less than enough when a turn of the event loop has brought no more.
+3. After the commit the next batch is sent first. Then each request that was written has its answer; one that was left
+   out has None: its caller has it written by the stepwise writer (`submit`), which finds out why.
 4. A batch that was rolled back is sent again where another process got in between, without the queues that are locked
    elsewhere where a lock was waited for in vain, and is left out otherwise.
 5. When the connection breaks, what had not left is refused with SystemBusy: nothing was stored. All else under way is
@@ -26,7 +27,7 @@ from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.commit.waiting import Waiting
 from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
-from store.db.pipeline import Failed, Lost, NotSent, Pipeline, Results, found, open_pipeline
+from store.db.pipeline import Failed, NotSent, Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -36,13 +37,6 @@ Wish = TypeVar("Wish")
 
 # While PostgreSQL works at one batch the next is made ready and sent.
 DEPTH = 2
-# A second batch under way costs some 0.5 ms of CPU before its first request: at 64 callers 146 µs of PostgreSQL's CPU
-# per transaction with this, 179 with one batch at a time, 161 with half of it.
-WORTH = 32
-# So many bytes, by `accept.size_of`, are sent before the event loop's next turn: PostgreSQL works at them while the
-# rest of what has arrived is read. 64 callers with batches of 16 messages were served in turns before: their requests
-# came together, as one transaction of 0.4 MB.
-EARLY_BYTES = 128 * 1024
 # Another process got in between: the same id, the same locks in another order.
 SENT_AGAIN = frozenset(("23505", "40001", "40P01"))
 LOCK_NOT_AVAILABLE = "55P03"
@@ -64,12 +58,13 @@ class Writer:
         self.waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
-        self._tasks: set[asyncio.Task[None] | None] = set()
         self._segment_id = 0
         self._pipeline: Pipeline | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._scheduled = False
         self._resting = False
+        # Whether the last turn of the event loop has brought no request.
+        self._is_quiet = False
 
     async def write(self, request: Request[Answer]) -> Answer | None:
         """Has a request written and gives its answer, after the commit; None when the batch left it out.
@@ -80,13 +75,15 @@ class Writer:
         self.hand_in(request)
         return await request.future
 
-    def hand_in(self, request: Request[Any]) -> None:
-        """Has a request written; its future has what `write` gives or raises.
+    def hand_in(self, request: Request[Any], *, at_once: bool = False) -> None:
+        """Has a request written; its future has what `write` gives or raises, or else its `settled` is called.
 
-        Raises SystemBusy when too much waits.
+        With `at_once` what waits may leave in this turn; else it waits for what else the turn brings, as the other
+        operations of a bulk. Raises SystemBusy when too much waits.
         """
         self.waiting.add(request)
-        if self.waiting.size >= EARLY_BYTES:
+        self._is_quiet = False
+        if self.waiting.is_large or (at_once and self._is_worth_a_batch()):
             self._pump()
         else:
             self._schedule()
@@ -109,10 +106,17 @@ class Writer:
     def _schedule(self) -> None:
         if not self._scheduled:
             self._scheduled = True
-            asyncio.get_running_loop().call_soon(self._pump)
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        self._pump()
+        if self.waiting and not self._under_way and not self._is_quiet:
+            # Sent by the next turn, unless more comes before.
+            self._is_quiet = True
+            self._schedule()
 
     def _pump(self) -> None:
-        self._scheduled = False
         while not self._resting and not self._is_held_up() and (self._again or self._is_worth_a_batch()):
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
@@ -126,11 +130,9 @@ class Writer:
         return any(batch.ordered for batch in self._under_way)
 
     def _is_worth_a_batch(self) -> bool:
-        count = len(self.waiting)
-        if not self._under_way or not count:
-            return count > 0
-        worth = count >= max(WORTH, len(self._under_way[-1]) // 2) or self.waiting.size >= EARLY_BYTES
-        return len(self._under_way) < DEPTH and worth
+        if not self.waiting or len(self._under_way) >= DEPTH:
+            return False
+        return self.waiting.is_enough or (not self._under_way and (self._is_quiet or self.waiting.are_all))
 
     def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:
         try:
@@ -141,46 +143,60 @@ class Writer:
             answer(batch.requests)
             self._rest()
             return
+        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
+        self._under_way.append(batch)
+        self.waiting.note(sum(map(len, self._under_way)))
+        transactions = [one for one in (calls, batch.behind_commit()) if one]
+        outcomes: list[Results | Exception] = []
+
+        def gather(outcome: Results | Exception) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == len(transactions):
+                self._finish(batch, pipeline, timer, *outcomes)
+
         try:
-            results = pipeline.run(calls)
-            read = pipeline.run(behind) if (behind := batch.behind_commit()) else None
+            for transaction in transactions:
+                pipeline.send(transaction, gather)
         except Exception as problem:
             # Without its sync the server rolls it back.
             logger.exception("a batch could not be sent")
             pipeline.close()
-            answer(batch.requests, connections.away(problem))
-            return
-        self._under_way.append(batch)
-        finish = self._finish(batch, pipeline, results, read)
-        task = asyncio.get_running_loop().create_task(finish, name="pipelined batch")
-        self._tasks.add(task)
+            if batch in self._under_way:
+                self._finish(batch, pipeline, timer, *(outcomes or (NotSent(type(problem).__name__),)))
 
-    async def _finish(
+    def _finish(
         self,
         batch: PipelinedBatch,
         pipeline: Pipeline,
-        results: asyncio.Future[Results],
-        read: asyncio.Future[Results] | None,
+        timer: asyncio.TimerHandle,
+        written: Results | Exception,
+        read: Results | Exception | None = None,
     ) -> None:
-        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
+        timer.cancel()
+        self._under_way.remove(batch)
+        if not isinstance(written, Exception) and not batch.ordered:
+            # PostgreSQL works at the next batch while this one is answered.
+            self._pump()
+        self._resting = True
         try:
-            written = await results
-            self._settle(batch, written if read is None else {**written, **await found(read)})
-        except Failed as problem:
-            self._failed(batch, pipeline, problem)
-        except NotSent as problem:
-            answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
-        except Lost:
-            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
+            if isinstance(written, Exception):
+                self._refuse(batch, pipeline, written)
+            else:
+                self._settle(batch, written if read is None else {**written, **found(read)})
         except Exception as problem:
             # Committed, but not understood: its callers are answered all the same.
             logger.exception("a batch could not be answered")
             answer(batch.requests, problem)
         finally:
-            timer.cancel()
-            self._under_way.remove(batch)
-            self._tasks.discard(asyncio.current_task())
-            self._schedule()
+            self._rest()
+
+    def _refuse(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Exception) -> None:
+        if isinstance(problem, Failed):
+            self._failed(batch, pipeline, problem)
+        elif isinstance(problem, NotSent):
+            answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
+        else:
+            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
         """The server hangs: what is under way is Lost, and what waits has waited as long."""
@@ -204,8 +220,6 @@ class Writer:
             answer([request for request in batch.requests if request.answer is not None])
         else:
             answer(batch.requests)
-            if any(request.ordered for request in left):
-                self._rest()
 
     def _rest(self) -> None:
         """Sends nothing before the callers of what was just left out have gone on: later messages follow these."""
@@ -214,7 +228,7 @@ class Writer:
 
     def _go_on(self) -> None:
         self._resting = False
-        self._schedule()
+        self._turn()
 
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
@@ -236,7 +250,6 @@ class Writer:
         else:
             logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, requests=len(batch))
             answer(batch.requests)
-            self._rest()
 
     def _connect(self) -> None:
         if self._connecting is None or self._connecting.done():
@@ -264,14 +277,6 @@ class Writers:
         self.pipelined: defaultdict[str, Writer] = defaultdict(Writer)
         self._lanes: defaultdict[str, GroupCommit] = defaultdict(GroupCommit)
 
-    async def write(self, request: Request[Answer]) -> Answer | None:
-        """Has a request written in a pipelined batch; as `Writer.write`."""
-        return await self.pipelined[request.LANE].write(request)
-
-    def hand_in(self, request: Request[Any]) -> None:
-        """As `Writer.hand_in`."""
-        self.pipelined[request.LANE].hand_in(request)
-
     def stepwise(self, lane: str) -> GroupCommit:
         """The stepwise writer of a lane of kinds."""
         return self._lanes[lane]
@@ -286,12 +291,12 @@ class Writers:
 
 async def write(request: Request[Answer]) -> Answer | None:
     """Has a request written in a pipelined batch of this process; as `Writer.write`."""
-    return await runtime.part(Writers).write(request)
+    return await runtime.part(Writers).pipelined[request.LANE].write(request)
 
 
-def hand_in(request: Request[Any]) -> None:
+def hand_in(request: Request[Any], *, at_once: bool = False) -> None:
     """Has a request written in a pipelined batch of this process; as `Writer.hand_in`."""
-    runtime.part(Writers).hand_in(request)
+    runtime.part(Writers).pipelined[request.LANE].hand_in(request, at_once=at_once)
 
 
 def waiting() -> Waiting:

@@ -15,7 +15,7 @@ registers (`set_config(…, true)`, which end with the transaction) that only ho
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
@@ -63,24 +63,25 @@ class Call(NamedTuple):
     parameters: Mapping[str, bytes]
 
 
+# Takes the answers of a transaction, or Failed, NotSent or Lost; once, and raises nothing.
+Done = Callable[[Results | Exception], None]
+
+
 class Exchange:
     """One transaction under way: which answers are to come, and what came."""
 
-    __slots__ = ("failure", "future", "prepares", "results", "statements")
+    __slots__ = ("done", "failure", "prepares", "results", "statements")
 
-    def __init__(self, statements: Iterable[Statement[Any]], *, prepares: bool = False) -> None:
+    def __init__(self, statements: Iterable[Statement[Any]], done: Done, *, prepares: bool = False) -> None:
         self.prepares = prepares
         self.statements = deque(statements)
         self.results: dict[Statement[Any], PGresult] = {}
         self.failure: Failed | None = None
-        self.future: asyncio.Future[Results] = asyncio.get_running_loop().create_future()
+        self.done = done
 
     def fail(self, problem: Exception) -> None:
         """Ends it; what had failed before the connection broke is known to be rolled back."""
-        if not self.future.done():
-            self.future.set_exception(self.failure or problem)
-            # It may be that nothing waits for it any more.
-            self.future.exception()
+        self.done(self.failure or problem)
 
 
 class Pipeline:
@@ -111,10 +112,16 @@ class Pipeline:
 
         The result raises Failed, NotSent or Lost. A statement comes once in a transaction.
         """
-        exchange = Exchange(call.statement for call in calls)
+        future: asyncio.Future[Results] = self._loop.create_future()
+        self.send(calls, lambda outcome: _resolve(future, outcome))
+        return future
+
+    def send(self, calls: Sequence[Call], done: Done) -> None:
+        """As `run`; `done` is called as soon as the outcome is read, in the same turn of the event loop."""
+        exchange = Exchange((call.statement for call in calls), done)
         if not self.is_open:
             exchange.fail(NotSent("the connection is closed"))
-            return exchange.future
+            return
         try:
             self._prepare([call.statement for call in calls if call.statement not in self._prepared])
             for statement, parameters in calls:
@@ -126,9 +133,8 @@ class Pipeline:
             self._under_way.append(exchange)
             self._unsent = True
             self._break(problem)
-            return exchange.future
+            return
         self._flush()
-        return exchange.future
 
     def close(self, problem: Exception | None = None) -> None:
         """Closes the connection; what is under way fails."""
@@ -138,7 +144,7 @@ class Pipeline:
         """In a transaction of its own: a failed one would leave the statements behind its failure unprepared."""
         if not statements:
             return
-        exchange = Exchange(statements, prepares=True)
+        exchange = Exchange(statements, _pass_over, prepares=True)
         for statement in statements:
             self._pgconn.send_prepare(statement.handle, statement.numbered)
         self._pgconn.pipeline_sync()
@@ -192,8 +198,8 @@ class Pipeline:
             elif exchange.statements and not exchange.prepares:
                 # libpq itself could not read an answer: the server went on, and may have committed.
                 exchange.fail(Lost("an answer could not be read"))
-            elif not exchange.future.done():
-                exchange.future.set_result(exchange.results)
+            else:
+                exchange.done(exchange.results)
         elif status == pq.ExecStatus.FATAL_ERROR and exchange.failure is None:
             exchange.failure = _failure(result, at_commit=not exchange.statements)
         # What is left are PIPELINE_ABORTED: the statements behind a failed one.
@@ -211,6 +217,21 @@ class Pipeline:
             under_way.pop().fail(NotSent(type(problem).__name__))
         for exchange in under_way:
             exchange.fail(Lost(type(problem).__name__))
+
+
+def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> None:
+    if future.done():
+        return
+    if isinstance(outcome, Exception):
+        future.set_exception(outcome)
+        # It may be that nothing waits for it any more.
+        future.exception()
+    else:
+        future.set_result(outcome)
+
+
+def _pass_over(outcome: Results | Exception) -> None:
+    """Nothing waits for a preparation: the transaction behind it fails with it."""
 
 
 def _failure(result: PGresult, *, at_commit: bool) -> Failed | None:
@@ -233,13 +254,12 @@ def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:
     return loaders.load_rows(0, result.ntuples, statement.rows(None))
 
 
-async def found(read: asyncio.Future[Results]) -> Results:
+def found(read: Results | Exception) -> Results:
     """The answers of a transaction that only reads; none when it failed: what it reads can be read again."""
-    try:
-        return await read
-    except (Failed, NotSent, Lost) as problem:
-        logger.info("what a batch wrote was not read with it", reason=str(problem))
+    if isinstance(read, Exception):
+        logger.info("what a batch wrote was not read with it", reason=str(read))
         return {}
+    return read
 
 
 async def open_pipeline(application: str) -> Pipeline:

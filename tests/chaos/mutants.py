@@ -81,18 +81,21 @@ ANSWERS_BEFORE_COMMIT = Mutant(
             "                    break\n"
             "                elif result is not None:\n",
         ),
+        ("store.db.pipeline", "            else:\n                exchange.done(exchange.results)\n", ""),
         (
             "store.db.pipeline",
             "exchange.results[exchange.statements.popleft()] = result\n",
             "exchange.results[exchange.statements.popleft()] = result\n"
             "            if not exchange.statements and not exchange.prepares and exchange.failure is None:\n"
-            "                exchange.future.set_result(exchange.results)\n",
+            "                exchange.done(exchange.results)\n",
         ),
         ("store.commit.writer", "any(batch.ordered for batch in self._under_way)", "bool(self._under_way)"),
         (
             "store.commit.writer",
-            "            timer.cancel()\n",
-            "            timer.cancel(); await asyncio.sleep(0.3)\n",
+            "        self._under_way.remove(batch)\n",
+            "        asyncio.get_running_loop().call_later(\n"
+            "            0.3, lambda: (self._under_way.remove(batch), self._schedule())\n"
+            "        )\n",
         ),
     )
 )

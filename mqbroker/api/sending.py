@@ -1,0 +1,79 @@
+"""How an answer leaves: whole, or in parts where its messages are large, with the request's id."""
+
+import asyncio
+
+import structlog
+
+from mqbroker.api import answers
+from mqbroker.api.answers import Answer, Page
+from mqbroker.api.bodies import Body
+from mqbroker.http.exchange import Exchange, Gone
+from store.db import pacing
+
+logger = structlog.stdlib.get_logger(__name__)
+
+# A caller that reads nothing of its answer for so long is given up: what the answer holds keeps others from reading.
+UNREAD_SECONDS = 20
+
+
+async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
+    """Sends an answer, unless its caller has hung up and what it would have received is given back."""
+    if answer.give_back is not None:
+        # A hang-up that arrived while the answer was encoded becomes visible within two turns of the event loop.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if await answer.give_back(exchange.gone):
+            return
+    if isinstance(answer, Page):
+        body.release()
+        await _write_page(exchange, answer)
+    else:
+        write(exchange, answer)
+
+
+async def _write_page(exchange: Exchange, page: Page) -> None:
+    """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
+
+    A caller that hangs up before the last part, or reads nothing for UNREAD_SECONDS, has received no message: half an
+    object is no JSON. What it would have received is given back.
+    """
+    exchange.start(page.status, _headers(exchange, page))
+    try:
+        await _write_parts(exchange, page)
+        return
+    except TimeoutError:
+        logger.warning("an answer is given up: its caller does not read", seconds=UNREAD_SECONDS)
+        exchange.hang_up()
+    except Gone:
+        pass
+    if page.give_back is not None:
+        await page.give_back(exchange.gone)
+
+
+async def _write_parts(exchange: Exchange, page: Page) -> None:
+    parts = page.parts()
+    while True:
+        async with pacing.step():
+            part = next(parts, b"")
+        if not part:
+            exchange.end()
+            return
+        if page.give_back is not None and exchange.gone.done():
+            raise Gone
+        async with asyncio.timeout(UNREAD_SECONDS):
+            await exchange.send(part)
+
+
+def end(exchange: Exchange, answer: Answer, body: Body) -> None:
+    """Sends an answer that is whole, and gives back the place of the request's body."""
+    write(exchange, answer)
+    body.release()
+
+
+def write(exchange: Exchange, answer: Answer) -> None:
+    """Sends an answer that is whole, with the request's id."""
+    exchange.answer(answer.status, _headers(exchange, answer), answer.content)
+
+
+def _headers(exchange: Exchange, answer: Answer) -> answers.Headers:
+    return (*answer.headers, (b"x-request-id", exchange.request_id))
