@@ -59,6 +59,7 @@ LONGEST = (
     "tests/console/test_console_hostile.py",
     "tests/chaos/test_transfers.py",
     "tests/analytics/test_bench_export.py",
+    "tests/analytics/test_export_kills.py",
     "a MariaDB",
     "tests/client/test_exactly_once_killed.py",
     "tests/webhooks/test_sealed_secrets.py",
