@@ -295,6 +295,7 @@ def refused(reader: str) -> str:
     return err
 
 
+@pytest.mark.spark
 def test_a_scheme_without_a_file_system_is_refused_with_the_package_that_has_it(refused: str) -> None:
     assert refused.startswith("CommandError: Spark has no file system for s3a://bucket/export (")
     assert "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3." in refused

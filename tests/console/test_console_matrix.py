@@ -22,7 +22,7 @@ from tests.console.test_console_hostile import PARAMETER, ROUTES
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # What a mere visit writes, and what the process writes by itself.
-VISITS = ("django_session", "sign_in_limit", "heartbeat")
+VISITS = ("django_session", "sign_in_limit", "heartbeat", "segment")
 TABLES = """
 SELECT c.relname FROM pg_class AS c
 WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace ORDER BY 1
