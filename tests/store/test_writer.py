@@ -104,7 +104,7 @@ def test_opposite_ends_have_one_winner(keeper: Keeper) -> None:
         return [list(await asyncio.gather(*race)) for race in races]
 
     for pair in keeper.do(run()):
-        assert Counter(isinstance(each, TransactionEnded) for each in pair) == {True: 1, False: 1}
+        assert Counter(isinstance(each, TransactionEnded) for each in pair) == {True: 1, False: 1}, pair
 
 
 def test_a_half_message_whose_row_is_locked_stops_no_other_request(keeper: Keeper) -> None:
