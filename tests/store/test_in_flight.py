@@ -72,7 +72,7 @@ def resident_bytes(broker: RunningBroker) -> int:
         try:
             if (process / "stat").read_text().rpartition(")")[2].split()[2] == group:
                 total += int((process / "statm").read_text().split()[1]) * 4096
-        except FileNotFoundError:
+        except (FileNotFoundError, ProcessLookupError):  # ended before or while it was read
             continue
     return total
 
