@@ -10,9 +10,8 @@ and acks would come as late as everything else, and PostgreSQL, which is sent a 
 3. Each turn begins the next of those that wait. Without room the next answer asks again: it comes from a batch, in
    whose place the next one takes what was in the way.
 4. While the first one has waited for too long, new work is refused where it is read, without a task; without an
-   exchange, too, where it has come whole. What is beyond
-   REFUSED_PER_TURN is refused in the next turns, behind the new work that begins in them: callers that come again at
-   once have to wait for it, and work does not.
+   exchange, too, where it has come whole. What is beyond REFUSED_PER_TURN is refused in the next turns, behind the new
+   work that begins in them: callers that come again at once have to wait for it, and work does not.
 """
 
 import asyncio

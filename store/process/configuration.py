@@ -8,5 +8,5 @@ from django.conf import settings
 
 @cache
 def setting(name: str) -> Any:
-    """The value of a setting, as it was at its first use."""
+    """The value of a setting, as it was at its first use; of the type that `mqbroker.settings` gave it."""
     return getattr(settings, name)
