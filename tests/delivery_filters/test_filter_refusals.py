@@ -54,6 +54,7 @@ def test_a_refusal_names_the_word_its_position_the_reason_and_what_is_allowed() 
         ("price = 1e99999999999999999999", 9, "it is no number"),
         ("price = -(5)", 9, "it is no number"),
         ("price = - region", 9, "it is no number"),
+        ("price = -/* euro */price", 9, "it is no number"),
         ("price = 'ten", 9, "it is never closed"),
         ('"price = 10', 1, "it is never closed"),
         ("price = 10 /* euro", 12, "it is never closed"),
