@@ -2,6 +2,7 @@
 """Django's command line: migrations, the shell and the broker's own management commands."""
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -12,6 +13,8 @@ from store import runtime
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+    # What a command imports stays, and a collection with each 700 objects would go through it again and again.
+    gc.set_threshold(50_000)
     try:
         with runtime.installed(runtime.Runtime()):
             execute_from_command_line(sys.argv)

@@ -23,17 +23,11 @@ def web(port: int, processes: int, reload: bool, socket: int | None = None) -> l
 
 
 def worker() -> list[str]:
-    quiet = ["--without-gossip", "--without-mingle", "--without-heartbeat"]
-    return celery("worker", "--pool", "threads", "--concurrency", "8", *quiet, "-l", "WARNING")
+    return python("-m", "mqbroker.celery.worker")
 
 
 def beat(schedule: Path) -> list[str]:
-    return celery("beat", "--schedule", str(schedule), "--pidfile=", "-l", "WARNING")
-
-
-def celery(*words: str) -> list[str]:
-    """Without Celery's banner, which is no event of a log."""
-    return python("-m", "celery", "--quiet", "-A", "mqbroker", *words)
+    return python("-m", "mqbroker.celery.beat", "--schedule", str(schedule))
 
 
 def watched(command: list[str], folders: list[Path]) -> list[str]:

@@ -128,10 +128,11 @@ def close_worker() -> None:
 
 
 def spare_collector() -> None:
-    """Leaves the objects of the start out of every garbage collection, and collects less often.
+    """Leaves the objects of the start out of every garbage collection, and collects from now on, less often.
 
     A batch makes thousands of short-lived objects; with the default thresholds full collections ran during it.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()

@@ -1,0 +1,1 @@
+"""The task broker's side: the Celery app with its beat table, and the processes that run and send tasks."""
