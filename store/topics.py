@@ -48,14 +48,19 @@ def validate_name(name: str) -> None:
         )
 
 
+def validate_sending(name: str) -> None:
+    """Raises TopicIllegal unless the name is one that a topic may have, TopicForbidden for the broker's own."""
+    validate_name(name)
+    if is_system(name):
+        raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
+
+
 async def for_sending(name: str) -> TopicFacts:
     """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on.
 
     Raises TopicIllegal, TopicForbidden (the broker's own, or not writable) or TopicNotExist.
     """
-    validate_name(name)
-    if is_system(name):
-        raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
+    validate_sending(name)
     topic = await _find(name) or await _create(name)
     if "w" not in topic.permission:
         raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it takes no messages.")

@@ -8,6 +8,7 @@ from django.conf import settings
 
 from access.limits import Allowance
 from scheduling import delays
+from store import messages, topics
 from store.commit import accept, writer
 from store.commit.accept import Accepted
 from store.commit.pipelined import MAX_BATCH_BYTES
@@ -49,6 +50,19 @@ def topics_of(request: BeginTransaction) -> set[str]:
 def count(request: BeginTransaction) -> int:
     """The number of messages of a transaction, one at least."""
     return len(request.messages or (request,))
+
+
+def validate(request: BeginTransaction) -> None:
+    """Holds a transaction to the rules that need no look-up, before a group or a topic is made for its first use.
+
+    Raises the refusal that names what is wrong.
+    """
+    groups.validate_name(request.producer_group)
+    _take_immunity(request)
+    immunity.in_seconds(request.check_immunity_seconds)
+    for message in _messages_of(request):
+        topics.validate_sending(message.topic)
+        messages.checked(message)
 
 
 async def begin(

@@ -111,6 +111,7 @@ async def recall(request: DataRequest) -> Answer:
 async def begin(request: DataRequest, *, left_out: Beginning | None = None) -> Answer:
     """POST /v1/transactions."""
     begun = _beginning(request)
+    halves.validate(begun)
     await require_group(request.caller, begun.producer_group, creates=True)
     request.caller.spend(halves.count(begun), len(request.body))
     traceparent = request.header(b"traceparent")

@@ -197,7 +197,8 @@ def test_one_bad_message_keeps_the_whole_transaction_out(wire: Wire, producer: P
     )
 
     assert answer.problem["code"] == "message_illegal"
-    assert wire.get(f"/v1/transactions/{transaction_id}").status == 404
+    made = (f"transactions/{transaction_id}", f"producer-groups/{producer.group}", f"topics/{orders}")
+    assert [wire.get(f"/v1/{path}").status for path in made] == [404, 404, 404]
 
 
 def test_the_messages_of_a_transaction_are_one_or_a_list_and_not_both(
