@@ -45,8 +45,11 @@ class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaul
 class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_unknown_fields=True):
     """POST /v1/messages within a bulk."""
 
-    transaction_id: ClassVar[None] = None
     traceparent: Traceparent | None = None
+
+    @property
+    def ids(self) -> Sequence[uuid.UUID | None]:
+        return (self.message_id,)
 
     def ready(self, caller: Caller, traceparent: str | None) -> Sending | None:
         caller.require("produce", self.topic)
@@ -74,8 +77,13 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
 
     traceparent: Traceparent | None = None
 
+    @property
+    def ids(self) -> Sequence[uuid.UUID | None]:
+        return (self.transaction_id, *(message.message_id for message in self.messages or (self,)))
+
     def ready(self, caller: Caller, traceparent: str | None) -> Beginning | None:
-        caller.require("produce", self.topic)
+        for topic in halves.topics_of(self):
+            caller.require("produce", topic)
         is_allowed = caller.allowance is None and producers.is_known_to_allow(caller, self.producer_group)
         return halves.ready(self, self.traceparent or traceparent) if is_allowed else None
 
@@ -88,6 +96,7 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
     ) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
+        halves.validate(self)
         await producers.require_group(caller, self.producer_group, creates=True)
         caller.spend(halves.count(self), size)
         result = await halves.begin(
@@ -100,6 +109,10 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
     """POST /v1/transactions/{transaction_id}/end within a bulk."""
 
     transaction_id: uuid.UUID
+
+    @property
+    def ids(self) -> Sequence[uuid.UUID | None]:
+        return (self.transaction_id,)
 
     def ready(self, caller: Caller, traceparent: str | None) -> Ending | None:
         is_allowed = caller.may_everywhere("produce") and producers.is_known_to_allow(caller, self.producer_group)
@@ -121,7 +134,7 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbid_unknown_fields=True):
     """POST /v1/consumer-groups/{group}/ack within a bulk."""
 
-    transaction_id: ClassVar[None] = None
+    ids: ClassVar[Sequence[uuid.UUID | None]] = ()
     group: str
 
     def ready(self, caller: Caller, traceparent: str | None) -> None:
@@ -160,8 +173,8 @@ async def bulk(request: DataRequest) -> Answer:
 async def _results(request: DataRequest) -> list[msgspec.Raw]:
     """The result of each operation, in their order.
 
-    Two operations on one transaction keep their order: the half is stored before its end is decided. Raises
-    MessageIllegal when there are none or too many.
+    Two operations that name one id keep their order: the half is stored before its end is decided, and of two messages
+    with one id the first is stored. Raises MessageIllegal when there are none or too many.
     """
     read = _read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
@@ -210,15 +223,15 @@ async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
 
 
 def _apart(operations: Sequence[Read]) -> tuple[list[Read], list[Read]]:
-    """The first operation on each transaction and those on none, and the rest, which has to wait for them."""
-    seen: set[uuid.UUID] = set()
+    """The operations that name no id of an earlier one, and the rest, which has to wait for them."""
+    seen: set[uuid.UUID | None] = set()
     now: list[Read] = []
     later: list[Read] = []
     for one in operations:
-        transaction_id = None if isinstance(one.operation, Refusal) else one.operation.transaction_id
-        (later if transaction_id in seen else now).append(one)
-        if transaction_id is not None:
-            seen.add(transaction_id)
+        ids = () if isinstance(one.operation, Refusal) else one.operation.ids
+        (now if seen.isdisjoint(ids) else later).append(one)
+        seen.update(ids)
+        seen.discard(None)
     return now, later
 
 

@@ -207,12 +207,13 @@ def test_a_bulk_needs_for_each_operation_what_its_call_needs(operator: Operator,
     operations: list[dict[str, Any]] = [
         {"op": "send", "topic": TOPIC, "body": BODY},
         {"op": "half", **HALF},
+        {"op": "half", "producer_group": SHOP, "messages": [{"topic": TOPIC, "body": BODY}] * 2},
         {"op": "end", "transaction_id": things.named["transaction_id"], "producer_group": SHOP, "state": "UNKNOWN"},
         {"op": "ack", "group": GROUP, "receipt_handles": ["x"]},
     ]
 
-    assert [result["status"] for result in producer.bulk(*operations)] == [201, 201, 202, 403]
-    assert [result["status"] for result in other.bulk(*operations)] == [403, 403, 403, 403]
+    assert [result["status"] for result in producer.bulk(*operations)] == [201, 201, 201, 202, 403]
+    assert [result["status"] for result in other.bulk(*operations)] == [403] * 5
 
 
 def test_a_subscription_goes_to_no_topic_or_group_that_its_key_may_not_receive(
