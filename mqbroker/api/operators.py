@@ -16,6 +16,10 @@ from transactions.checks import checker
 ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback"}
 
 
+class CheckNow(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A check that is wanted now: the path names the transaction."""
+
+
 class Resume(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Why a discarded transaction is checked again."""
 
@@ -67,5 +71,6 @@ def _resolve_of(request: DataRequest) -> Resolve:
 async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
     request.caller.require_manage()
+    decode(CheckNow, request.body or b"{}")
     found = requests.transaction_id(transaction_id)
     return answer(await checker.ask_now(found, request.signed().note("transaction.check", found)), 202)

@@ -121,7 +121,11 @@ CALLS: dict[View, Call] = {
         description="Each operation has the fields of its call. Each is validated by itself and answered in order.",
     ),
     operators.check_now: Call(
-        "Ask about a transaction now", answers={202: Awaited}, problems=(404, 409), may_be_empty=True
+        "Ask about a transaction now",
+        given=operators.CheckNow,
+        may_be_empty=True,
+        answers={202: Awaited},
+        problems=(404, 409),
     ),
     operators.resume: Call(
         "Resume a discarded transaction",

@@ -1,6 +1,7 @@
 """Requests: what is no message, or comes without a key, is refused, and every answer bears its request's id."""
 
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -97,6 +98,14 @@ def test_a_request_that_is_no_message_is_refused(wire: Wire, shape: str) -> None
 
     assert (found["status"], found["code"]) == (status, code)
     assert found["detail"].startswith(beginning)
+
+
+def test_a_call_that_needs_no_body_reads_the_one_that_it_is_given(wire: Wire) -> None:
+    path = f"/v1/transactions/{uuid4()}/check"
+
+    found = [wire.call("POST", path, body).problem["code"] for body in (b"{", b'{"max_checks": 1}', b"{}", b"")]
+
+    assert found == ["bad_request", "message_illegal", "transaction_not_found", "transaction_not_found"]
 
 
 def test_a_request_that_is_too_deep_is_refused(wire: Wire) -> None:
