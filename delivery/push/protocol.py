@@ -18,7 +18,7 @@ from webhooks.answers import Answer
 
 # In bytes; a call has more only when its single message has.
 MAX_CALL_BYTES = 8 * 1024 * 1024
-NOT_UNDERSTOOD = 'The answer is neither empty nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
+NOT_UNDERSTOOD = 'The answer is neither 204 nor 200 with {"results": [{"message_id", "status": "ack" or "nack"}]}.'
 NOT_NAMED = "The answer has no result for this message."
 NO_REASON = "The server answered nack, without a reason."
 
@@ -119,11 +119,14 @@ def payload(subscription: str, group: str, topic: str, call: Sequence[Pushed]) -
 
 
 def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
-    """Settles each delivery of a call by the answer: acked only where the answer says so."""
+    """Settles each delivery of a call by the answer: acked only where the answer says so.
+
+    An empty 200 acks nothing: proxies and frameworks give it where no function has run.
+    """
     handles = [pushed.receipt_handle for pushed in call]
     if not answer.asked:
         return Settlement(answer, returned=handles)
-    if answer.ok and not answer.body.strip():
+    if answer.ok and answer.status == 204:
         return Settlement(answer, acked=handles)
     results = _results(answer.body) if answer.status == 200 else None
     if results is None:

@@ -134,8 +134,9 @@ def test_each_message_is_settled_as_its_result_says(
 NO_ACK: dict[str, tuple[Reply, str]] = {
     "a failure": (says(500), "The endpoint answered 500."),
     "a redirect": (says(307, Location="http://127.0.0.1:1/"), "The endpoint answered 307."),
-    "a word": (says(200, "ok"), "The answer is neither empty nor 200 with"),
-    "another document": (says(200, {"status": "ack"}), "The answer is neither empty nor 200 with"),
+    "nothing": (says(200), "The answer is neither 204 nor 200 with"),
+    "a word": (says(200, "ok"), "The answer is neither 204 nor 200 with"),
+    "another document": (says(200, {"status": "ack"}), "The answer is neither 204 nor 200 with"),
     "silence": (silence(3), "The deadline of 1 s passed before its whole answer came."),
 }
 
