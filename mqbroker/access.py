@@ -18,8 +18,9 @@ from store.errors import NoPermission, Unauthenticated
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
 KEY_BELIEVED_SECONDS = 3.0
-# Names of topics and groups that a caller's scopes are remembered for.
+# Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
 MAX_ALLOWED = 1000
+MAX_NAME = 127
 METRICS = "metrics"
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
@@ -44,6 +45,8 @@ class Caller:
 
     def may(self, verb: str, name: str) -> bool:
         """Whether the key allows `produce` or `read` on a topic, or `consume` in a group, of this name."""
+        if len(name) > MAX_NAME:
+            name = name[: MAX_NAME + 1]
         allowed = self._allowed.get((verb, name))
         if allowed is None:
             if len(self._allowed) >= MAX_ALLOWED:
@@ -59,7 +62,7 @@ class Caller:
     def require(self, verb: str, name: str) -> None:
         """Raises NoPermission unless the key allows it."""
         if not self.may(verb, name):
-            raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name}: add it at /v1/api-keys.")
+            raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name[:140]}: add it at /v1/api-keys.")
 
     def require_manage(self) -> None:
         """Raises NoPermission unless the key may manage."""
