@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from scheduling import alarms, delays
 from scheduling.delays import Delay
@@ -70,7 +70,8 @@ async def _publish(batch: Batch, publication: Publication, place: Place) -> None
         publication.entry = _visible_now(publication, place)
         batch.enqueue(publication.entry)
         return
-    publication.deliver_at = due
+    # The sender's time may have any offset.
+    publication.deliver_at = due = due.astimezone(UTC)
     alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
         publication.entry = await _at_level(publication, place, delays.known_level(publication.delay.level), due)

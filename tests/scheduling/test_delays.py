@@ -1,7 +1,7 @@
 """Delays: a message waits at its level or until its time, and is visible neither before nor much after."""
 
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 
 import pytest
@@ -49,10 +49,12 @@ def test_what_is_not_due_is_not_read_at_its_level_either(wire: Wire, producer: P
     assert {(refusal.status, refusal.document["code"]) for refusal in refusals} == {(403, "topic_forbidden")}
 
 
-def test_a_time_to_deliver_at_is_kept_to(producer: Producer, consumer: Consumer, orders: str) -> None:
+def test_a_time_to_deliver_at_is_kept_to_and_answered_in_utc(wire: Wire, consumer: Consumer, orders: str) -> None:
     deliver_at = datetime.now(UTC) + timedelta(seconds=1.2)
-    producer.send(orders, b"order 1", deliver_at=deliver_at)
+    elsewhere = deliver_at.astimezone(timezone(timedelta(hours=-20)))
+    sent = wire.post("/v1/messages", {"topic": orders, "body": "order 1", "deliver_at": elsewhere.isoformat()})
 
+    assert sent.document["deliver_at"] == deliver_at.isoformat().replace("+00:00", "Z")
     assert bodies(eventually(partial(consumer.receive, orders))) == [b"order 1"]
     assert deliver_at <= datetime.now(UTC) < deliver_at + LATENESS
 
