@@ -1,7 +1,8 @@
 """Cursors: a place in a list as an opaque text, and how long the pages of lists are."""
 
 import base64
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -28,7 +29,16 @@ def decode(cursor: str | None, type_: type[Place]) -> Place | None:
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         if b"\\u0000" not in raw:
-            return msgspec.json.decode(raw, type=type_)
-    except (ValueError, msgspec.MsgspecError, RecursionError):
+            return _in_utc(msgspec.json.decode(raw, type=type_))
+    except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
         pass
     raise MessageIllegal(f"cursor {cursor[:60]!r} is none of this list: give `next` of its last page.")
+
+
+def _in_utc(place: Place) -> Place:
+    """The place, its times in UTC: PostgreSQL takes no offset of 16 hours. Raises OverflowError."""
+    if not isinstance(place, tuple):
+        return place
+    make: Any = type(place)
+    found: Place = make(*[value.astimezone(UTC) if isinstance(value, datetime) else value for value in place])
+    return found

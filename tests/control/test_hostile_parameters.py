@@ -33,12 +33,14 @@ HOSTILE = (
     "9999-12-31T23:59:59.999999-14:00",
     UUID,
     "x" * 3000,
-    # Cursors: base64 of null, "\u0000", 1e999, [], ["9999-12-31T23:59:59-14:00"], 99999999999999999999 and {}.
+    # Cursors: base64 of null, "\u0000", 1e999, [], ["9999-12-31T23:59:59-14:00"], ["2026-01-01T00:00:00+20:00"],
+    # 99999999999999999999 and {}.
     "bnVsbA",
     "Ilx1MDAwMCI",
     "MWU5OTk",
     "W10",
     "WyI5OTk5LTEyLTMxVDIzOjU5OjU5LTE0OjAwIl0",
+    "WyIyMDI2LTAxLTAxVDAwOjAwOjAwKzIwOjAwIl0",
     "OTk5OTk5OTk5OTk5OTk5OTk5OTk",
     "e30",
 )
