@@ -18,7 +18,7 @@ from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, Refusal
+from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist
 from store.messages import StoredMessage, Time
 from store.reading import progress
 from store.rows import TopicFacts
@@ -180,9 +180,9 @@ class Redrives(Kind[Redrive]):
             wanted = one.request
             await progress.lock(batch, wanted.group.id, [(wanted.dead_letters.id, 0)])
             letters = await _letters(batch, wanted)
-            sent = {letter.message_id: await _send(batch, wanted, letter) for letter in letters}
-            asked = list(sent) if wanted.message_ids is None else wanted.message_ids
-            results = [sent.get(message_id) or _unknown(wanted, message_id) for message_id in asked]
+            became = await _send_all(batch, wanted, letters)
+            asked = list(became) if wanted.message_ids is None else wanted.message_ids
+            results = [became.get(message_id) or _unknown(wanted, message_id) for message_id in asked]
             is_full = wanted.message_ids is None and len(letters) == MAX_REDRIVEN
             one.outcome = Redriven(results, letters[-1].queue_offset + 1 if is_full else wanted.until_offset)
 
@@ -208,6 +208,25 @@ async def _letters(batch: Batch, wanted: Redrive) -> list[DeadLetterHead]:
     rows = await batch.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": wanted.message_ids})
     # Dead twice, redriven once: the newest letter stands for the message.
     return list({row.message_id: row for row in rows}.values())
+
+
+async def _send_all(
+    batch: Batch, wanted: Redrive, letters: Sequence[DeadLetterHead]
+) -> dict[uuid.UUID, Sent | Refusal]:
+    """What became of each letter. One whose topic was deleted has no readers there, and stays a dead letter."""
+    origins = {letter.topic_id for letter in letters}
+    if wanted.to_topic is None:
+        origins = {row.id for row in await batch.read(topics.FIND_TOPICS, {"ids": list(origins)})}
+    return {
+        letter.message_id: await _send(batch, wanted, letter) if letter.topic_id in origins else _orphaned(letter)
+        for letter in letters
+    }
+
+
+def _orphaned(letter: DeadLetterHead) -> TopicNotExist:
+    return TopicNotExist(
+        f"The topic of message {letter.message_id} was deleted: give to_topic.", message_id=letter.message_id
+    )
 
 
 async def _send(batch: Batch, wanted: Redrive, letter: DeadLetterHead) -> Sent:

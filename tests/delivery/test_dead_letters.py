@@ -165,6 +165,19 @@ def test_a_redriven_message_that_fails_again_is_a_dead_letter_again(
     assert [letter["message"]["message_id"] for letter in letters(wire, consumer)["results"]] == [*dead[1:], dead[0]]
 
 
+def test_a_dead_letter_of_a_deleted_topic_goes_to_another_one_only(
+    wire: Wire, consumer: Consumer, orders: str, coupons: str, dead: list[str]
+) -> None:
+    assert wire.call("DELETE", f"/v1/topics/{orders}").status == 204
+
+    refused = redrive(wire, consumer, all=True)
+
+    sentence = f"The topic of message {dead[0]} was deleted: give to_topic."
+    assert refused[0] == {**problem(404, "topic_not_exist", sentence), "message_id": dead[0]}
+    assert [one["message_id"] for one in redrive(wire, consumer, message_ids=dead, to_topic=coupons)] == dead
+    assert len(consumer.receive(coupons)) == 4
+
+
 def test_thousands_of_dead_letters_are_redriven_at_once(
     broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str
 ) -> None:
