@@ -35,7 +35,7 @@ class Mqb:
         return done.stdout, done.stderr
 
     def json(self, *words: str) -> list[Any]:
-        return [json.loads(line) for line in self.run(*words, "--json")[0].splitlines()]
+        return [json.loads(line) for line in self.run("--json", *words)[0].splitlines()]
 
 
 @pytest.fixture
@@ -85,6 +85,12 @@ def test_tail_shows_the_last_messages_and_follows(mqb: Mqb, broker: RunningBroke
     assert following.returncode == 130
 
 
+def test_a_body_cannot_write_to_the_terminal(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+    Producer(broker.client(), orders).send(orders, "a\n\x1b[2Jb")
+
+    assert mqb.run("tail", orders)[0].splitlines()[1].endswith(r"  a\n\x1b[2Jb")
+
+
 def test_lists_are_tables_or_json(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
     Producer(broker.client(), orders).begin(orders, b"1").commit()
     Consumer(broker.client(), orders).receive(orders)
@@ -130,6 +136,8 @@ def test_dead_letters_are_shown_and_redriven(mqb: Mqb, broker: RunningBroker, or
     assert consumer.receive(orders) == []
 
     mqb.run("redrive", orders, message_id, "--yes")
+    _, said = mqb.run("redrive", orders, message_id, "--yes", code=1)
+    assert said == "mqb: not_redriven: 1 of 1 messages were not sent again\n"
     assert [delivery.body for delivery in consumer.receive(orders, wait_seconds=5)] == [b"1"]
 
 
@@ -140,7 +148,9 @@ def test_the_exit_code_says_what_happened(mqb: Mqb, broker: RunningBroker, order
         "mqb: no API key: set MQBROKER_API_KEY, or give --api-key-file\n"
     )
     (tmp_path / "key").write_text(f"{API_KEY}\n")
-    Mqb(broker.url, None).run("topics", "--api-key-file", str(tmp_path / "key"))
+    Mqb("http://127.0.0.1:1", None).run("--url", broker.url, "--api-key-file", str(tmp_path / "key"), "topics")
+    assert mqb.run("send", orders, "1", "--property", "a", code=2)[1].endswith("'a' is no NAME=VALUE\n")
+    assert "such as 2026-01-31T12:00:00Z" in mqb.run("send", orders, "1", "--deliver-at", "soon", code=2)[1]
 
 
 def test_a_busy_broker_has_an_exit_code_of_its_own(orders: str) -> None:

@@ -96,11 +96,10 @@ def _up_to(reader: Consumer, topic: str, queue_id: int, at: dict[int, int], end:
 
 
 def _message(given: argparse.Namespace) -> Message:
-    properties = dict(pair.split("=", 1) for pair in given.property)
     fields: dict[str, Any] = {
         "tags": given.tags,
         "keys": given.key,
-        "properties": properties,
+        "properties": dict(given.property),
         "sharding_key": given.sharding_key,
         "delay_seconds": given.delay,
         "deliver_at": given.deliver_at,
@@ -136,8 +135,19 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 def moment(text: str) -> datetime:
     """A time with its zone."""
-    found = datetime.fromisoformat(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: give one such as 2026-01-31T12:00:00Z") from None
     return found if found.tzinfo else found.astimezone()
+
+
+def named_value(text: str) -> tuple[str, str]:
+    """The name of a property, and its value, in which `=` may stand."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text!r} is no NAME=VALUE")
+    return name, value
 
 
 def message_words(words: argparse.ArgumentParser) -> None:
@@ -147,7 +157,9 @@ def message_words(words: argparse.ArgumentParser) -> None:
     words.add_argument("--file", help="the body, byte by byte")
     words.add_argument("--tags")
     words.add_argument("--key", action="append", default=[], help="for look-up; may be repeated")
-    words.add_argument("--property", action="append", default=[], metavar="NAME=VALUE", help="may be repeated")
+    words.add_argument(
+        "--property", action="append", default=[], type=named_value, metavar="NAME=VALUE", help="may be repeated"
+    )
     words.add_argument("--sharding-key")
     words.add_argument("--delay", type=float, metavar="SECONDS")
     words.add_argument("--deliver-at", type=moment, metavar="TIME")

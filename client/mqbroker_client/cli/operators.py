@@ -7,6 +7,7 @@ from typing import Any
 from mqbroker_client.calls import Document, path
 from mqbroker_client.cli.output import Output
 from mqbroker_client.connection import Broker
+from mqbroker_client.errors import BrokerError
 
 PAGE = 100
 AGAIN = "Nothing was changed: the same with --yes does it."
@@ -33,7 +34,7 @@ def lag(broker: Broker, given: argparse.Namespace, output: Output) -> None:
     found = broker.call("GET", path("consumer-groups", given.group))["lag"]
     rows = [row for row in found if given.topic in (None, row["topic"])]
     columns = ("topic", "queue_id", "next_offset", "max_offset", "lag", "oldest_unacked_at")
-    output.rows(rows, columns, f"{given.group} has read no topic yet.")
+    output.rows(rows, columns, f"{given.group} has not read {given.topic or 'any topic'} yet.")
 
 
 def discarded(broker: Broker, given: argparse.Namespace, output: Output) -> None:
@@ -85,6 +86,8 @@ def redrive(broker: Broker, given: argparse.Namespace, output: Output) -> None:
         body["to_topic"] = given.to_topic
     results = broker.call("POST", path("dead-letters", given.group, "redrive"), body)["results"]
     output.rows(results, ("message_id", "status", "topic", "detail"), f"{given.group} has no such dead letter.")
+    if refused := [row for row in results if row["status"] >= 400]:
+        raise BrokerError(f"{len(refused)} of {len(results)} messages were not sent again", code="not_redriven")
 
 
 DEAD_COLUMNS = ("message_id", "topic", "reconsume_times", "stored_at", "reason")

@@ -22,13 +22,13 @@ class Output:
             for row in rows:
                 self._print(json.dumps(row, ensure_ascii=False))
         elif rows:
-            self._table([[_shown(row.get(column)) for column in columns] for row in rows], columns)
+            self._table([[_on_one_line(_shown(row.get(column))) for column in columns] for row in rows], columns)
         else:
             self.say(none)
 
     def one(self, row: Row, text: str) -> None:
         """One result: its text, or the whole of it as JSON."""
-        self._print(json.dumps(row, ensure_ascii=False) if self.as_json else text)
+        self._print(json.dumps(row, ensure_ascii=False) if self.as_json else _on_one_line(text))
 
     def say(self, text: str) -> None:
         """A remark."""
@@ -53,3 +53,8 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return " ".join(map(str, value)) or "-"
     return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _on_one_line(text: str) -> str:
+    """A body may hold what moves the cursor of a terminal, or begins a line: that is shown escaped."""
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in text)

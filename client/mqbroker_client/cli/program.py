@@ -50,25 +50,32 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """All commands."""
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--url", default=argparse.SUPPRESS, help="of the broker; several with commas between them")
-    shared.add_argument("--api-key-file", type=Path, default=argparse.SUPPRESS)
-    shared.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="JSON, a line for each result")
+    url = os.environ.get("MQBROKER_URL") or DEFAULT_URL
+    before, behind = _shared(url=url, api_key_file=None, json=False), _shared()
     whole = argparse.ArgumentParser(
-        "mqb", description="The broker on the command line.", epilog=EPILOG, parents=[shared]
+        "mqb", description="The broker on the command line.", epilog=EPILOG, parents=[before]
     )
     whole.add_argument("--version", action="version", version=VERSION)
-    whole.set_defaults(url=os.environ.get("MQBROKER_URL") or DEFAULT_URL, api_key_file=None, json=False)
     commands = whole.add_subparsers(dest="command", required=True, metavar="command")
 
     def add(name: str, run: Command, help: str) -> argparse.ArgumentParser:
-        command = commands.add_parser(name, help=help, description=help, parents=[shared])
+        command = commands.add_parser(name, help=help, description=help, parents=[behind])
         command.set_defaults(run=run)
         return command
 
     _add_messages(add)
     _add_operators(add)
     return whole
+
+
+def _shared(**defaults: object) -> argparse.ArgumentParser:
+    """The options that may stand before the command and behind it; a default behind it would replace what is before."""
+    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared.add_argument("--url", help="of the broker; several with commas between them")
+    shared.add_argument("--api-key-file", type=Path)
+    shared.add_argument("--json", action="store_true", help="JSON, a line for each result")
+    shared.set_defaults(**defaults)
+    return shared
 
 
 Add = Callable[[str, Command, str], argparse.ArgumentParser]
