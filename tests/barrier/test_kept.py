@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import sqlalchemy as sa
@@ -108,6 +109,17 @@ def test_after_a_failure_messages_are_kept_without_another_try(place: Place, bro
 
     assert took < at_this_load(1)
     assert len(received_until_empty(Consumer(broker.client(), name("coupons")), topic)) == 6
+
+
+def test_kept_messages_may_be_the_first_ones_of_their_group(place: Place, broker: RunningBroker) -> None:
+    topic = name("orders")
+    new = replace(place, group=name("new-shop"))
+    with outbox_of(new, AWAY, on_unavailable="keep") as (outbox, sessions):
+        buy(outbox, sessions, topic, name("order"))
+    with outbox_of(new, broker.client(), on_unavailable="keep") as (outbox, _):
+        outbox.answer_checks()
+
+    assert len(received_until_empty(Consumer(broker.client(), name("coupons")), topic)) == 1
 
 
 def test_two_processes_that_send_kept_messages_send_each_once(place: Place, broker: RunningBroker) -> None:

@@ -4,11 +4,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from mqbroker_client.barrier.decisions import Barrier
 from mqbroker_client.barrier.kept import KeptMessages
+from mqbroker_client.errors import GroupNotExist
 from mqbroker_client.polling import CheckPoller
 from mqbroker_client.producers import Producer
 
@@ -34,7 +35,9 @@ class RegularWork:
         """
         give_up_at = time.monotonic() + seconds
         answered = 0
-        with closing(CheckPoller(self.producer, self.barrier, wait_seconds=0)) as poller:
+        poller = CheckPoller(self.producer, self.barrier, wait_seconds=0)
+        # Without its group the broker has no half to ask about. Kept messages may be the first ones of the group.
+        with closing(poller), suppress(GroupNotExist):
             while (count := poller.answer_due()) and time.monotonic() < give_up_at:
                 answered += count
             answered += count
