@@ -166,10 +166,16 @@ class CheckListener(SignedListener):
 
 
 def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:
-    """One secret, or several. Raises ValueError without any."""
-    if not secrets:
+    """One secret, or several; an empty one is none. Raises ValueError without any, and for one that signs nothing."""
+    found = [secret for secret in ((secrets,) if isinstance(secrets, str) else secrets) if secret]
+    if not found:
         raise ValueError(f"{whose} needs at least one secret; {given_by} gives it")
-    return (secrets,) if isinstance(secrets, str) else secrets
+    for secret in found:
+        try:
+            Webhook(secret)
+        except Exception as error:  # noqa: BLE001  the errors of the library have no common class
+            raise ValueError(f"a secret of {whose} is whsec_ and base64: {error}") from None
+    return tuple(found)
 
 
 def _result(half: HalfMessage, outcome: Outcome) -> Document:

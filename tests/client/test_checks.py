@@ -206,6 +206,10 @@ def test_a_text_is_one_secret_and_not_its_characters() -> None:
     assert CheckListener(Orders().check, NEW_SECRET).secrets == (NEW_SECRET,)
 
 
-def test_a_listener_without_a_secret_does_not_start() -> None:
-    with pytest.raises(ValueError, match="at least one secret"):
-        CheckListener(Orders().check, [])
+@pytest.mark.parametrize(
+    ("secrets", "complaint"),
+    [([], "at least one secret"), ([""], "at least one secret"), (["whsec_"], "is whsec_ and base64"), ("é", "base64")],
+)
+def test_a_listener_without_a_good_secret_does_not_start(secrets: list[str], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        CheckListener(Orders().check, secrets)
