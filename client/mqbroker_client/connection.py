@@ -122,7 +122,7 @@ class Broker:
         while True:
             try:
                 seconds = tries.begin()
-                return call.read(lane.ask(call, seconds, alone) if lane else alone(seconds))
+                return requests.result_of(call, lane.ask(call, seconds, alone) if lane else alone(seconds))
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None

@@ -62,6 +62,8 @@ class Message:
     def __post_init__(self) -> None:
         if isinstance(self.body, str):
             object.__setattr__(self, "body", self.body.encode())
+        elif not isinstance(self.body, bytes | bytearray):
+            raise TypeError(f"a body is bytes or a text, not {type(self.body).__name__}: json=… takes what is JSON")
         # A text is a sequence too: of its characters.
         if isinstance(self.keys, str):
             object.__setattr__(self, "keys", (self.keys,))

@@ -10,7 +10,7 @@ from typing import Any
 import urllib3
 
 from mqbroker_client import errors
-from mqbroker_client.calls import Call, Document
+from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.ids import uuid7
 
 VERSION = "0.1.0"
@@ -131,6 +131,15 @@ def document_of(request: Request, answer: Answer) -> Document:
     if document is None:
         raise _not_understood(request, f"{answer.status} with a body that is no JSON object", answer.status)
     return document
+
+
+def result_of(call: Call[Result], document: Document) -> Result:
+    """What an answer says. Raises AnswerNotUnderstood where it has not the fields of an answer to this call."""
+    try:
+        return call.read(document)
+    except (KeyError, TypeError, ValueError) as error:
+        detail = f"the answer to {call.what} has not its fields: {type(error).__name__}: {error}"
+        raise errors.AnswerNotUnderstood(detail, status=200, code="answer_not_understood") from error
 
 
 def results_of(request: Request, document: Document, count: int) -> list[Document | errors.BrokerError]:

@@ -3,7 +3,7 @@
 import traceback
 
 import pytest
-from mqbroker_client import Broker, errors
+from mqbroker_client import Broker, Producer, errors
 
 from tests.client.answers import problem
 from tests.client.servers import Answer, scripted
@@ -62,9 +62,10 @@ def test_an_error_carries_the_whole_problem() -> None:
     assert refused.value.request_id == server.asked[0].headers["x-request-id"]
 
 
-def test_an_answer_that_is_no_json_is_named() -> None:
-    with scripted(Answer(200, b"<html>hello</html>")) as server, pytest.raises(errors.AnswerNotUnderstood):
-        Broker(server.url, "mq_key").call("GET", "/v1/anything")
+@pytest.mark.parametrize("answer", [b"<html>hello</html>", {}, {"message_id": "x"}])
+def test_an_answer_of_another_service_is_named(answer: object) -> None:
+    with scripted(Answer(200, answer)) as server, pytest.raises(errors.AnswerNotUnderstood):
+        Producer(Broker(server.url, "mq_key"), "shop").send("orders", b"order 1")
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -30,6 +30,11 @@ def test_text_travels_as_text(text: str) -> None:
     assert Message("orders", text.encode()).document()["body"] == text
 
 
+def test_what_is_neither_bytes_nor_a_text_is_sent_as_json_only() -> None:
+    with pytest.raises(TypeError, match="not dict: json="):
+        Message("orders", {"order": 1})  # type: ignore[arg-type]  # what the message is about
+
+
 def test_only_what_was_set_is_sent() -> None:
     message = Message("orders", b"order 1", delay_seconds=0, deliver_at=datetime(2026, 1, 2, tzinfo=UTC))
 

@@ -120,7 +120,7 @@ class AsyncBroker:
         while True:
             try:
                 seconds = tries.begin()
-                return call.read(await (lane.ask(call, seconds, alone) if lane else alone(seconds)))
+                return requests.result_of(call, await (lane.ask(call, seconds, alone) if lane else alone(seconds)))
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None
