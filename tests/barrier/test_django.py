@@ -151,6 +151,30 @@ def test_the_command_answers_checks_until_it_is_stopped(
 
 
 @pytest.mark.parametrize(
+    ("topic", "handler", "complaint"),
+    [
+        ("orders", "no.such.handler", "CommandError: There is no handler no.such.handler: No module named 'no'\n"),
+        ("no topic", "builtins.print", "CommandError: topic_illegal (422): topic 'no topic' is no topic name"),
+    ],
+)
+def test_a_consumer_that_cannot_run_says_why(
+    small_shop: Place, broker: RunningBroker, topic: str, handler: str, complaint: str
+) -> None:
+    words = [sys.executable, "-m", "tests.barrier.site", small_shop.words(), broker.url, "mqbroker", "consume"]
+    done = subprocess.run(
+        [*words, topic, small_shop.group, handler],
+        env=processes.environment(),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(complaint)
+
+
+@pytest.mark.parametrize(
     ("given", "complaint"),
     [
         ({"PRODUCER_GROUPS": "x"}, "MQBROKER has no key PRODUCER_GROUPS: its keys are URL, API_KEY, PRODUCER_GROUP"),

@@ -9,7 +9,7 @@ from mqbroker_client.ids import uuid7
 
 from tests.broker.polling import at_this_load
 from tests.client.answers import CHECK, COMMITTED, STILL_PREPARED, TRANSACTION_ID, problem
-from tests.client.servers import Answer, HangUp, ScriptedServer, Silence, busy, scripted
+from tests.client.servers import Answer, HangUp, ScriptedServer, Silence, Step, busy, scripted
 
 DUE = Answer(200, {"transactions": [CHECK]})
 NOTHING_DUE = Answer(200, {"transactions": []})
@@ -104,15 +104,20 @@ def test_a_stop_lets_the_check_under_way_be_answered_and_begins_no_other() -> No
     assert server.asked[1].body["state"] == "COMMIT"
 
 
-def test_a_broker_that_is_away_is_one_line_of_the_log_at_each_try(caplog: pytest.LogCaptureFixture) -> None:
-    with scripted(HangUp(), Silence()) as server:
+@pytest.mark.parametrize(
+    ("step", "level"), [(HangUp(), "WARNING"), (problem(401, "unauthenticated", "The API key is unknown."), "ERROR")]
+)
+def test_a_fetch_that_fails_is_one_line_of_the_log_at_each_try(
+    caplog: pytest.LogCaptureFixture, step: Step, level: str
+) -> None:
+    with scripted(step, Silence()) as server:
         poller = CheckPoller(producer_of(server), commit)
         poller.start()
         server.wait_for(requests=2)
         poller.stop()
 
     [record] = [record for record in caplog.records if "were not fetched" in record.message]
-    assert (record.levelname, record.exc_info) == ("WARNING", None)
+    assert (record.levelname, record.exc_info) == (level, None)
 
 
 def test_a_stop_leaves_the_producers_other_requests_alone() -> None:

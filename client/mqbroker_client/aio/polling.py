@@ -67,8 +67,9 @@ class AsyncCheckPoller:
                 await asyncio.sleep(GROUP_PAUSE_SECONDS)
             except Exception as error:
                 # Whatever it was, a task that ends here would leave every later check unanswered.
-                if isinstance(error, PASSING):
-                    log.warning("checks of %s were not fetched: %s", self.producer.group, error)
+                if isinstance(error, errors.BrokerError):
+                    level = logging.WARNING if isinstance(error, PASSING) else logging.ERROR
+                    log.log(level, "checks of %s were not fetched: %s", self.producer.group, error)
                 else:
                     log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1

@@ -7,12 +7,13 @@ import signal
 import threading
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from mqbroker_client.consumers import Consumer
 from mqbroker_client.django.apps import config
 from mqbroker_client.django.inbox import closing_connections
+from mqbroker_client.errors import BrokerError
 
 
 class Command(BaseCommand):
@@ -41,17 +42,23 @@ class Command(BaseCommand):
             self._answer_checks()
 
     def _consume(self, options: dict[str, Any]) -> None:
-        handler = import_string(options["handler"])
+        try:
+            handler = import_string(options["handler"])
+        except ImportError as error:
+            raise CommandError(f"There is no handler {options['handler']}: {error}") from error
         self.stdout.write(f"consumes {options['topic']} as {options['group']}")
         self.stdout.flush()
-        Consumer(config().producer.broker, options["group"]).run(
-            options["topic"],
-            closing_connections(handler),
-            concurrency=options["concurrency"],
-            ordered=options["ordered"],
-            invisible_seconds=options["invisible_seconds"],
-            stop_seconds=options["stop_seconds"],
-        )
+        try:
+            Consumer(config().producer.broker, options["group"]).run(
+                options["topic"],
+                closing_connections(handler),
+                concurrency=options["concurrency"],
+                ordered=options["ordered"],
+                invisible_seconds=options["invisible_seconds"],
+                stop_seconds=options["stop_seconds"],
+            )
+        except (BrokerError, ValueError) as error:
+            raise CommandError(str(error)) from error
 
     def _answer_checks(self) -> None:
         stop = threading.Event()
