@@ -14,8 +14,8 @@ from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
 from mqbroker_client.errors import TopicIllegal, Unreachable
 from mqbroker_client.sqlalchemy import Outbox
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker, create_async_engine
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, sessionmaker
+from sqlalchemy.ext.asyncio import AsyncSession, async_scoped_session, async_sessionmaker, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, scoped_session, sessionmaker
 
 from tests.barrier import places
 from tests.barrier.places import Place
@@ -89,6 +89,15 @@ def test_a_body_holds_the_key_that_the_database_made(shop: Shop, broker: Running
         shop.outbox.send(session, shop.place.topic, {"order": order.number})
 
     assert shop.received(broker) == [b'{"order":1}']
+
+
+def test_a_session_of_a_scope_sends_with_its_transaction(shop: Shop, broker: RunningBroker) -> None:
+    session = scoped_session(shop.sessions)
+    with session.begin():
+        shop.outbox.send(session, shop.place.topic, "tea")
+    session.remove()
+
+    assert shop.received(broker) == [b"tea"]
 
 
 def test_a_savepoint_that_is_rolled_back_takes_its_messages_along(shop: Shop, broker: RunningBroker) -> None:
@@ -206,7 +215,8 @@ def test_an_async_session_sends_with_its_transaction(asynchronous: tuple[Place, 
     place, url = asynchronous
 
     async def work(outbox: Outbox, sessions: "async_sessionmaker[AsyncSession]") -> None:
-        async with sessions.begin() as session:
+        session = async_scoped_session(sessions, asyncio.current_task)
+        async with session.begin():
             order = Order(item="tea")
             session.add(order)
             await session.flush()
@@ -215,6 +225,7 @@ def test_an_async_session_sends_with_its_transaction(asynchronous: tuple[Place, 
                 async with session.begin_nested():
                     outbox.send(session, place.topic, "rolled back")
                     raise Declined
+        await session.remove()
         with pytest.raises(TopicIllegal):
             await buy(outbox, sessions, "no topic")
 

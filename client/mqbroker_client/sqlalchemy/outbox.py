@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar, Unpack
 
 from sqlalchemy import Connection, Engine, event
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
-from sqlalchemy.orm import Session, SessionTransaction, sessionmaker
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
+from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
 from sqlalchemy.util import await_only
 
 from mqbroker_client.barrier.answering import RegularWork
@@ -24,6 +24,7 @@ from mqbroker_client.states import LocalTransactionState, Outcome
 log = logging.getLogger(__name__)
 
 Found = TypeVar("Found")
+AnySession = Session | AsyncSession | scoped_session[Any] | async_scoped_session[Any]
 
 
 @dataclass(slots=True)
@@ -72,15 +73,13 @@ class Outbox:
         event.listen(kind, "after_commit", self._after_commit)
         event.listen(kind, "after_transaction_end", self._after_transaction_end)
 
-    def send(
-        self, session: Session | AsyncSession, topic: str, body: object, **fields: Unpack[MessageFields]
-    ) -> Message:
+    def send(self, session: AnySession, topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
         """Sends a message with the session's transaction: both, or neither.
 
         `body` is bytes, a text, or what is JSON. Raises OutsideTransaction where none is open, and BarrierError for a
         session of a maker that the outbox does not listen to. At the COMMIT, a broker error rolls back and is raised.
         """
-        own = session.sync_session if isinstance(session, AsyncSession) else session
+        own = _own_session(session)
         if not isinstance(own, tuple(self._classes)):
             raise BarrierError("the outbox does not listen to this session: call outbox.listen(sessionmaker) first")
         transaction = own.get_nested_transaction() or own.get_transaction()
@@ -142,6 +141,12 @@ class Outbox:
     def _connection(self, session: Session) -> Connection:
         """The session's connection to the barrier's database, in its transaction."""
         return session.connection() if session.bind else session.connection(bind_arguments={"bind": self.engine})
+
+
+def _own_session(session: AnySession) -> Session:
+    """The synchronous session that is meant: below an asynchronous one, or of the running scope."""
+    found = session() if isinstance(session, scoped_session | async_scoped_session) else session
+    return found.sync_session if isinstance(found, AsyncSession) else found
 
 
 def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
