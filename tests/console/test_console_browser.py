@@ -87,12 +87,17 @@ def test_an_operator_signs_in_and_clicks_through_to_one_transaction(
     assert complaints == []
 
 
-def test_pages_fit_a_narrow_screen_in_the_dark(broker: Broker, page: Page, complaints: list[str]) -> None:
-    orders, shop = broker.topic("orders"), broker.producer_group("shop")
+@pytest.mark.parametrize("width", [360, 1280])
+def test_pages_with_long_names_fit_the_screen_in_the_dark(
+    broker: Broker, page: Page, complaints: list[str], width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    topic, group, coupons = "orders" * 20, "shop" * 25, "coupons" * 15
+    orders, shop = broker.topic(topic), broker.producer_group(group)
     broker.endpoint(shop, "https://a-rather-long-name.internal.shop.example/mq/checks/of/transactions")
     half = broker.half(shop, orders, b"word " * 100, timedelta(minutes=5), last_failure="refused " * 20)
     broker.committed(shop, orders, b"x", timedelta(minutes=5))
-    broker.progress(broker.consumer_group("coupons"), orders, 0, 1)
+    broker.progress(broker.consumer_group(coupons), orders, 0, 1)
 
     sign_in(page)
 
@@ -102,9 +107,16 @@ def test_pages_fit_a_narrow_screen_in_the_dark(broker: Broker, page: Page, compl
         "transactions/pending/",
         "transactions/discarded/",
         "topics/",
-        "topics/orders/",
+        "transactions/ended/",
+        f"topics/{topic}/",
     )
-    more = ("delays/", "producer-groups/", "producer-groups/shop/", "consumer-groups/", "consumer-groups/coupons/")
+    more = (
+        "delays/",
+        "producer-groups/",
+        f"producer-groups/{group}/",
+        "consumer-groups/",
+        f"consumer-groups/{coupons}/",
+    )
     for place in places + more:
         page.goto(f"/console/{place}")
         expect(page.locator("html")).to_have_class("dark")
