@@ -4,6 +4,7 @@
 and lists them in MQ_SERVERS_OF_TESTS; pytest-xdist counts its processes gw0, gw1, ….
 """
 
+import gc
 import json
 import os
 from typing import Any
@@ -84,6 +85,9 @@ LATER = (
     "tests/scheduling/",
     "tests/transactions/",
 )
+
+# Tests and what they import are a million objects that stay: with the default, each 700 new ones cost a collection.
+gc.set_threshold(50_000, 20, 50)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     _servers = json.loads(os.environ["MQ_SERVERS_OF_TESTS"])
