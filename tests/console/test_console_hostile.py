@@ -16,7 +16,6 @@ from tests.console.rows import Broker
 
 UUID = "0190f7c2-0000-7000-8000-000000000000"
 HOSTILE = (
-    "\0",
     "a\0b",
     "9" * 18,
     "9" * 400,
@@ -71,12 +70,10 @@ def routes(patterns: list[URLPattern | URLResolver], prefix: str = "") -> Iterat
 
 admin.autodiscover()
 ROUTES = sorted({route for route in routes(admin.site.get_urls()) if route not in LEAVES})
-# The parameters that each of our pages may read: those that its module names; the forms of actions have all of them.
+# The parameters that each of our pages may read: those that its module names; a form of actions has all of them.
+FORMS = ("actions/new/", "actions/once/")
 SOURCES = {route: inspect.getsource(inspect.getmodule(view) or view) for route, view, _ in OWN_ROUTES}
-READ = {
-    route: [name for name in OURS if f'"{name}"' in source or "import asking" in source]
-    for route, source in SOURCES.items()
-}
+READ = {route: [name for name in OURS if f'"{name}"' in source or route in FORMS] for route, source in SOURCES.items()}
 
 
 def test_the_console_has_all_these_addresses() -> None:
@@ -101,7 +98,7 @@ def addresses(route: str) -> Iterator[str]:
     yield f"{plain}?any=%00"
     for name, value in itertools.product(READ.get(route, ()), WORST):
         yield f"{plain}?{name}={quote(value, safe='')}"
-    for value in HOSTILE:
-        yield f"{plain}?{urlencode(dict.fromkeys(OURS + THEIRS, value))}"
-        if "<" in route:
-            yield PARAMETER.sub(quote(value, safe=""), route)
+    yield from (f"{plain}?{urlencode(dict.fromkeys(OURS + THEIRS, value))}" for value in HOSTILE)
+    # A UUID's converter takes none of them: no view is asked, whatever the text is.
+    tried = HOSTILE[:1] if route.count("<") == route.count("<uuid:") else HOSTILE
+    yield from (PARAMETER.sub(quote(value, safe=""), route) for value in tried if "<" in route)
