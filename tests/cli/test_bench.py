@@ -85,6 +85,7 @@ def kill_all_of_the_group(pid: int) -> None:
     os.killpg(pid, signal.SIGKILL)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("end", [ask_to_end, kill_all_of_the_group])
 def test_a_broker_that_is_measured_ends_with_its_benchmark(
     run_python: Run, eventually: Eventually, end: Callable[[int], None]
