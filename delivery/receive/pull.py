@@ -1,5 +1,6 @@
 """Pull: reads a queue by offset and remembers nothing of the reader; for replay, broadcast and streams."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,9 +30,17 @@ class Stretch:
 
 
 async def pull(
-    topic_name: str, queue_id: int, offset: int, max_messages: int, wait_seconds: float, hold: Hold
+    topic_name: str,
+    queue_id: int,
+    offset: int,
+    max_messages: int,
+    wait_seconds: float,
+    hold: Hold,
+    gone: asyncio.Future[object] | None = None,
 ) -> Stretch:
-    """The entries of a queue from an offset on, with the queue's bounds; waits for the first one when there is none.
+    """The entries of a queue from an offset on, with the queue's bounds.
+
+    Waits for the first one when there is none, until the reader's connection is `gone` or the process ends.
 
     The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
     both bounds.
@@ -47,9 +56,9 @@ async def pull(
             if not is_there and not bounds.min_offset <= offset <= bounds.max_offset:
                 raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)
             left = deadline - time.monotonic()
-            if rows or left <= 0:
+            if rows or left <= 0 or (gone is not None and gone.done()):
                 break
-            await waiter.wait(min(left, READ_AGAIN_SECONDS))
+            await waiter.wait(min(left, READ_AGAIN_SECONDS), gone)
     names = await topics.names({row.topic_id for row in rows})
     return Stretch(
         entries=(_entry(row, names[row.topic_id], topic) for row in rows),

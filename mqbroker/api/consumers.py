@@ -153,5 +153,5 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
-    found = await delivery_pull.pull(topic, queue_id, offset, max_messages, wait_seconds, request.hold)
+    found = await delivery_pull.pull(topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone)
     return page(request.hold, found.entries, found.bounds)

@@ -39,14 +39,16 @@ def members(broker: RunningBroker) -> set[int]:
     return set(identity.session_members(broker.webs[0].pid)) - {broker.webs[0].pid}
 
 
-def test_a_process_that_ends_answers_its_blocked_receives(alone: RunningBroker, orders: str) -> None:
+def test_a_process_that_ends_answers_its_blocked_receives_and_pulls(alone: RunningBroker, orders: str) -> None:
     consumer = characters.name("coupons")
     producer = Producer(alone.client(), characters.name("order-service"))
-    producer.send(orders, b"order 1")
+    producer.send(orders, b"order 1", queue_id=0)
     Consumer(alone.client(), consumer).receive(orders)
     path = f"/v1/consumer-groups/{consumer}/receive"
     body = f'{{"topic": "{orders}", "wait_seconds": 20}}'.encode()
     blocked = [alone.wire().ask("POST", path, body) for _ in range(3)]
+    pull = f"/v1/topics/{orders}/queues/0/messages?offset=1&wait_seconds=20"
+    blocked += [alone.wire().ask("GET", pull) for _ in range(3)]
     eventually(lambda: alone.wire().get("/healthz").status == 200)
 
     ends = threading.Thread(target=alone.webs[0].stop)
@@ -54,7 +56,7 @@ def test_a_process_that_ends_answers_its_blocked_receives(alone: RunningBroker, 
     answers = [request.answer() for request in blocked]
     ends.join()
 
-    assert [(answer.status, answer.document) for answer in answers] == [(200, {"messages": []})] * 3
+    assert [(answer.status, answer.document["messages"]) for answer in answers] == [(200, [])] * 6
 
 
 def test_a_process_that_dies_is_replaced_and_the_port_stays_open(twofold: RunningBroker, orders: str) -> None:
