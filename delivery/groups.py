@@ -1,11 +1,12 @@
 """Consumer groups by name, cached for seconds, and how far each has come in the queues that it reads."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from delivery.rows import GroupFacts, RetryQueueId
+from delivery.rows import GroupFacts, HeldGroup, RetryQueueId
 from store import runtime, topics
+from store.commit.batch import Batch
 from store.db import connections
 from store.db.cached_groups import Groups
 from store.db.statements import Statement
@@ -16,6 +17,7 @@ from store.reading import progress
 from store.rows import PositionRow, TopicFacts
 from store.topics import RETRY_PREFIX
 
+HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")
 CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", GroupFacts)
@@ -82,6 +84,11 @@ def absent(name: str) -> GroupNotExist:
 def forget(name: str) -> None:
     """Drops what this process caches of a group; called when it was changed here."""
     _groups().forget(name)
+
+
+async def hold(batch: Batch, ids: Collection[int]) -> dict[int, HeldGroup]:
+    """The groups of these ids that exist, as they stay until the batch ends: not as this process has cached them."""
+    return {row.id: row for row in await batch.read(HOLD_CONSUMER_GROUPS, {"ids": sorted(ids)})}
 
 
 async def retry_topic(group_name: str) -> TopicFacts:

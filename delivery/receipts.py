@@ -149,8 +149,7 @@ async def nack(
         raise MessageIllegal(f"delay_seconds {delay_seconds} is not between 0 and {settings.MAX_TIMER_DELAY_SECONDS}.")
     kept_reason = nacks.validate(reason)
     group, handles = await _unpacked(group_name, given)
-    kind = ORDERED_NACKS if group.ordered else NACKS
-    return await _settle(kind, group, given, handles, delay_seconds=delay_seconds, reason=kept_reason)
+    return await _settle(NACKS, group, given, handles, delay_seconds=delay_seconds, reason=kept_reason)
 
 
 async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
@@ -245,29 +244,25 @@ class Acks(Kind[Settlement]):
 
 
 class Nacks(Kind[Settlement]):
-    """Nacks are written in a batch: one delete takes the receipts, and their messages are published again."""
+    """Nacks are written in a batch: one delete takes the receipts, and their messages are published again.
+
+    Those of ordered groups are held in their queues until their retry, or become dead letters.
+    """
 
     async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
         given = {handle: one.request for one in pending for handle in one.request.handles}
-        failed = await _failed(batch, TAKE_RECEIPTS, given.keys())
-        for handle, receipt in failed.items():
+        held = await groups.hold(batch, {handle.group_id for handle in given})
+        in_order = {handle for handle in given if handle.group_id in held and held[handle.group_id].ordered}
+        taken = await _failed(batch, TAKE_RECEIPTS, given.keys() - in_order)
+        locked = await _failed(batch, LOCK_RECEIPTS, in_order)
+        for handle, receipt in (taken | locked).items():
             nacks.keep(batch, receipt, given[handle].reason)
-            await publish(batch, await redelivery.retry(receipt, given[handle].delay_seconds))
+            if handle in taken:
+                await publish(batch, await redelivery.retry(receipt, given[handle].delay_seconds))
+            else:
+                await ordered.hold(batch, receipt, given[handle].delay_seconds)
         for one in pending:
-            one.outcome = failed.keys() & set(one.request.handles)
-
-
-class OrderedNacks(Kind[Settlement]):
-    """Nacks of ordered groups: each message is held in its queue until its retry, or becomes a dead letter."""
-
-    async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        given = {handle: one.request for one in pending for handle in one.request.handles}
-        failed = await _failed(batch, LOCK_RECEIPTS, given.keys())
-        for handle, receipt in failed.items():
-            nacks.keep(batch, receipt, given[handle].reason)
-            await ordered.hold(batch, receipt, given[handle].delay_seconds)
-        for one in pending:
-            one.outcome = failed.keys() & set(one.request.handles)
+            one.outcome = (taken.keys() | locked.keys()) & set(one.request.handles)
 
 
 class Extensions(Kind[Settlement]):
@@ -283,5 +278,4 @@ class Extensions(Kind[Settlement]):
 
 ACKS = Acks()
 NACKS = Nacks()
-ORDERED_NACKS = OrderedNacks()
 EXTENSIONS = Extensions()

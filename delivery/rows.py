@@ -23,9 +23,17 @@ class GroupFacts(NamedTuple):
 
 
 class GroupId(NamedTuple):
-    """The id of a consumer group that exists; of hold_running_groups: of one that is not paused."""
+    """The id of a consumer group that exists."""
 
     id: int
+
+
+class HeldGroup(NamedTuple):
+    """A consumer group as it is now and stays until the transaction ends."""
+
+    id: int
+    paused: bool
+    ordered: bool
 
 
 class RetryQueueId(NamedTuple):

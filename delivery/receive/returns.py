@@ -18,6 +18,7 @@ RETURN_RECEIPTS = Statement(__file__, "return_receipts")
 class Return:
     """Handles of one group, and after how many seconds their messages may be received again."""
 
+    group_id: int
     handles: list[Handle]
     delay_seconds: float
 
@@ -30,33 +31,29 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float) -> 
     """
     group = await groups.existing(group_name)
     handles = sorted(handle for one in given if (handle := receipts.unpack(one)) is not None)
-    kind = ORDERED_RETURNS if group.ordered else RETURNS
-    await writer.submit(kind, Return(handles, delay_seconds), urgent=True)
+    await writer.submit(RETURNS, Return(group.id, handles, delay_seconds), urgent=True)
     if group.ordered:
         # The queues have no delivery in flight any more.
         notifier.notify(Counter(handle.topic_id for handle in handles))
 
 
 class Returns(Kind[Return]):
-    """A return deletes the receipts and publishes their messages again, with the retries they had."""
+    """A return deletes the receipts and publishes their messages again, with the retries they had.
+
+    A return to an ordered group holds the messages in their queue.
+    """
 
     async def decide(self, batch: Batch, pending: list[Pending[Return]]) -> None:
+        held = await groups.hold(batch, {one.request.group_id for one in pending})
         for one in pending:
-            rows = await batch.read(TAKE_RECEIPTS, receipts.columns(one.request.handles))
-            for row in rows:
-                await publish(batch, await redelivery.unchanged(row, one.request.delay_seconds))
-            one.outcome = len(rows)
-
-
-class OrderedReturns(Kind[Return]):
-    """A return to an ordered group holds the messages in their queue."""
-
-    async def decide(self, batch: Batch, pending: list[Pending[Return]]) -> None:
-        for one in pending:
-            delay: dict[str, object] = {"delay_seconds": one.request.delay_seconds}
-            await batch.read(RETURN_RECEIPTS, delay | receipts.columns(one.request.handles))
-            one.outcome = len(one.request.handles)
+            group = held.get(one.request.group_id)
+            columns = receipts.columns(one.request.handles)
+            if group is not None and group.ordered:
+                await batch.read(RETURN_RECEIPTS, {"delay_seconds": one.request.delay_seconds, **columns})
+            else:
+                for row in await batch.read(TAKE_RECEIPTS, columns):
+                    await publish(batch, await redelivery.unchanged(row, one.request.delay_seconds))
+            one.outcome = True
 
 
 RETURNS = Returns()
-ORDERED_RETURNS = OrderedReturns()

@@ -2,24 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 
+from delivery import groups
 from delivery.groups import QueueProgress, locks_of
 from delivery.receive import selection
 from delivery.receive.deliveries import Handout, Receiver
-from delivery.rows import GroupId
 from store.commit.batch import Batch, Kind, Pending
-from store.db.statements import Statement
 from store.process import budget
 from store.reading import progress
 from store.rows import PositionRow
-
-HOLD_RUNNING_GROUPS = Statement(__file__, "hold_running_groups", GroupId)
 
 
 class Receivers(Kind[Receiver]):
     """Receives, written in a batch: those of one group take turns, and read what they are handed together.
 
     1. `locks`: the group's progress in the queues that are read, for the whole transaction.
-    2. A group that is paused is handed nothing; nor is any while answers are short of room.
+    2. A group that is paused is handed nothing; nor is any while answers are short of room. A receive that knows its
+       group as ordered reads again when it is not, and the other way round.
     3. The entries are chosen by their heads, and their receipts inserted.
     4. The group's progress moves beyond every entry that was handed out, parked or passed over.
 
@@ -38,16 +36,21 @@ class Receivers(Kind[Receiver]):
         for one in pending:
             one.outcome = handout = Handout(one.request)
             by_group.setdefault(one.request.group.id, []).append(handout)
-        group_ids = sorted(by_group)
-        # Not as this process cached them: a pause holds from its answer on, for every process.
-        running = {row.id for row in await batch.read(HOLD_RUNNING_GROUPS, {"ids": group_ids})}
-        for group_id in group_ids:
+        held = await groups.hold(batch, by_group)
+        for group_id in sorted(held):
             is_short = budget.is_short()
+            current: list[Handout] = []
             for handout in by_group[group_id]:
+                group = handout.receiver.group
+                is_current = group.ordered == held[group_id].ordered
                 # It waits for room before it reads again.
-                handout.more = is_short
-            if group_id in running and not is_short:
-                await _hand_out_to_group(batch, group_id, by_group[group_id])
+                handout.more = is_short or not is_current
+                if is_current:
+                    current.append(handout)
+                else:
+                    groups.forget(group.name)
+            if current and not held[group_id].paused and not is_short:
+                await _hand_out_to_group(batch, group_id, current)
             for handout in by_group[group_id]:
                 handout.count_bodies()
 

@@ -1,5 +1,6 @@
 -- Lock the deliveries of ordered groups whose time is over: each is held in its queue, or given up. Rows that another
--- transaction is settling are skipped.
+-- transaction is settling are skipped, and groups that are just being changed: what is held for a group that is ordered no
+-- more would never be handed out.
 SELECT
     r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
     g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times
@@ -11,3 +12,4 @@ WHERE
 ORDER BY r.expires_at
 LIMIT %(max_receipts)s
 FOR UPDATE OF r SKIP LOCKED
+FOR SHARE OF g SKIP LOCKED

@@ -188,6 +188,19 @@ def test_a_group_stays_ordered_while_messages_wait_in_order(
     )
 
 
+def test_what_fails_right_after_a_group_is_ordered_no_more_comes_again(
+    wire: Wire, producer: Producer, consumer: Consumer, distant_consumer: Consumer, orders: str
+) -> None:
+    """Also when the nack reaches a process that has cached the group as ordered."""
+    send(producer, orders, "a1")
+    deliveries = distant_consumer.receive(orders)
+
+    wire.call("PUT", f"/v1/consumer-groups/{consumer.group}", b'{"ordered": false}')
+    distant_consumer.nack(deliveries, delay_seconds=0)
+
+    assert bodies(eventually(partial(consumer.receive, orders))) == [b"a1"]
+
+
 def test_a_reset_lets_go_of_what_was_held(wire: Wire, producer: Producer, consumer: Consumer, orders: str) -> None:
     send(producer, orders, "a1", "a2")
     consumer.nack(consumer.receive(orders, max_messages=1), delay_seconds=NEVER)
