@@ -22,8 +22,8 @@ from bench.load import Connection, Measured
 from bench.report import Report
 
 TIMES = 2.0
-# More callers than wait for an answer at twice the capacity.
-CALLERS = 4096
+# As many as wait for an answer when the first one has waited as long as it may, and a crowd in which most are refused.
+CALLERS = (1536, 4096)
 OPENED_TOGETHER = 128
 # What a process needs to be as fast as it can be.
 CLOSED = 128
@@ -91,12 +91,12 @@ class Caller(asyncio.Protocol):
         self._free.append(self)
 
 
-async def open_loop(port: int, per_second: float, seconds: float) -> Answers:
+async def open_loop(port: int, count: int, per_second: float, seconds: float) -> Answers:
     """Sends at a rate that does not wait for answers, each by the next caller that is free."""
     answers = Answers()
     free: deque[Caller] = deque()
     loop = asyncio.get_running_loop()
-    while len(free) < CALLERS:
+    while len(free) < count:
         # Soon: an idle connection is closed after half a minute.
         opening = (
             loop.create_connection(lambda: Caller(answers, free), "127.0.0.1", port) for _ in range(OPENED_TOGETHER)
@@ -114,7 +114,7 @@ async def open_loop(port: int, per_second: float, seconds: float) -> Answers:
         await asyncio.sleep(TICK_SECONDS)
     answers.stored = len(answers.latencies.get(201, ()))
     last = start + seconds + RECOVERED_SECONDS
-    while len(free) + answers.closed < CALLERS and time.perf_counter() < last:  # noqa: ASYNC110  # it comes by wire
+    while len(free) + answers.closed < len(callers) and time.perf_counter() < last:  # noqa: ASYNC110  # it comes by wire
         await asyncio.sleep(TICK_SECONDS)
     for caller in callers:
         caller.transport.close()
@@ -165,10 +165,10 @@ async def recovery(port: int) -> float:
     return time.perf_counter() - start
 
 
-async def overloaded(port: int, per_second: float, seconds: float) -> tuple[Answers, Answers, float]:
+async def overloaded(port: int, callers: int, per_second: float, seconds: float) -> tuple[Answers, Answers, float]:
     """The answers to new work, those to ends and acks meanwhile, and the seconds of the recovery."""
     settling = asyncio.create_task(settled(port, *await begun(port, int(PER_SECOND * seconds))))
-    new = await open_loop(port, per_second, seconds)
+    new = await open_loop(port, callers, per_second, seconds)
     after = await recovery(port)
     return new, await settling, after
 
@@ -185,9 +185,11 @@ def main(report: Report) -> None:
             report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; broker and load: {share}")
             _warm_up(running)
             before = machine.rss_bytes_of_group(web)
-            rounds = [_round(report, running, number) for number in range(report.options.rounds)]
+            for callers in CALLERS:
+                rounds = [_round(report, running, callers, number) for number in range(report.options.rounds)]
+                medians = {name: median(one[name] for one in rounds) for name in rounds[0]}
+                report.line(f"at twice the capacity, {callers:,} callers", medians)
             grown = machine.rss_bytes_of_group(web) - before
-        report.line("at twice the capacity", {name: median(one[name] for one in rounds) for name in rounds[0]})
         report.line("memory", {"before_mb": before / 1e6, "grown_mb": grown / 1e6})
 
 
@@ -195,12 +197,12 @@ def _warm_up(running: Broker) -> None:
     load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, throughput.WARM_UP_SECONDS))
 
 
-def _round(report: Report, running: Broker, number: int) -> dict[str, float]:
+def _round(report: Report, running: Broker, callers: int, number: int) -> dict[str, float]:
     report.progress(f"round {number + 1} of {report.options.rounds}")
     seconds = report.options.seconds
     capacity = load.run(load.closed_loop(running.port, CLOSED, None, throughput.send, seconds)).per_second
     web, own = running.cpu_seconds()["web"], time.process_time()
-    new, settlements, after = load.run(overloaded(running.port, TIMES * capacity, seconds))
+    new, settlements, after = load.run(overloaded(running.port, callers, TIMES * capacity, seconds))
     web, own = running.cpu_seconds()["web"] - web, time.process_time() - own
     stored, refused = new.of(201, seconds), new.of(503, seconds)
     urgent = settlements.of(200, seconds)

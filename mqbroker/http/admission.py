@@ -9,14 +9,16 @@ and acks would come as late as everything else, and PostgreSQL, which is sent a 
    room for what it writes. Else it waits.
 3. Each turn begins the next of those that wait. Without room the next answer asks again: it comes from a batch, in
    whose place the next one takes what was in the way.
-4. While the first one has waited for too long, new work is refused where it is read, without a task; without an
-   exchange, too, where it has come whole. What is beyond REFUSED_PER_TURN is refused in the next turns, behind the new
-   work that begins in them: callers that come again at once have to wait for it, and work does not.
+4. While the first one has waited for too long, new work is to be refused, without a task; without an exchange, too,
+   where it has come whole. Each turn sends one refusal for two requests that begin in it, REFUSED_PER_TURN at least,
+   and the others in the next turns: a crowd that comes again at once has to wait for its refusals, and work does not. A
+   refusal takes a third of the time of a message, and so refusing a seventh of the process.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from mqbroker.http.exchange import Exchange
@@ -24,8 +26,8 @@ from mqbroker.http.whole import Whole
 
 # Some 8 ms of work: what is read meanwhile is answered, or refused, after one more turn.
 BEGUN_PER_TURN = 128
-# Some 12 ms. With fewer a crowd that comes again at once disturbs less, and at twice the capacity refusals come later.
-REFUSED_PER_TURN = 512
+# Less than 1 ms. Where nothing begins, because PostgreSQL answers nothing, turns that only refuse follow one another.
+REFUSED_PER_TURN = 32
 # Of the bodies that wait; the process's budget of bodies counts them from their beginning.
 MAX_BYTES = 16 * 1024 * 1024
 
@@ -76,12 +78,12 @@ class Admission:
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[Place] = deque()
         self._bytes = 0
-        # Their bodies have arrived whole and are dropped.
-        self._to_refuse: deque[Exchange] = deque()
+        # What sends a refusal; the body has arrived whole and is dropped.
+        self._to_refuse: deque[Callable[[], None]] = deque()
         # What the next turn of the event loop begins.
         self._next: list[tuple[Beginner, Exchange]] = []
         # New work of this turn.
-        self._begun = self._refused = 0
+        self._begun = 0
         self._is_scheduled = False
         self._whole = Whole()
 
@@ -100,17 +102,19 @@ class Admission:
             self._begin(connection, exchange)
 
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
-        """The answer to one whole request of new work that is refused now, read no further than that."""
-        if self._refused >= REFUSED_PER_TURN or self._to_refuse or not self._is_full():
+        """The answer to one whole request of new work that is to be refused, read no further than that.
+
+        It is sent by what is given to `refuse_soon`.
+        """
+        if not self._is_full():
             return None
         target = self._whole.target_of(data)
-        if target is None:
-            return None
-        answer = self._serve.refusal(target, date)
-        if answer is not None:
-            self._refused += 1
-            self._schedule()
-        return answer
+        return None if target is None else self._serve.refusal(target, date)
+
+    def refuse_soon(self, refuse: Callable[[], None]) -> None:
+        """Has a refusal sent in one of the next turns."""
+        self._to_refuse.append(refuse)
+        self._schedule()
 
     def go_on(self) -> None:
         """Looks for room again in the next turn: an exchange has been answered."""
@@ -122,7 +126,7 @@ class Admission:
         while self._waiting:
             self._begin_next()
         while self._to_refuse:
-            self._refuse_next()
+            self._to_refuse.popleft()()
 
     def _is_full(self) -> bool:
         waited = self._loop.time() - self._waiting[0].since if self._waiting else 0.0
@@ -138,10 +142,11 @@ class Admission:
             connection.begin(exchange)
         else:
             exchange.drop()
-            self._to_refuse.append(exchange)
-            self._schedule()
-            if self._refused < REFUSED_PER_TURN and len(self._to_refuse) == 1:
-                self._refuse_next()
+            self.refuse_soon(partial(self._refuse_whole, exchange))
+
+    def _refuse_whole(self, exchange: Exchange) -> None:
+        if not exchange.is_hung_up:
+            self._serve.refuse(exchange)
 
     def _begin(self, connection: Beginner, exchange: Exchange) -> None:
         self._schedule()
@@ -154,14 +159,14 @@ class Admission:
 
     def _turn(self) -> None:
         self._is_scheduled = False
-        self._begun = self._refused = 0
+        self._begun = 0
         begun, self._next = self._next, []
         for connection, exchange in begun:
             connection.begin(exchange)
         while self._waiting and self._may_begin():
             self._begin_next()
-        while self._to_refuse and self._refused < REFUSED_PER_TURN:
-            self._refuse_next()
+        for _ in range(min(len(self._to_refuse), max(len(begun) // 2, REFUSED_PER_TURN))):
+            self._to_refuse.popleft()()
         if self._to_refuse:
             self._schedule()
 
@@ -171,9 +176,3 @@ class Admission:
         if not place.exchange.is_hung_up:
             self._begun += 1
             self._begin(place.connection, place.exchange)
-
-    def _refuse_next(self) -> None:
-        exchange = self._to_refuse.popleft()
-        if not exchange.is_hung_up:
-            self._refused += 1
-            self._serve.refuse(exchange)

@@ -65,6 +65,8 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         # Done once the request that is served as the process ends has its answer.
         self._answered: asyncio.Future[None] | None = None
+        # The answer to new work that is refused without an exchange, until it is sent.
+        self._refusal: bytes | None = None
         self._is_reading = True
         self._is_malformed = False
         # Bytes of a refused body that may still be dropped; None while the connection is of use.
@@ -109,9 +111,10 @@ class Connection(asyncio.Protocol):
         if self._to_drop is not None:
             self._drop(data)
         elif not self._is_malformed:
+            self._send_refusal()
             if self._serving is None and not self._reader.is_within_head:
                 self.since = self._loop.time()
-                if self._is_refused_at_once(data):
+                if self._is_refused_unread(data):
                     return
             try:
                 self._reader.feed(data)
@@ -120,14 +123,19 @@ class Connection(asyncio.Protocol):
             self._serve_next()
             self._read_or_not()
 
-    def _is_refused_at_once(self, data: bytes) -> bool:
-        """Answers new work that is refused now, if it has come whole and is all that has come."""
+    def _is_refused_unread(self, data: bytes) -> bool:
+        """Has new work refused that is too much, if it has come whole and is all that has come."""
         if self._reader.arriving is not None or self._drained is not None or self._connections.is_closing:
             return False
-        refusal = self._admission.refusal(data, self.date)
+        self._refusal = self._admission.refusal(data, self.date)
+        if self._refusal is not None:
+            self._admission.refuse_soon(self._send_refusal)
+        return self._refusal is not None
+
+    def _send_refusal(self) -> None:
+        refusal, self._refusal = self._refusal, None
         if refusal is not None:
             self.write(refusal)
-        return refusal is not None
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
@@ -266,6 +274,7 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         """Ends it as soon as the answer that is under way has left; a request that is blocked is answered now."""
+        self._send_refusal()
         if self._serving is None:
             self._transport.close()
         else:

@@ -18,6 +18,8 @@ class Whole:
 
     def target_of(self, data: bytes) -> bytes | None:
         """The target of a POST that keeps its connection; None where this is anything else than one of those."""
+        if REQUEST_ID in data.lower():
+            return None
         self._target, self._count, self._is_plain = b"", 0, True
         try:
             self._parser.feed_data(data)
@@ -40,10 +42,6 @@ class Whole:
 
     def on_url(self, url: bytes) -> None:
         self._target += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if len(name) == len(REQUEST_ID) and name.lower() == REQUEST_ID:
-            self._is_plain = False
 
     def on_message_complete(self) -> None:
         self._is_within = False
