@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -110,19 +111,24 @@ def serving(database: str, port: int, log: Path) -> Iterator[None]:
             web.wait(timeout=20)
 
 
+@pytest.fixture(scope="package")
+def session(database: str) -> Iterator[psycopg.Connection[Any]]:
+    """One for all tests: a new one reads the catalog of every partition anew."""
+    with psycopg.connect(database, autocommit=True, row_factory=namedtuple_row, prepare_threshold=None) as session:
+        yield session
+
+
 @pytest.fixture
-def broker(database: str) -> Iterator[Broker]:
+def broker(session: psycopg.Connection[Any]) -> Broker:
     """A broker without a past: each test gives it one."""
-    with psycopg.connect(database, autocommit=True, row_factory=namedtuple_row) as connection:
-        # Where there are few rows TRUNCATE costs more: it makes new files, those of every partition.
-        for table in FORGOTTEN:
-            connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
-        connection.execute("DELETE FROM topic WHERE permission <> 'r'")
-        for sequence in NUMBERS:
-            connection.execute(sql.SQL("ALTER SEQUENCE {} RESTART").format(sql.Identifier(sequence)))
-        now = connection.execute("SELECT now()").fetchone()
-        assert now is not None
-        yield Broker(connection, now[0])
+    # Where there are few rows TRUNCATE costs more: it makes new files, those of every partition.
+    deletes = [sql.SQL("DELETE FROM {}").format(sql.Identifier(table)) for table in FORGOTTEN]
+    restarts = [sql.SQL("ALTER SEQUENCE {} RESTART").format(sql.Identifier(sequence)) for sequence in NUMBERS]
+    topics = sql.SQL("DELETE FROM topic WHERE permission <> 'r'")
+    session.execute(sql.SQL("; ").join([*deletes, topics, *restarts]))
+    now = session.execute("SELECT now()").fetchone()
+    assert now is not None
+    return Broker(session, now[0])
 
 
 @pytest.fixture(scope="package")
