@@ -68,6 +68,7 @@ def work_until_all_is_sent(place: Place, broker: RunningBroker) -> None:
     eventually(nothing_is_left, within_seconds=60)
 
 
+@pytest.mark.chaos
 def test_an_outage_fails_no_transaction_and_each_message_arrives_once(place: Place, broker: RunningBroker) -> None:
     topic, over = name("orders"), threading.Event()
 

@@ -69,6 +69,7 @@ def has_logged(child: Child, word: str) -> bool:
     return word in child.log.read_text()
 
 
+@pytest.mark.chaos
 def test_in_json_every_line_of_every_process_is_an_event(prepared: str, tmp_path: Path, redis: Valkey) -> None:
     logged = lines_of_a_bad_day(prepared, tmp_path, redis, "json")
 
@@ -80,6 +81,7 @@ def test_in_json_every_line_of_every_process_is_an_event(prepared: str, tmp_path
     assert "celery" in loggers["beat"]
 
 
+@pytest.mark.chaos
 def test_in_text_every_line_says_when_how_grave_and_where_from(prepared: str, tmp_path: Path, redis: Valkey) -> None:
     logged = lines_of_a_bad_day(prepared, tmp_path, redis, "text")
 

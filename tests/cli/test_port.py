@@ -91,6 +91,7 @@ def until_it_serves(process: subprocess.Popen[str]) -> bool:
     return bool(process.stdout.readline())
 
 
+@pytest.mark.chaos
 def test_a_web_process_that_was_killed_serves_again_on_its_port(running: RunningBroker) -> None:
     web = running.webs[0]
     web.kill()

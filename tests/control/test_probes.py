@@ -6,6 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psycopg
+import pytest
 
 from tests.broker import databases
 from tests.broker.polling import eventually
@@ -35,6 +36,7 @@ def test_a_prober_that_names_no_host_is_answered(broker: RunningBroker) -> None:
     assert answer.endswith(b'{"status":"alive"}')
 
 
+@pytest.mark.chaos
 def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_path: Path) -> None:
     with databases.fresh() as url:
         running = RunningBroker(tmp_path, url, NOBODY, SETTINGS, tasks=False)
@@ -64,6 +66,7 @@ def test_a_broker_without_its_tables_or_its_database_is_alive_and_not_ready(tmp_
             running.close()
 
 
+@pytest.mark.chaos
 def test_a_broker_whose_database_hangs_says_so_in_time(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as hanging:
         url = f"postgresql://mqbroker@127.0.0.1:{hanging.getsockname()[1]}/mqbroker"

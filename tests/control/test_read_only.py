@@ -71,6 +71,7 @@ def test_a_write_is_refused_and_sent_to_the_primary(
     assert answer.headers["retry-after"] == "1"
 
 
+@pytest.mark.chaos
 def test_a_console_whose_database_is_away_says_so_on_its_page(tmp_path: Path) -> None:
     nobody = f"postgresql://mqbroker@127.0.0.1:{free_port()}/mqbroker"
     running = RunningBroker(tmp_path, nobody, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)

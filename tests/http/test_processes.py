@@ -59,6 +59,7 @@ def test_a_process_that_ends_answers_its_blocked_receives_and_pulls(alone: Runni
     assert [(answer.status, answer.document["messages"]) for answer in answers] == [(200, [])] * 6
 
 
+@pytest.mark.chaos
 def test_a_process_that_dies_is_replaced_and_the_port_stays_open(twofold: RunningBroker, orders: str) -> None:
     before = members(twofold)
     assert len(before) == PROCESSES
@@ -77,6 +78,7 @@ def sends(broker: RunningBroker, topic: str) -> bool:
         return False
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=["asked to", "killed"])
 def test_all_processes_of_a_port_end_together(twofold: RunningBroker, number: signal.Signals) -> None:
     ours = members(twofold)

@@ -17,6 +17,8 @@ from tests.conftest import REDIS_URL
 from tests.push.operators import Operator
 from tests.push.servers import acks, pushed, texts
 
+pytestmark = pytest.mark.chaos
+
 
 @pytest.fixture(scope="module")
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
@@ -95,7 +97,6 @@ def test_a_worker_that_ends_while_messages_come_leaves_none_in_flight(
     assert left == 0
 
 
-@pytest.mark.chaos
 def test_what_a_killed_worker_had_in_flight_is_pushed_again_also_without_workers_and_beat(
     working_broker: RunningBroker,
     operator: Operator,

@@ -17,6 +17,7 @@ ROUNDS = 60
 BODY = "x" * (256 * 1024)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize("wish", [None, "heavy"], ids=["all", "filtered"])
 def test_a_process_that_stops_while_it_receives_large_bodies_stops_no_receive_of_its_group(
     keeper: Keeper, wish: str | None

@@ -174,6 +174,7 @@ async def waits_while_dropping(keeper: Keeper, orders: str) -> list[float]:
     return waits
 
 
+@pytest.mark.chaos
 def test_processes_that_are_killed_at_every_statement_lose_nothing(keeper: Keeper, orders: str, coupons: str) -> None:
     fill(keeper, orders, segments=4)
     assert keeper.do(received(coupons, orders)) == ["order 1", "order 2", "order 3", "order 4", "order 5"]

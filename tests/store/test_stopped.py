@@ -7,11 +7,13 @@ import subprocess
 import time
 
 import psycopg
+import pytest
 
 from store.commit import stalled
 from tests.broker.polling import at_this_load, eventually
 from tests.store.keeper import Keeper, sent
 
+pytestmark = pytest.mark.chaos
 ROUNDS = 8
 STOPPED_SECONDS = 1.5
 HELD = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s::oid AND objsubid = 2"
