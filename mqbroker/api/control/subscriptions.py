@@ -189,7 +189,7 @@ class SubscriptionDetail(Resource):
         """Makes a subscription, or changes what is given of it and makes it healthy again: the way out of `disabled`.
 
         The broker then POSTs `{"type": "messages.deliver", "subscription", "group", "topic", "messages": [entry]}`,
-        signed. An empty 2xx acks them all; 200 with `{"results": [{"message_id", "status": "ack"|"nack",
+        signed. An empty 204 acks them all; 200 with `{"results": [{"message_id", "status": "ack"|"nack",
         "delay_seconds"?}]}` says it of each, and a message that is left out is nacked; whatever else comes nacks them
         all. Nacked messages come again as after a `nack`. A call that reached no server counts as no attempt.
 
