@@ -26,6 +26,8 @@ DONE, UNCHANGED = "done", "unchanged"
 # Columns that no entry shows.
 SECRETS = frozenset(("secret", "previous_secret", "digest", "password"))
 MAX_REASON = 1000
+# Longer than any name; a refused one may have any length, and an index of PostgreSQL takes 2,700 bytes.
+MAX_TARGET = 200
 
 
 class Outcome(NamedTuple):
@@ -54,7 +56,7 @@ class Signature:
             "author_kind": self.kind,
             "author": self.author,
             "action": action,
-            "target": clean(str(outcome.target)),
+            "target": clean(str(outcome.target))[:MAX_TARGET],
             "reason": None if self.reason is None else clean(self.reason)[:MAX_REASON],
             "before": None if refusal else encoded(outcome.before),
             "after": None if refusal else encoded(outcome.outcome),

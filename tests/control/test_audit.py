@@ -1,5 +1,7 @@
 """The audit: each change of the control plane has an entry, in the change's own transaction, that is never changed."""
 
+import random
+import string
 from collections.abc import Iterator
 from typing import Any
 
@@ -131,6 +133,16 @@ def test_a_refused_change_has_an_entry_that_says_so(operator: Operator, audit: A
     [entry] = audit.by_request(answer.headers["x-request-id"])
     assert (entry["target"], entry["result"], entry["after"]) == (shop, "group_not_exist", None)
     assert entry["detail"] == answer.problem["detail"]
+
+
+def test_a_refused_change_of_a_name_of_any_length_has_an_entry_with_its_beginning(
+    operator: Operator, audit: Audit
+) -> None:
+    long = "".join(random.Random(1).choices(string.ascii_letters, k=9000))
+
+    assert operator.put(f"/v1/topics/{long}").problem["code"] == "topic_illegal"
+
+    assert audit.of(long[:200])[-1]["result"] == "topic_illegal"
 
 
 def test_a_change_whose_entry_cannot_be_written_is_not_made(
