@@ -39,6 +39,16 @@ class PropertiesTooLarge(Refusal):
     code = "properties_too_large"
 
 
+class KeyTooLong(PropertiesTooLarge):
+    """A key that the index of keys does not take: the only index over a text of the sender's that may be long."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "keys holds one that is too long for its index, nothing was stored: 2,600 bytes are always possible, and "
+            "more where PostgreSQL can compress them."
+        )
+
+
 class TopicIllegal(Refusal):
     """The name is no topic name."""
 

@@ -9,6 +9,7 @@ from store import queues
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import RowType, Statement
+from store.errors import Refusal
 from store.messages import Record
 
 Request = TypeVar("Request")
@@ -49,6 +50,19 @@ class Pending(Generic[Request]):
             self.future.set_exception(self.outcome)
         else:
             self.future.set_result(self.outcome)
+
+
+def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
+    """Gives every request of a batch that was not written the same outcome."""
+    for one in pending:
+        one.outcome = refusal
+    resolve(pending)
+
+
+def resolve(pending: list[Pending[Any]]) -> None:
+    """Answers the callers of these requests, which are durable or refused now."""
+    for one in pending:
+        one.resolve()
 
 
 # Writes what a request has on record beside what its kind writes: run once its outcome is known, before the commit.

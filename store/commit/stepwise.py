@@ -17,12 +17,12 @@ from psycopg import errors as pg
 
 from store import queues
 from store.commit import notifier
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch, Kind, Note, Pending, resolve, settle
 from store.db import connections, patience
 from store.db.connections import Connection
 from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
-from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.errors import KeyTooLong, OutcomeUnknown, Refusal, SystemBusy
 from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -238,6 +238,9 @@ class GroupCommit:
         except DONE_OVER:
             await self._abandon()
             raise
+        except pg.ProgramLimitExceeded as problem:
+            await self._abandon()
+            raise KeyTooLong from problem
         except (psycopg.OperationalError, pg.TransactionTimeout, pg.ReadOnlySqlTransaction, TimeoutError) as problem:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
             await self._disconnect()
@@ -305,16 +308,3 @@ class GroupCommit:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
-
-
-def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
-    """Gives every request of a batch that was not written the same outcome."""
-    for one in pending:
-        one.outcome = refusal
-    resolve(pending)
-
-
-def resolve(pending: list[Pending[Any]]) -> None:
-    """Answers the callers of these requests, which are durable or refused now."""
-    for one in pending:
-        one.resolve()

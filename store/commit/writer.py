@@ -47,7 +47,7 @@ NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
 # One request fails all of a batch, or holds it up: halves find it.
-OF_ONE_REQUEST = ("22", "23", "55", "25P04")
+OF_ONE_REQUEST = ("22", "23", "54", "55", "25P04")
 MAX_ATTEMPTS = 3
 
 

@@ -4,6 +4,8 @@ import asyncio
 import base64
 import http.client
 import json
+import random
+import string
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -192,6 +194,17 @@ def test_each_operation_of_a_bulk_may_have_4_mebibytes(wire: Wire, orders: str) 
     results = wire.bulk(*[{"op": "send", "topic": orders, "body": "\n" * (4 * MEBIBYTE)} for _ in range(3)])
 
     assert [result["status"] for result in results] == [201] * 3
+
+
+def test_a_key_that_cannot_be_indexed_is_refused_and_spoils_no_other_message(wire: Wire, orders: str) -> None:
+    key = "".join(random.Random(1).choices(string.ascii_letters, k=16_000))
+    send = {"op": "send", "topic": orders, "body": "order"}
+    half = {**send, "op": "half", "producer_group": orders}
+
+    results = wire.bulk(send, {**send, "keys": [key]}, {**half, "keys": [key]}, half, {**send, "keys": [key[:2600]]})
+
+    assert [result["status"] for result in results] == [201, 422, 422, 201, 201]
+    assert {result["code"] for result in results[1:3]} == {"properties_too_large"}
 
 
 def new_id() -> str:
