@@ -19,6 +19,7 @@ Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 Networks = tuple[Network, ...]
 
+# In bytes, too: a producer group's URLs have an index, which takes 2,700 of them.
 MAX_URL_CHARACTERS = 2_048
 MAX_LABEL_CHARACTERS = 63
 LOOKUP_PATIENCE_SECONDS = 2.0
@@ -141,8 +142,8 @@ def literal_address(host: str) -> Address | None:
 @lru_cache(maxsize=4_096)
 def parse_url(url: str) -> URL:
     """The URL as it will be called: its host in ASCII, a literal address in its usual form; else `UrlIllegal`."""
-    if len(url) > MAX_URL_CHARACTERS:
-        raise UrlIllegal(url, f"is longer than {MAX_URL_CHARACTERS} characters")
+    if len(url.encode(errors="replace")) > MAX_URL_CHARACTERS:
+        raise UrlIllegal(url, f"is longer than {MAX_URL_CHARACTERS} bytes")
     if "\\" in url or not url.isprintable() or any(character.isspace() for character in url):
         raise UrlIllegal(url, "holds a blank, a control character or a backslash; encode it as %20, %5C, …")
     authority = _AUTHORITY.match(url)

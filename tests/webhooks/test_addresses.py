@@ -205,7 +205,8 @@ def test_a_name_is_no_literal_address(host: str) -> None:
             "holds a blank, a control character or a backslash; encode it as %20, %5C, …",
         ),
         ("http://example.com/\r\nx: y", "holds a blank, a control character or a backslash; encode it as %20, %5C, …"),
-        ("http://example.com/" + "a" * 2_048, "is longer than 2048 characters"),
+        ("http://example.com/" + "a" * 2_030, "is longer than 2048 bytes"),
+        ("http://example.com/" + "é" * 1_015, "is longer than 2048 bytes"),
     ],
 )
 def test_a_url_that_cannot_be_called_is_refused_with_the_reason(url: str, complaint: str) -> None:
