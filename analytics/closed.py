@@ -16,15 +16,24 @@ import psycopg
 
 from analytics.connections import Connection, connect, read
 from analytics.errors import LogBusy
-from analytics.rows import EntryBounds, SegmentBounds, SegmentState, SnapshotName
+from analytics.rows import EntryBounds, Held, Released, SegmentBounds, SegmentState, SnapshotName
 from store.db.statements import Statement
 from store.segments import log
 
 EXPORT_SNAPSHOT = Statement(__file__, "export_snapshot", SnapshotName)
 TAKE_SNAPSHOT = Statement(__file__, "take_snapshot")
 FIND_SEGMENTS = Statement(__file__, "find_segments", SegmentState)
+LOCK_LOG = Statement(__file__, "lock_log", Held)
+UNLOCK_LOG = Statement(__file__, "unlock_log", Released)
 SEGMENT_BOUNDS = Statement(__file__, "segment_bounds", SegmentBounds)
 ENTRY_BOUNDS = Statement(__file__, "entry_bounds", EntryBounds)
+
+# One message: the server holds the log for the time of one snapshot, however long this process waits for a processor.
+# The last statement takes the snapshot of its transaction before it releases the lock, which the session has till then.
+QUIET = (
+    f"BEGIN; SET LOCAL lock_timeout = '{log.EXCLUSIVE['lock_timeout']}'; {LOCK_LOG.text}; COMMIT; "
+    f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {UNLOCK_LOG.text}"
+) % {"key": log.APPENDERS_LOCK}
 
 # 40 tries outlast the 20 s after which the server ends a session that idles in a transaction.
 TRIES = 40
@@ -74,9 +83,9 @@ def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
     Writers wait only while the snapshot is taken, not for the time of the block. Raises LogBusy.
     """
     with connect(conninfo) as reader:
-        with connect(conninfo) as holder:
-            _hold_log(holder)
-            reader.execute(_sharing(holder))
+        # The message below has a BEGIN of its own.
+        reader.autocommit = True
+        _take_quiet_snapshot(reader)
         yield reader, _sharing(reader)
 
 
@@ -109,12 +118,12 @@ def _sharing(connection: Connection) -> str:
     return psycopg.ClientCursor(connection).mogrify(TAKE_SNAPSHOT.sql(), name)
 
 
-def _hold_log(holder: Connection) -> None:
+def _take_quiet_snapshot(reader: Connection) -> None:
     for _ in range(TRIES):
         try:
-            holder.execute(log.HOLD_LOG.sql(), log.EXCLUSIVE)
+            reader.execute(QUIET.encode())
         except psycopg.errors.LockNotAvailable:
-            holder.rollback()
+            reader.rollback()
             time.sleep(PAUSE_SECONDS)
         else:
             return

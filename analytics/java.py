@@ -21,15 +21,13 @@ VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 # Opened for Spark. Java 24 removed it, and warns on each start.
 ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 ACTION_PACKAGE_UNTIL = 23
-# Java and the Python workers that it starts step back by so much. The command itself does not: for a moment it holds
-# the writers' lock, and must not wait for a processor then.
 SHIM = """\
 #!/bin/sh
 for argument do
     shift
     case $argument in {unwanted}) ;; *) set -- "$@" "$argument" ;; esac
 done
-exec nice -n {nice} {java} "$@"
+exec {java} "$@"
 """
 
 
@@ -40,16 +38,13 @@ class Java:
     executable: Path
     version: int
 
-    def home(self, folder: Path, nice: int = 0) -> Path:
-        """A JAVA_HOME for Spark's scripts, made in `folder`: its java drops the options that this Java warns of.
-
-        It runs with that niceness: 19 is the last to get a processor.
-        """
+    def home(self, folder: Path) -> Path:
+        """A JAVA_HOME for Spark's scripts, made in `folder`: its java drops the options that this Java warns of."""
         unwanted = VECTOR_MODULE if self.version <= ACTION_PACKAGE_UNTIL else f"{VECTOR_MODULE}|{ACTION_PACKAGE}"
         shim = folder / "java" / "bin" / "java"
         shim.parent.mkdir(parents=True, exist_ok=True)
         java = shlex.quote(str(self.executable))
-        shim.write_text(SHIM.format(unwanted=unwanted, nice=nice, java=java), encoding="utf-8")
+        shim.write_text(SHIM.format(unwanted=unwanted, java=java), encoding="utf-8")
         shim.chmod(0o755)
         return folder / "java"
 

@@ -26,6 +26,7 @@ from analytics.readers.jdbc import JdbcSource
 from analytics.readers.moment import Moment, capture
 from analytics.readers.source import Source
 from analytics.session import Cluster
+from analytics.submit import is_submitted
 from analytics.tables import ENDED, ENTRIES, MESSAGES
 
 # From so many messages on Java's better compiler saves more CPU than it takes.
@@ -127,7 +128,7 @@ def _reading(
     With `idle` no row comes to Java.
     """
     by_jdbc = wishes.reader == "jdbc"
-    if session.is_submitted(environ):
+    if is_submitted(environ):
         with session.joined(scratch / "spark") as spark:
             yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
         return
@@ -151,7 +152,7 @@ def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = sessi
         yield Local(target)
         return
     with failures_as_ours(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
-        if session.is_submitted(environ):
+        if is_submitted(environ):
             spark = stack.enter_context(session.joined(Path(scratch)))
         else:
             runtime = java.find(java.candidates(environ))

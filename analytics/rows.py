@@ -37,6 +37,18 @@ class EntryBounds(NamedTuple):
     last_offset: int
 
 
+class Held(NamedTuple):
+    """The lock of the log, held alone by a session."""
+
+    pg_advisory_lock: None
+
+
+class Released(NamedTuple):
+    """Whether the session held the lock that it released."""
+
+    pg_advisory_unlock: bool
+
+
 class Estimate(NamedTuple):
     """About how many messages the broker keeps."""
 

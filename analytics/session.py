@@ -59,14 +59,12 @@ class Cluster:
     """Where Spark runs, as its master's URL, and settings of Spark's own, which come before ours.
 
     Without a master it runs on this machine, by itself: what SPARK_CONF_DIR says is not for it. `cores` is how many
-    tasks run at once there: without a number one for each core of the machine, but four at most. `nice` is the
-    niceness of Java and of the workers that it starts.
+    tasks run at once there: without a number one for each core of the machine, but four at most.
     """
 
     master: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     cores: int | None = None
-    nice: int = 0
 
 
 HERE = Cluster()
@@ -91,7 +89,7 @@ def opened(
     }
     _silence_py4j()
     places = {
-        "JAVA_HOME": str(runtime.home(scratch, cluster.nice)),
+        "JAVA_HOME": str(runtime.home(scratch)),
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "PYTHONPATH": str(ROOT),
         **_choices(cluster),
@@ -113,11 +111,6 @@ def joined(scratch: Path) -> Iterator[SparkSession]:
     with _ended(session):
         _ship(session, scratch)
         yield session
-
-
-def is_submitted(environ: Mapping[str, str]) -> bool:
-    """Whether spark-submit started this program, and has a Java for it."""
-    return "PYSPARK_GATEWAY_PORT" in environ
 
 
 @contextmanager

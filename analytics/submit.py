@@ -8,7 +8,13 @@ they need pyarrow, adbc-driver-postgresql and msgspec. The machine of this progr
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+
+
+def is_submitted(environ: Mapping[str, str]) -> bool:
+    """Whether spark-submit started this program, and has a Java for it."""
+    return "PYSPARK_GATEWAY_PORT" in environ
 
 
 def main(words: list[str]) -> None:

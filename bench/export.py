@@ -30,12 +30,8 @@ SIDES = ("limit", "source", "jdbc")
 TURNS = 3
 INCREMENT = 10_000
 RATES = (500, 2000)
-# How an export steps back, from the default on.
-MANNERS = {
-    "by default": (),
-    "with --nice 19": ("--nice", "19"),
-    "with --cores 2": ("--cores", "2"),
-}
+# How an export gives way, from the default on.
+MANNERS = {"by default": (), "with --nice 0": ("--nice", "0")}
 CONNECTIONS = 32
 IDLE_SECONDS = 10.0
 SETTLE_SECONDS = 2.0

@@ -67,16 +67,16 @@ class Watcher:
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 used = process.cpu_times()
                 key = (process.pid, process.create_time())
-                self._cpu[key] = (_kind(process, self._root), used.user + used.system)
+                self._cpu[key] = (_kind(process, root), used.user + used.system)
                 memory += process.memory_full_info().pss
         self._peak = max(self._peak, memory)
 
 
-def _kind(process: psutil.Process, root: int) -> str:
-    """Java, a Python worker of Spark, the command itself, or a shell between them."""
+def _kind(process: psutil.Process, root: psutil.Process) -> str:
+    """Java, a Python worker of Spark, the command itself, also where it goes on in a child, or a shell between them."""
     words = process.cmdline()
     if words and Path(words[0]).name == "java":
         return "java"
     if any(word.startswith("pyspark.") for word in words):
         return "workers"
-    return "command" if process.pid == root else "others"
+    return "command" if words == root.cmdline() else "others"

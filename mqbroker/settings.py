@@ -148,15 +148,15 @@ SECRETS_KEYS = env.secret_keys(
 
 # --- the export -----------------------------------------------------------------------------------------------------
 JDBC_JAR = env.text(
-    "JDBC_JAR",
-    "",
-    "PostgreSQL's JDBC driver for `./mq export --reader jdbc`. Without it: the system's, else Ivy fetches one.",
+    "JDBC_JAR", "", "PostgreSQL's driver for `./mq export --reader jdbc`; empty: the system's, else Ivy fetches one."
+)
+EXPORT_NICE = env.whole(
+    "EXPORT_NICE", 19, "How far exports and reports give way to other processes; on a busy machine 0: not.", maximum=19
 )
 EXPORT_NIGHTLY_TO = env.text(
     "EXPORT_NIGHTLY_TO",
     "",
-    "Folder of the nightly export and, beside it, of its reports; empty: none. Each worker with the extra `analytics` "
-    "has to reach it, and 2 GB of memory while it runs.",
+    "Folder of the nightly export, its reports beside it; empty: none. All workers with the extra `analytics` need it.",
 )
 EXPORT_NIGHTLY_AT = env.time_of_day(
     "EXPORT_NIGHTLY_AT", time(2, 0), "When the nightly export begins, in UTC; for six hours it is tried again."

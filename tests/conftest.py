@@ -39,6 +39,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line, yellow=True)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def exports_without_manners() -> None:
+    """Beside four processes of tests an export that gives way to all of them would hardly go on."""
+    os.environ.setdefault("MQBROKER_EXPORT_NICE", "0")
+
+
 @pytest.fixture(scope="session")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a database with the broker's tables and key, which is copied and never used itself.

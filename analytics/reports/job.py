@@ -18,6 +18,7 @@ from analytics.readers.failures import failures_as_ours
 from analytics.reports import page, tables
 from analytics.reports.catalog import NAMES, REPORTS
 from analytics.reports.tables import Tables
+from analytics.session import Cluster
 
 MARKER = "report.json"
 PAGE = "report.html"
@@ -38,7 +39,12 @@ def beside(export: Path) -> Path:
 
 
 def make(
-    export: Path, target: Path, html: Path | None, environ: Mapping[str, str], announce: Callable[[Made], None]
+    export: Path,
+    target: Path,
+    html: Path | None,
+    environ: Mapping[str, str],
+    cluster: Cluster,
+    announce: Callable[[Made], None],
 ) -> None:
     """Writes the reports of the export to the folder `target`, and their page to `html`, or into that folder.
 
@@ -49,7 +55,8 @@ def make(
     with failures_as_ours(), folder.workspace(target, REPORT) as workspace:
         finished = workspace / "reports"
         brief = made.rows["messages"] < BRIEF_MESSAGES
-        with session.opened(java.find(java.candidates(environ)), None, workspace / "spark", brief=brief) as spark:
+        runtime = java.find(java.candidates(environ))
+        with session.opened(runtime, None, workspace / "spark", brief=brief, cluster=cluster) as spark:
             write(tables.read(spark, export, made), finished, announce)
         document = {"kind": REPORT.kind, "database": made.database, "taken_at": made.taken_at}
         (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")

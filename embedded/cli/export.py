@@ -20,18 +20,14 @@ def main(given_words: list[str]) -> int:
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("source", "jdbc"), help="how to read (default: source)")
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
-    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
-    parser.add_argument("--cores", metavar="N", help="how many tasks run at once (default: 1)")
-    parser.add_argument("--nice", metavar="N", help="by how much Spark steps back for others, 19 at most")
+    options.add_spark(parser)
     options.add_data_folder(parser)
     given = parser.parse_args(given_words)
     refuse_bad_settings()
     words = ["--to", given.to] if given.to else ["--verify", given.verify]
     words += ["--reader", given.reader] if given.reader else []
-    words += ["--cores", given.cores] if given.cores else []
-    words += ["--nice", given.nice] if given.nice else []
     words += ["--compact"] if given.compact else []
     words += ["--master", given.master] if given.master else []
-    words += [word for setting in given.conf for word in ("--conf", setting)]
+    words += options.spark_words(given)
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage("export", *words), environment)

@@ -52,6 +52,22 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_spark(parser: argparse.ArgumentParser) -> None:
+    """The Spark of an export and of its reports, where it runs on this machine; `spark_words` passes them on."""
+    parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
+    parser.add_argument("--cores", metavar="N", help="how many tasks run at once (default: 1)")
+    parser.add_argument(
+        "--nice", metavar="N", help="by how much Spark gives way to other processes (default: 19, the most; 0: not)"
+    )
+
+
+def spark_words(given: argparse.Namespace) -> list[str]:
+    """The options of `add_spark` that were given, as words of the command line."""
+    words = ["--cores", given.cores] if given.cores else []
+    words += ["--nice", given.nice] if given.nice else []
+    return words + [word for setting in given.conf for word in ("--conf", setting)]
+
+
 def add_api_key(parser: argparse.ArgumentParser, meaning: str) -> None:
     """Also from the environment, because every user of the machine can read arguments."""
     parser.add_argument(

@@ -22,12 +22,14 @@ def main(given_words: list[str]) -> int:
         "--html", type=options.path_given, metavar="FILE", help="where the page goes (default: report.html among them)"
     )
     parser.add_argument("--console", action="store_true", help="show charts of the reports in the broker's console")
+    options.add_spark(parser)
     options.add_data_folder(parser)
     given = parser.parse_args(given_words)
     refuse_bad_settings()
     words = [str(given.export)]
     words += ["--to", str(given.to)] if given.to else []
     words += ["--html", str(given.html)] if given.html else []
+    words += options.spark_words(given)
     if given.console:
         with database.of(given.folder) as environ:
             return foreground.run(commands.manage("report", *words, "--console"), environ)

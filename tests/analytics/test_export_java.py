@@ -73,12 +73,3 @@ def test_java_is_told_only_what_it_understands(tmp_path: Path, version: int, kep
     )
 
     assert answer.stdout.split("\n")[:-1] == [*kept, *others]
-
-
-def test_java_steps_back_by_what_is_asked(tmp_path: Path) -> None:
-    asked = executable(tmp_path / "asked", "nice")
-
-    home = Java(asked, 25).home(tmp_path, nice=19)
-    answer = subprocess.run([home / "bin" / "java"], capture_output=True, text=True, check=True)
-
-    assert answer.stdout == "19\n"

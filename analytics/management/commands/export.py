@@ -1,48 +1,20 @@
 """`manage.py export --to DIR`: the command line of the export."""
 
 import os
-import re
 import time
-from argparse import ArgumentTypeError
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
+from analytics.management import spark
+from analytics.management.spark import target
 
-if TYPE_CHECKING:
-    from analytics.session import Cluster
-
-URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 MISSING = "PySpark is not installed: `./mq export` installs it, as does the extra `analytics`."
-
-# The broker's processes need the others: decision 32 has the figures.
-CORES = 1
-NICE = 0
-
-
-def target(text: str) -> Path | str:
-    """A folder of this machine, or the URL of one. As a path a URL would name one, too: s3a:/bucket in this folder."""
-    return text if URL.match(text) else Path(text).absolute().resolve()
-
-
-def setting(text: str) -> tuple[str, str]:
-    """A setting of Spark's."""
-    name, equals, value = text.partition("=")
-    if not (name.startswith("spark.") and equals):
-        raise ArgumentTypeError(f"{text} is no setting of Spark: give spark.NAME=VALUE.")
-    return name, value
-
-
-def tasks(text: str) -> int:
-    """A number of tasks."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text} is no number of tasks: give a whole number from 1 on.")
-    return int(text)
 
 
 def noted_as(target: Path | str) -> str:
@@ -77,34 +49,13 @@ class Command(BaseCommand):
         parser.add_argument(
             "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
         )
-        parser.add_argument(
-            "--conf",
-            type=setting,
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="a setting of Spark's; every user of the machine can read it, so secrets are better in SPARK_CONF_DIR",
-        )
-        parser.add_argument(
-            "--cores",
-            type=tasks,
-            default=CORES,
-            metavar="N",
-            help="how many tasks run at once where Spark runs here (default: %(default)s, so that senders do not wait)",
-        )
-        parser.add_argument(
-            "--nice",
-            type=int,
-            choices=range(20),
-            default=NICE,
-            metavar="N",
-            help="by how much Java and its workers step back for other processes, 19 at most (default: %(default)s)",
-        )
+        spark.add_to(parser)
 
     def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
+        spark.give_way(options)
         place = to or verify or ""
         try:
             done = self._export(place, options) if to else self._verify(place, options)
@@ -119,7 +70,7 @@ class Command(BaseCommand):
         from analytics import job
         from analytics.readers import address
 
-        with job.reached(place, os.environ, self._cluster(options)) as reached:
+        with job.reached(place, os.environ, spark.cluster(options)) as reached:
             job.verify(address.conninfo(settings.DATABASES["default"]), reached, self.stdout.write)
         return "Verified"
 
@@ -143,15 +94,8 @@ class Command(BaseCommand):
             heaviest=settings.MAX_MESSAGE_BYTES,
             noted_as=noted_as(target),
             compact=options["compact"],
-            cluster=self._cluster(options),
+            cluster=spark.cluster(options),
         )
         if reason := job.export(conninfo, target, os.environ, wishes, show):
             self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
         return "Exported to"
-
-    def _cluster(self, options: Mapping[str, Any]) -> "Cluster":
-        from analytics import session
-
-        if session.is_submitted(os.environ) and (options["master"] or options["conf"]):
-            raise CommandError("spark-submit has started Spark: give --master and --conf to it, before submit.py.")
-        return session.Cluster(options["master"], dict(options["conf"]), options["cores"], options["nice"])

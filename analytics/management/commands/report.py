@@ -3,6 +3,7 @@
 import os
 import time
 from argparse import ArgumentTypeError
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
-from analytics.management.commands.export import URL
+from analytics.management import spark
+from analytics.management.spark import URL
 
 MISSING = "PySpark is not installed: `./mq report` installs it, as does the extra `analytics`."
 
@@ -40,6 +42,7 @@ class Command(BaseCommand):
             "--console", action="store_true", help="show charts of the reports in the console of the export's broker"
         )
         parser.add_argument("--html", type=local, metavar="FILE", help="the page (default: report.html in that folder)")
+        spark.add_to(parser)
 
     def handle(
         self, *args: Any, export: Path, to: Path | None, html: Path | None, console: bool, **options: Any
@@ -47,8 +50,9 @@ class Command(BaseCommand):
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
+        spark.give_way(options)
         try:
-            target = self._make(export, to, html, console)
+            target = self._make(export, to, html, options, console=console)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
@@ -57,7 +61,9 @@ class Command(BaseCommand):
             ) from interrupt
         self.stdout.write(f"Reported to {target} in {time.monotonic() - began:.1f} s.")
 
-    def _make(self, export: Path, to: Path | None, html: Path | None, console: bool) -> Path:
+    def _make(
+        self, export: Path, to: Path | None, html: Path | None, options: Mapping[str, Any], *, console: bool
+    ) -> Path:
         # Not at the top: the broker runs without the extra, and lists its commands.
         from analytics.reports import job, shown
 
@@ -66,7 +72,7 @@ class Command(BaseCommand):
             self.stdout.flush()
 
         target = to or job.beside(export)
-        job.make(export, target, html, os.environ, show)
+        job.make(export, target, html, os.environ, spark.cluster(options), show)
         if console:
             shown.show(target)
         return target

@@ -1,0 +1,89 @@
+"""Has a command give way to the broker's processes: it goes on in a child that gets processors last.
+
+1. A session of its own, which gets the niceness too: Linux shares the processors among sessions (autogroups), and
+   niceness counts only within one. In the session of a shell an export would get as much as all of the broker.
+2. The niceness, for systems without autogroups, such as containers.
+3. SCHED_BATCH: a thread that wakes up does not pre-empt others. SCHED_IDLE does worse between sessions: the kernel
+   takes a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
+4. The longest slice of time: since Linux 6.12 a thread with a shorter one pre-empts, and does not wait for its end.
+5. The last of the processors only: a thread of the broker's that wakes up finds another one idle.
+
+Decision 34 has what senders notice of each. All that the command starts, Java and its workers, does the same.
+"""
+
+import contextlib
+import ctypes
+import os
+import platform
+import signal
+import struct
+import sys
+from pathlib import Path
+from types import FrameType
+
+AUTOGROUP = Path("/proc/self/autogroup")
+PR_SET_PDEATHSIG = 1
+# glibc has no function for it before 2.41.
+SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
+ATTRIBUTES_BYTES = 48
+SLICE_NANOSECONDS = 100_000_000
+
+
+def enter(niceness: int, processors: int) -> None:
+    """Returns in the child, or here without a niceness. On so many processors, 0 for all.
+
+    This process stays in its session, where Ctrl-C reaches it: it forwards signals, and exits as the child does. When
+    it is killed, so is the child.
+    """
+    if not niceness:
+        return
+    front = os.getpid()
+    child = os.fork()
+    if child:
+        os._exit(_status(child))
+    _end_with(front)
+    _step_back(niceness, processors)
+
+
+def _status(child: int) -> int:
+    """The exit status of the child, as a shell would say it."""
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, forward)
+    _, status = os.waitpid(child, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else 128 - code
+
+
+def _end_with(front: int) -> None:
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != front:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _step_back(niceness: int, processors: int) -> None:
+    os.setsid()
+    os.nice(niceness)
+    if sys.platform != "linux":
+        return
+    # A kernel without autogroups has no such file.
+    with contextlib.suppress(OSError):
+        AUTOGROUP.write_text(str(niceness), encoding="ascii")
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    _take_long_slices(niceness)
+    if processors:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
+
+
+def _take_long_slices(niceness: int) -> None:
+    """An older kernel takes the call and keeps its slices."""
+    number = SCHED_SETATTR.get(platform.machine())
+    if number:
+        attributes = (0, niceness, 0, SLICE_NANOSECONDS, 0, 0)
+        packed = struct.pack("IIQiIQQQ", ATTRIBUTES_BYTES, os.SCHED_BATCH, *attributes)
+        ctypes.CDLL(None).syscall(number, 0, packed, 0)

@@ -1,0 +1,58 @@
+"""An export gives way to all else, and its processes end with the one that was started."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.analytics.conftest import start
+from tests.analytics.kills import WAIT_SECONDS, wait_until
+
+WORDS = ("--nice", "19", "--cores", "1")
+# Of a process: its niceness, its policy, how many processors it may use, and whether its session is another than ours.
+BEHIND = (19, os.SCHED_BATCH, 1, True)
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
+
+
+def manners(process: psutil.Process) -> tuple[int, int, int, bool]:
+    """How a process gives way."""
+    number = process.pid
+    is_apart = os.getsid(number) != os.getsid(0)
+    return process.nice(), os.sched_getscheduler(number), len(os.sched_getaffinity(number)), is_apart
+
+
+def is_java_there(export: subprocess.Popen[str]) -> bool:
+    """Whether the export has come as far as Java itself."""
+    return any(process.name() == "java" for process in psutil.Process(export.pid).children(recursive=True))
+
+
+def begun(database: str, target: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+    """An export whose Java runs, and all that it started."""
+    export = start(database, target, *WORDS)
+    wait_until(lambda: is_java_there(export), export)
+    return export, psutil.Process(export.pid).children(recursive=True)
+
+
+def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_path: Path) -> None:
+    export, others = begun(busy_database, tmp_path / "export")
+    with export:
+        found = {manners(process) for process in others}
+        export.send_signal(signal.SIGINT)
+        _, said = export.communicate(timeout=WAIT_SECONDS)
+
+    assert found == {BEHIND}
+    assert export.returncode == 130
+    assert f"The export was stopped; {tmp_path / 'export'} is as it was." in said
+    assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
+
+
+def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_database: str, tmp_path: Path) -> None:
+    export, others = begun(busy_database, tmp_path / "export")
+    with export:
+        export.kill()
+
+        assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
+    assert not (tmp_path / "export").exists()
