@@ -1,9 +1,11 @@
 """Makes the reports of an export: reads its files, computes each report once, writes it, and shows it on a page."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyarrow.parquet as parquet
 from pyspark.sql import Column, DataFrame
@@ -13,9 +15,12 @@ from analytics import java, session
 from analytics.errors import FolderRefused
 from analytics.files import folder
 from analytics.files.folder import Contents
-from analytics.job import BRIEF_MESSAGES
+from analytics.files.hadoop import Hadoop
+from analytics.files.manifest import Manifest
+from analytics.files.place import Local
+from analytics.job import BRIEF_MESSAGES, Target
 from analytics.readers.failures import failures_as_ours
-from analytics.reports import page, tables
+from analytics.reports import page, remote, tables
 from analytics.reports.catalog import NAMES, REPORTS
 from analytics.reports.tables import Tables
 from analytics.session import Cluster
@@ -33,14 +38,16 @@ class Made:
     rows: int
 
 
-def beside(export: Path) -> Path:
+def beside(export: Target) -> Target:
     """Where the reports of an export go by themselves: the export's folder holds an export and nothing else."""
-    return export.with_name(f"{export.name}-reports")
+    if isinstance(export, Path):
+        return export.with_name(f"{export.name}-reports")
+    return f"{export.rstrip('/')}-reports"
 
 
 def make(
-    export: Path,
-    target: Path,
+    export: Target,
+    target: Target,
     html: Path | None,
     environ: Mapping[str, str],
     cluster: Cluster,
@@ -48,24 +55,49 @@ def make(
 ) -> None:
     """Writes the reports of the export to the folder `target`, and their page to `html`, or into that folder.
 
-    `environ` leads to Java. Raises ExportFailed; the target is then as it was before.
+    `environ` leads to Java, which reaches what is behind a URL. Raises ExportFailed; the target is then as it was.
     """
-    made = tables.require(export)
+    known = tables.require(Local(export)) if isinstance(export, Path) else None
     _require_outside(export, target, html)
-    with failures_as_ours(), folder.workspace(target, REPORT) as workspace:
+    with failures_as_ours(), _workspace(target) as workspace:
         finished = workspace / "reports"
-        brief = made.rows["messages"] < BRIEF_MESSAGES
+        # How large an export behind a URL is is known when Java runs.
+        brief = known is None or known.rows["messages"] < BRIEF_MESSAGES
         runtime = java.find(java.candidates(environ))
         with session.opened(runtime, None, workspace / "spark", brief=brief, cluster=cluster) as spark:
-            write(tables.read(spark, export, made), finished, announce)
-        document = {"kind": REPORT.kind, "database": made.database, "taken_at": made.taken_at}
-        (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")
-        text = page.of(made, {name: parquet.read_table(finished / name) for name in NAMES})
-        if html is None:
-            (finished / PAGE).write_text(text, encoding="utf-8")
-        folder.put(finished, target, workspace, REPORT)
+            there = None if isinstance(target, Path) else Hadoop(spark, target)
+            if there:
+                remote.require_replaceable(there, REPORT)
+            place = Local(export) if isinstance(export, Path) else Hadoop(spark, export)
+            made = known or tables.require(place)
+            write(tables.read(spark, place, made), finished, announce)
+            text = _finish(finished, made, html)
+            if there:
+                remote.put(finished, there, REPORT)
+        if isinstance(target, Path):
+            folder.put(finished, target, workspace, REPORT)
         if html:
             _replace(html, text)
+
+
+@contextmanager
+def _workspace(target: Target) -> Iterator[Path]:
+    if isinstance(target, Path):
+        with folder.workspace(target, REPORT) as workspace:
+            yield workspace
+    else:
+        with TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+            yield Path(scratch)
+
+
+def _finish(finished: Path, made: Manifest, html: Path | None) -> str:
+    """The page, which lies among the reports unless it goes to a file of its own."""
+    document = {"kind": REPORT.kind, "database": made.database, "taken_at": made.taken_at}
+    (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")
+    text = page.of(made, {name: parquet.read_table(finished / name) for name in NAMES})
+    if html is None:
+        (finished / PAGE).write_text(text, encoding="utf-8")
+    return text
 
 
 def write(of: Tables, to: Path, announce: Callable[[Made], None]) -> None:
@@ -93,9 +125,9 @@ def _replace(file: Path, text: str) -> None:
     unfinished.replace(file)
 
 
-def _require_outside(export: Path, target: Path, html: Path | None) -> None:
+def _require_outside(export: Target, target: Target, html: Path | None) -> None:
     for place in (target, *([html] if html else [])):
-        if export == place or export in place.parents:
+        if _lies_in(place, export):
             raise FolderRefused(
                 f"{place} lies in the export, which holds nothing else: give a place outside of {export}."
             )
@@ -105,3 +137,9 @@ def _require_outside(export: Path, target: Path, html: Path | None) -> None:
         )
     if html and html.is_dir():
         raise FolderRefused(f"{html} is a folder: give the name of a file for the page.")
+
+
+def _lies_in(place: Target, export: Target) -> bool:
+    if isinstance(place, Path) and isinstance(export, Path):
+        return export == place or export in place.parents
+    return f"{place}/".startswith(f"{str(export).rstrip('/')}/")

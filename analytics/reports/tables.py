@@ -1,20 +1,17 @@
 """The tables of an export as frames, and what every report of them needs: each message once, hours in UTC."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest
 from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
-from analytics.files.place import Local
+from analytics.files.place import Place
 
 HOUR_SECONDS = 3600
 # What Hadoop takes for a pattern in a path.
@@ -36,28 +33,31 @@ class Tables:
     timers: DataFrame
 
 
-def require(folder: Path) -> Manifest:
+def require(place: Place) -> Manifest:
     """The list of an export's files, all of which are there.
 
     Raises FolderRefused where there is no export, ExportDamaged where a file is missing.
     """
-    made = manifest.read(Local(folder))
+    made = manifest.read(place)
     if made is None:
-        raise FolderRefused(f"{folder} holds no export with a list of its files: `./mq export --to DIR` makes one.")
-    missing = [part.path for part in made.parts if not (folder / part.path).is_file()]
+        raise FolderRefused(f"{place} holds no export with a list of its files: `./mq export --to DIR` makes one.")
+    there = set(place.files())
+    missing = [part.path for part in made.parts if part.path not in there]
     if missing:
         raise ExportDamaged(
-            f"{folder} lacks {missing[0]} and {len(missing) - 1} other files of its export: "
+            f"{place} lacks {missing[0]} and {len(missing) - 1} other files of its export: "
             "`./mq export --verify DIR` names all, a new export to an empty folder writes them."
         )
     return made
 
 
-def read(spark: SparkSession, folder: Path, made: Manifest) -> Tables:
+def read(spark: SparkSession, place: Place, made: Manifest) -> Tables:
     """The files in the list of an export, and no other; columns that a file of an older version lacks are null."""
 
     def table(name: str) -> DataFrame:
-        return _frame(spark, folder / name, COLUMNS[name], [part.path for part in made.parts if part.table == name])
+        files = [PATTERN.sub(r"\\\1", place.url(part.path)) for part in made.parts if part.table == name]
+        frame = spark.read.schema(COLUMNS[name]).option("basePath", place.url(name)).parquet(*files)
+        return frame.select(COLUMNS[name].names)
 
     return Tables(
         taken_at=datetime.fromisoformat(made.taken_at),
@@ -94,8 +94,3 @@ def hour(time: str) -> Column:
     """The begin of the hour of a time, in UTC whatever the time zone of the session."""
     seconds = F.unix_timestamp(time)
     return F.timestamp_seconds(seconds - seconds % HOUR_SECONDS).alias("hour")
-
-
-def _frame(spark: SparkSession, base: Path, columns: StructType, paths: Sequence[str]) -> DataFrame:
-    files = [PATTERN.sub(r"\\\1", str(base.parent / path)) for path in paths]
-    return spark.read.schema(columns).option("basePath", str(base)).parquet(*files).select(columns.names)

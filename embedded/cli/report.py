@@ -10,13 +10,13 @@ from embedded.cli.settings import refuse_bad_settings
 def main(given_words: list[str]) -> int:
     parser = argparse.ArgumentParser("mq report", description=__doc__)
     parser.add_argument(
-        "export", type=options.path_given, metavar="FOLDER", help="an export, as `./mq export` writes it"
+        "export", type=options.place_given, metavar="FOLDER", help="an export, as `./mq export` writes it; or its URL"
     )
     parser.add_argument(
         "--to",
-        type=options.path_given,
+        type=options.place_given,
         metavar="FOLDER",
-        help="where the reports go (default: FOLDER-reports, beside it)",
+        help="where the reports go; or its URL (default: FOLDER-reports, beside it)",
     )
     parser.add_argument(
         "--html", type=options.path_given, metavar="FILE", help="where the page goes (default: report.html among them)"
@@ -26,8 +26,8 @@ def main(given_words: list[str]) -> int:
     options.add_data_folder(parser)
     given = parser.parse_args(given_words)
     refuse_bad_settings()
-    words = [str(given.export)]
-    words += ["--to", str(given.to)] if given.to else []
+    words = [given.export]
+    words += ["--to", given.to] if given.to else []
     words += ["--html", str(given.html)] if given.html else []
     words += options.spark_words(given)
     if given.console:

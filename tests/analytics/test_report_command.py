@@ -67,6 +67,32 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     assert printed == {name: f"{len(rows(reports, name)):,}" for name in NAMES}
 
 
+def test_reports_of_a_url_go_to_a_url_and_replace_earlier_ones(exported: Exported, tmp_path: Path) -> None:
+    shutil.copytree(exported.folder, tmp_path / "disk" / "export")
+    (tmp_path / "disk" / "notes").mkdir()
+    (tmp_path / "disk" / "notes" / "mine.txt").write_text("mine")
+    # A file system of Hadoop's own, whose paths mean nothing to Python.
+    disk = ("--conf", f"spark.hadoop.fs.viewfs.mounttable.tests.link./disk={(tmp_path / 'disk').as_uri()}")
+
+    first = report("viewfs://tests/disk/export", *disk)
+    earlier = content(tmp_path / "disk" / "export-reports")
+    again = report("viewfs://tests/disk/export", *disk)
+    other = report("viewfs://tests/disk/export", "--to", "viewfs://tests/disk/notes", *disk)
+    here = report(exported.folder, "--to", tmp_path / "here")
+
+    assert [(done.returncode, done.stderr) for done in (first, again, here)] == [(0, "")] * 3
+    reports = tmp_path / "disk" / "export-reports"
+    assert {path.name for path in reports.iterdir() if path.suffix != ".crc"} == {"report.json", "report.html", *NAMES}
+    assert {name: rows(reports, name) for name in NAMES} == {name: rows(tmp_path / "here", name) for name in NAMES}
+    assert (reports / "report.json").read_bytes() == (tmp_path / "here" / "report.json").read_bytes()
+    markers = {"report.html", "report.json"}
+    assert content(reports).keys() & earlier.keys() == markers | {f".{name}.crc" for name in markers}
+    assert other.stderr == (
+        "CommandError: viewfs://tests/disk/notes holds mine.txt and no report: give a new or an empty folder, or one "
+        "that holds a report and nothing else. (folder_refused)\n"
+    )
+
+
 @pytest.mark.parametrize("held", [{}, {"export.json": "{}"}, {"export.json": '{"kind": "mqbroker export"}'}])
 def test_a_folder_that_is_no_export_is_refused_in_one_sentence(held: dict[str, str], tmp_path: Path) -> None:
     for name, text in held.items():

@@ -12,15 +12,15 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
-from analytics.management.spark import URL
+from analytics.management.spark import URL, target
 
 MISSING = "PySpark is not installed: `./mq report` installs it, as does the extra `analytics`."
 
 
-def local(text: str) -> Path:
-    """A place on this machine. As a path a URL would name one, too."""
+def file(text: str) -> Path:
+    """A file of this machine. As a path a URL would name one, too."""
     if URL.match(text):
-        raise ArgumentTypeError(f"{text} is a URL, and reports are made of folders of this machine only: give one.")
+        raise ArgumentTypeError(f"{text} is a URL, and the page goes to a file of this machine: give one.")
     return Path(text).absolute().resolve()
 
 
@@ -31,39 +31,35 @@ class Command(BaseCommand):
     requires_system_checks = ()
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("export", type=local, metavar="DIR", help="an export, as `export` writes it")
+        parser.add_argument("export", type=target, metavar="DIR", help="an export, as `export` writes it; or its URL")
         parser.add_argument(
             "--to",
-            type=local,
+            type=target,
             metavar="DIR",
-            help="a new or an empty folder, or earlier reports (default: DIR-reports)",
+            help="a new or an empty folder, or earlier reports; or its URL (default: DIR-reports)",
         )
         parser.add_argument(
             "--console", action="store_true", help="show charts of the reports in the console of the export's broker"
         )
-        parser.add_argument("--html", type=local, metavar="FILE", help="the page (default: report.html in that folder)")
+        parser.add_argument("--html", type=file, metavar="FILE", help="the page (default: report.html in that folder)")
         spark.add_to(parser)
 
-    def handle(
-        self, *args: Any, export: Path, to: Path | None, html: Path | None, console: bool, **options: Any
-    ) -> None:
+    def handle(self, *args: Any, export: Path | str, **options: Any) -> None:
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
         spark.give_way(options)
         try:
-            target = self._make(export, to, html, options, console=console)
+            place = self._make(export, options)
         except ExportFailed as failure:
             raise CommandError(f"{failure} ({failure.code})") from failure
         except KeyboardInterrupt as interrupt:
             raise CommandError(
                 "The report was stopped; what was there before is as it was.", returncode=130
             ) from interrupt
-        self.stdout.write(f"Reported to {target} in {time.monotonic() - began:.1f} s.")
+        self.stdout.write(f"Reported to {place} in {time.monotonic() - began:.1f} s.")
 
-    def _make(
-        self, export: Path, to: Path | None, html: Path | None, options: Mapping[str, Any], *, console: bool
-    ) -> Path:
+    def _make(self, export: Path | str, options: Mapping[str, Any]) -> Path | str:
         # Not at the top: the broker runs without the extra, and lists its commands.
         from analytics.reports import job, shown
 
@@ -71,8 +67,12 @@ class Command(BaseCommand):
             self.stdout.write(f"{made.name:<16}{made.rows:>10,} rows")
             self.stdout.flush()
 
-        target = to or job.beside(export)
-        job.make(export, target, html, os.environ, spark.cluster(options), show)
-        if console:
-            shown.show(target)
-        return target
+        place = options["to"] or job.beside(export)
+        if options["console"] and not isinstance(place, Path):
+            raise CommandError(
+                f"The console shows reports in a folder of this machine, and {place} is a URL: give --to."
+            )
+        job.make(export, place, options["html"], os.environ, spark.cluster(options), show)
+        if options["console"]:
+            shown.show(place)
+        return place
