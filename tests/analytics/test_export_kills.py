@@ -1,10 +1,13 @@
-"""Exports that are killed: what is read afterwards is whole, and nothing is there twice.
+"""Exports and streams that are killed: what is read afterwards is whole, and nothing is there twice.
 
-`MQ_KILLS=5 ./mq test tests/analytics/test_export_kills.py` kills it five times.
+`MQ_KILLS=5 ./mq test tests/analytics/test_export_kills.py` kills each five times.
 """
 
 import subprocess
-from contextlib import suppress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,10 +19,62 @@ from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from tests.analytics import writers
-from tests.analytics.conftest import start
-from tests.analytics.kills import KILLS, kill, wait_until
+from tests.analytics.conftest import ROOT, start
+from tests.analytics.kills import KILLS, Ended, kill, kill_while, wait_until
 from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection
+
+# Spark gives the Python of a stream ten seconds to start, which are too few on a busy machine.
+TOO_SLOW = "Python worker failed to connect back"
+
+
+@contextmanager
+def stream(url: str, folder: Path, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """A stream in a process of its own, which does not outlive the block."""
+    command = [sys.executable, "-m", "tests.analytics.streaming", url, str(folder), *words]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield process
+    finally:
+        kill(process)
+
+
+def batches(folder: Path, of: str) -> set[int]:
+    """The batches of a checkpoint that were begun (`offsets`), or ended (`commits`)."""
+    return {int(path.name) for path in (folder / "checkpoint" / of).glob("[0-9]*")}
+
+
+def is_within_a_batch(folder: Path, known: set[int], *, has_written: bool) -> bool:
+    """Whether another batch than the known ones was begun and not ended, and has files in the sink by now."""
+    begun = batches(folder, "offsets") - batches(folder, "commits") - known
+    if not begun or not has_written:
+        return bool(begun)
+    since = (folder / "checkpoint" / "offsets" / str(max(begun))).stat().st_mtime
+    return any(file.stat().st_mtime >= since for file in (folder / "files").glob("*.parquet"))
+
+
+def kill_within_a_batch(url: str, folder: Path, *, has_written: bool) -> None:
+    """Streams from where the checkpoint stands, until it is killed within a batch of its own."""
+    while True:
+        known = batches(folder, "offsets")
+        try:
+            with stream(url, folder) as process:
+                kill_while(partial(is_within_a_batch, folder, known, has_written=has_written), process)
+        except Ended as ended:
+            if TOO_SLOW not in str(ended):
+                raise
+        else:
+            return
+
+
+def read_to_the_end(url: str, folder: Path) -> None:
+    """Streams all that there is."""
+    status, said = 1, TOO_SLOW
+    while status and TOO_SLOW in said:
+        with stream(url, folder, "once") as last:
+            said, _ = last.communicate()
+        status = last.returncode
+    assert status == 0, said
 
 
 def stored(connection: Connection) -> list[int]:
@@ -27,6 +82,22 @@ def stored(connection: Connection) -> list[int]:
     found = connection.execute("SELECT log_offset FROM commit_log ORDER BY log_offset").fetchall()
     connection.rollback()
     return [offset for (offset,) in found]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_a_stream_that_is_killed_within_batches_has_each_message_once(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    with writers.at_work(busy_database, threads=1):
+        for number in range(KILLS):
+            kill_within_a_batch(busy_database, tmp_path, has_written=number % 2 == 1)
+
+    read_to_the_end(busy_database, tmp_path)
+
+    read = spark.read.parquet(str(tmp_path / "files")).select("log_offset").collect()
+    assert sorted(row["log_offset"] for row in read) == stored(writer)
+    assert len(read) > 0
 
 
 # What an export has printed when it is killed.
