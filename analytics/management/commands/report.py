@@ -67,12 +67,12 @@ class Command(BaseCommand):
             self.stdout.write(f"{made.name:<16}{made.rows:>10,} rows")
             self.stdout.flush()
 
-        place = options["to"] or job.beside(export)
+        place: Path | str = options["to"] or job.beside(export)
         if options["console"] and not isinstance(place, Path):
             raise CommandError(
                 f"The console shows reports in a folder of this machine, and {place} is a URL: give --to."
             )
         job.make(export, place, options["html"], os.environ, spark.cluster(options), show)
-        if options["console"]:
+        if options["console"] and isinstance(place, Path):
             shown.show(place)
         return place
