@@ -12,6 +12,7 @@ MAX_HEADERS = 100
 # Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
 MAX_WAITING = 16
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+Headers = list[tuple[bytes, bytes]]
 
 
 class Malformed(Exception):
@@ -29,9 +30,12 @@ class Reader:
         self._line = line
         self._parser = HttpRequestParser(self)
         self._target = b""
-        self._headers: list[tuple[bytes, bytes]] = []
+        self._headers: Headers = []
         # Bytes of a head that is not complete; None within a body.
         self._head_bytes: int | None = 0
+        # Bytes of the piece that is read now, in which heads of several requests may lie.
+        self._piece_bytes = 0
+        self._is_too_large = False
         # Asked for another protocol: its body is read by a new parser.
         self._resumed: Exchange | None = None
         self.arriving: Exchange | None = None
@@ -54,6 +58,7 @@ class Reader:
 
         Raises Malformed when it is no request, or its head is too large.
         """
+        self._piece_bytes = len(data)
         if self._head_bytes is not None:
             self._head_bytes += len(data)
         try:
@@ -65,7 +70,7 @@ class Reader:
                     data = data[wish.args[0] :]
                     self._refuse_upgrade()
         except HttpParserError as problem:
-            raise Malformed(400) from problem
+            raise Malformed(431 if self._is_too_large else 400) from problem
         if self._head_bytes is not None and self._head_bytes > HEAD_BYTES:
             raise Malformed(431)
 
@@ -100,18 +105,23 @@ class Reader:
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
-        self._head_bytes = None
+        head_bytes, self._head_bytes = self._head_bytes or 0, None
         # Behind a body in chunks there may be more of them, which nothing here reads.
         self._headers = []
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
         method = parser.get_method().decode("ascii")
-        if len(headers) > MAX_HEADERS or method == "CONNECT":
+        if max(head_bytes, self._piece_bytes) > HEAD_BYTES:
+            self._is_too_large = size_of(self._target, headers) > HEAD_BYTES
+        if self._is_too_large or len(headers) > MAX_HEADERS or method == "CONNECT":
             # The parser turns it into an error of its own.
             raise Malformed(400)
+        target = self._target
+        if not target.startswith(b"/") and b"://" in target:
+            target, headers = of_its_host(target, headers)
         version = parser.get_http_version()
-        self.arriving = Exchange(self._line, method, self._target, headers, version, parser.should_keep_alive())
+        self.arriving = Exchange(self._line, method, target, headers, version, parser.should_keep_alive())
         self.waiting.append(self.arriving)
 
     def on_body(self, body: bytes) -> None:
@@ -126,3 +136,19 @@ class Reader:
         if self.arriving is not None:
             self.arriving.complete()
             self.arriving = None
+
+
+def size_of(target: bytes, headers: Headers) -> int:
+    """About the bytes of a head."""
+    return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
+
+
+def of_its_host(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
+    """The path of a target that is a whole URL, as callers of a proxy send it, and the headers with the URL's host.
+
+    By RFC 9112, 3.2.2, a server takes it, and what `Host` says is ignored.
+    """
+    _, _, rest = target.partition(b"://")
+    end = next((place for place, sign in enumerate(rest) if sign in b"/?"), len(rest))
+    path = rest[end:] if rest[end : end + 1] == b"/" else b"/" + rest[end:]
+    return path, [*((name, value) for name, value in headers if name != b"host"), (b"host", rest[:end])]

@@ -146,6 +146,29 @@ async def test_a_head_without_an_end_is_refused(caller: Caller) -> None:
     assert (await caller.answer())[0] == 431
 
 
+async def test_a_head_that_is_too_large_is_refused_in_one_piece_and_behind_another_one_too(caller: Caller) -> None:
+    large = "".join(f"X-{number}: {'x' * 1000}\n" for number in range(HEAD_BYTES // 1000 + 1))
+    caller.send(POST + "Content-Length: 1\n\na" + POST + f"Content-Length: 1\n{large}\nb")
+
+    answers = [await caller.answer(), await caller.answer()]
+
+    assert [(status, content) for status, _, content in answers] == [(200, b"POST a"), (431, b"no request")]
+    assert await caller.rest() == b""
+
+
+async def test_a_large_body_makes_no_head_too_large(caller: Caller) -> None:
+    body = "x" * (2 * HEAD_BYTES)
+
+    assert (await caller.ask(POST + f"Content-Length: {len(body)}\n\n{body}"))[0] == 200
+
+
+@pytest.mark.parametrize("target", ["http://broker:8000/orders", "HTTPS://broker/orders?a=b"])
+async def test_a_target_may_be_a_whole_url(caller: Caller, target: str) -> None:
+    status, headers, _ = await caller.ask(f"GET {target} HTTP/1.1\nHost: a-proxy\n\n")
+
+    assert (status, headers["x-path"]) == (200, "/orders")
+
+
 async def test_another_protocol_is_not_spoken(caller: Caller) -> None:
     """Java's client asks for HTTP/2 with its first request."""
     upgrade = "Connection: Upgrade, HTTP2-Settings\nUpgrade: h2c\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\n"
