@@ -168,6 +168,8 @@ def test_a_topic_has_the_queues_that_its_program_made(both: Broker, orders: str)
     assert {producer.send(orders, b"1").queue_id for _ in range(8)} == {0, 1}
     with pytest.raises(errors.QueueIllegal):
         admin.create_topic(orders, queues=1)
+    with pytest.raises(errors.QueueIllegal):
+        producer.begin(orders, b"1", queue_id=2)
 
 
 def test_a_consumer_runs_and_stops(both: Broker, orders: str) -> None:

@@ -73,7 +73,11 @@ class Topics:
 
     def stored(self, fields: Document) -> Document:
         """The message as it is kept; not visible yet."""
-        self.of(fields["topic"])
+        count, queue_id = len(self.of(fields["topic"])), fields.get("queue_id")
+        if queue_id is not None and not 0 <= queue_id < count:
+            raise refused(
+                422, "queue_illegal", f"The topic {fields['topic']} has no queue {queue_id}: 0 to {count - 1}."
+            )
         now = self.now().isoformat()
         message_id = fields.get("message_id") or str(uuid7())
         kept = {"born_at": now, **fields, "message_id": message_id}
