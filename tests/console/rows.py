@@ -135,8 +135,7 @@ class Broker:
             endpoint_id=endpoint[0] if endpoint else None,
             endpoint_url=endpoint[1] if endpoint else None,
             asked_at=self.now - ago,
-            counted=endpoint is not None,
-            **answer,
+            **{"counted": endpoint is not None} | answer,
         )
 
     def said(self, message: Any, decision: str, ago: timedelta, by: str = "producer", **more: Any) -> None:

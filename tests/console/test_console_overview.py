@@ -12,7 +12,8 @@ from tests.console.rows import Broker
 
 def test_the_figures_agree_with_what_is_there(broker: Broker, ada: Operator) -> None:
     orders, shop = broker.topic("orders"), broker.producer_group("shop")
-    broker.half(shop, orders, b"x", timedelta(minutes=7))
+    half = broker.half(shop, orders, b"x", timedelta(minutes=7))
+    broker.check(half, timedelta(minutes=1), None, counted=True)
     broker.half(shop, orders, b"x", timedelta(minutes=2))
     broker.half(shop, orders, b"x", timedelta(hours=4), discarded_at=broker.now)
     for minutes in (300, 61, 59, 30):
@@ -27,6 +28,7 @@ def test_the_figures_agree_with_what_is_there(broker: Broker, ada: Operator) -> 
     assert page.figure("stored") == "9"
     assert "9 ever" in page.text
     assert "the oldest for 7 min" in page.text
+    assert "Checks of the last hour by outcome handed out 1" in page.text
 
 
 def test_the_chart_has_each_end_in_its_minute(broker: Broker, ada: Operator) -> None:
