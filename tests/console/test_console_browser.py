@@ -76,15 +76,36 @@ def test_an_operator_signs_in_and_clicks_through_to_one_transaction(
     broker.check(half, timedelta(minutes=1), (1, "https://shop.example/checks"), status=503, latency_ms=4)
     broker.committed(shop, orders, b"x", timedelta(minutes=5))
 
+    page.set_viewport_size({"width": 1280, "height": 800})
+    expect(page.get_by_label("Username")).to_be_focused()
     sign_in(page)
     expect(page.locator("#pending-halves")).to_have_text("1")
-    page.get_by_role("link", name="Pending half messages").last.click()
+    # Its name is without that of its icon.
+    page.get_by_role("link", name="Pending half messages", exact=True).click()
     page.get_by_role("link", name=str(half)).click()
 
     expect(page.locator("#history")).to_contain_text("https://shop.example/checks")
     expect(page.locator(".mq-message")).to_contain_text('{"order": 1}')
     assert {urlsplit(address).netloc for address in asked} == {urlsplit(console).netloc}
     assert complaints == []
+
+
+def test_a_browser_without_scripts_shows_the_pages_and_leaves_them(
+    broker: Broker, chromium: Browser, console: str
+) -> None:
+    half = broker.half(broker.producer_group("shop"), broker.topic("orders"), b"x", timedelta(minutes=5))
+    page = chromium.new_page(base_url=console, java_script_enabled=False, viewport={"width": 1280, "height": 800})
+    page.set_default_timeout(10_000)
+    page.goto("/console/")
+
+    sign_in(page)
+    page.get_by_role("link", name="Pending half messages").first.click()
+    page.get_by_role("link", name=str(half)).click()
+    expect(page.locator("#history")).to_contain_text("the half message was stored")
+    page.get_by_role("button", name="Log out").click()
+
+    expect(page.get_by_role("link", name="Log in again")).to_be_visible()
+    page.close()
 
 
 @pytest.mark.parametrize("width", [360, 1280])

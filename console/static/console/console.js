@@ -139,5 +139,21 @@ document.addEventListener("keydown", (event) => {
 
 document.addEventListener("DOMContentLoaded", () => {
     localTimes(document);
+    // The words of Unfold's icon font are no names: a screen reader would read `delete_history` before the link's own.
+    for (const icon of document.querySelectorAll("a .material-symbols-outlined, button .material-symbols-outlined")) {
+        if (icon.closest("a, button").textContent.trim() !== icon.textContent.trim()) {
+            icon.setAttribute("aria-hidden", "true");
+        }
+    }
     setInterval(showStale, 1000);
 });
+
+// A field that is to be typed into first: `autofocus` does nothing while Unfold hides the page, until Alpine has run.
+document.addEventListener("alpine:initialized", () =>
+    queueMicrotask(() => {
+        const first = document.querySelector("[autofocus]");
+        if (first && document.activeElement === document.body) {
+            first.focus();
+        }
+    }),
+);
