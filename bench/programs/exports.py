@@ -21,12 +21,9 @@ django.setup()
 
 from analytics import connections, java, job, session  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
-from analytics.management import background  # noqa: E402
-from analytics.management.spark import CORES  # noqa: E402
 from analytics.readers import address, arrow, counts, driver  # noqa: E402
 from analytics.readers.adbc import AdbcSource, arrow_schema  # noqa: E402
 from analytics.readers.source import Source, query  # noqa: E402
-from analytics.session import Cluster  # noqa: E402
 from analytics.tables import ENDED, ENTRIES, MESSAGES, UNDECIDED  # noqa: E402
 
 TABLES = {"messages": [MESSAGES], "entries": [ENTRIES], "transactions": [ENDED, UNDECIDED]}
@@ -58,17 +55,15 @@ def limit(conninfo: str, to: Path) -> dict[str, float]:
 
 
 def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
-    """Seconds for the start of the session, for each table, and for the list of the files; in its manners."""
-    background.enter(settings.EXPORT_NICE, CORES)
+    """Seconds for the start of the session, for each table, and for the list of the files."""
     clock, found = Clock(), {}
     runtime = java.find(java.candidates(os.environ))
     # A driver is at hand before the clock starts, as in an export.
     jar = None
     if reader == "jdbc":
         jar = driver.find(settings.JDBC_JAR) or driver.fetch(runtime, to / "driver")
-    brief = reader == "source" or is_brief(conninfo)
     clock.seconds()
-    with session.opened(runtime, jar, to / "spark", brief=brief, cluster=Cluster(cores=CORES)) as spark:
+    with session.opened(runtime, jar, to / "spark", brief=reader == "source" or is_brief(conninfo)) as spark:
         source = way(spark, conninfo, reader)
         found["session"] = clock.seconds()
 
