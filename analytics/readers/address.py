@@ -68,9 +68,6 @@ def of(connection: Connection[Any]) -> Address:
         "ApplicationName": APPLICATION,
         "options": SESSION,
         "tcpKeepAlive": "true",
-        # Binary from the first row on: 20,000 bodies of 1 kB cross as 20 MB. By default they are 40 MB of hexadecimal
-        # digits, since each task runs its query once (driver 42.5.5; a proxy counted the bytes).
-        "prepareThreshold": "-1",
     }
     if info.password:
         properties["password"] = info.password
