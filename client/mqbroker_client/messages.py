@@ -56,7 +56,10 @@ class Message:
     def of(
         cls, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
     ) -> "Message":
-        """A message of bytes, of a text, or of what `json` is as JSON. Raises TypeError without one of them."""
+        """A message of bytes, of a text, or of what `json` is as JSON.
+
+        Raises TypeError without one of them, and ValueError for a number that JSON does not have: NaN, an infinity.
+        """
         return Message(topic, encoded_body(body, json), **fields)
 
     def __post_init__(self) -> None:

@@ -152,6 +152,19 @@ class Producer:
         wait: Literal[False],
     ) -> None: ...
 
+    @overload
+    def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        retry: Retry | None = ...,
+        wait: bool = ...,
+    ) -> Ended | None: ...
+
     def end(
         self,
         transaction_id: UUID,

@@ -35,6 +35,12 @@ def test_what_is_neither_bytes_nor_a_text_is_sent_as_json_only() -> None:
         Message("orders", {"order": 1})  # type: ignore[arg-type]  # what the message is about
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), {"price": float("-inf")}])
+def test_what_json_does_not_have_is_no_body(value: object) -> None:
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        Message.of("orders", json=value)
+
+
 def test_only_what_was_set_is_sent() -> None:
     message = Message("orders", b"order 1", delay_seconds=0, deliver_at=datetime(2026, 1, 2, tzinfo=UTC))
 

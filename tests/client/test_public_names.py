@@ -3,6 +3,7 @@
 import importlib
 import inspect
 from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
 
@@ -28,6 +29,21 @@ def test_every_public_class_function_and_method_says_what_it_does(module: str) -
     silent = [name for name, found in offered(f"mqbroker_client{module}") if not has_text(found)]
 
     assert silent == []
+
+
+def test_methods_for_tasks_take_what_those_for_threads_take() -> None:
+    for_threads = dict(offered("mqbroker_client"))
+    differing = [
+        name
+        for name, method in offered("mqbroker_client.aio")
+        if (other := for_threads.get(name.removeprefix("Async"))) is not None
+        # A coroutine is what a task leaves for later, and a call what a thread does.
+        and inspect.isfunction(method)
+        and name != "AsyncBroker.do_later"
+        and list(inspect.signature(method).parameters) != list(inspect.signature(cast(Any, other)).parameters)
+    ]
+
+    assert differing == []
 
 
 def has_text(found: object) -> bool:

@@ -134,6 +134,7 @@ class AsyncProducer:
         from_transaction_check: bool = ...,
         commit_log_offset: int | None = ...,
         remark: str | None = ...,
+        retry: Retry | None = ...,
         wait: Literal[True] = True,
     ) -> Ended: ...
 
@@ -149,6 +150,19 @@ class AsyncProducer:
         wait: Literal[False],
     ) -> None: ...
 
+    @overload
+    async def end(
+        self,
+        transaction_id: UUID,
+        state: LocalTransactionState,
+        *,
+        from_transaction_check: bool = ...,
+        commit_log_offset: int | None = ...,
+        remark: str | None = ...,
+        retry: Retry | None = ...,
+        wait: bool = ...,
+    ) -> Ended | None: ...
+
     async def end(
         self,
         transaction_id: UUID,
@@ -157,6 +171,7 @@ class AsyncProducer:
         from_transaction_check: bool = False,
         commit_log_offset: int | None = None,
         remark: str | None = None,
+        retry: Retry | None = None,
         wait: bool = True,
     ) -> Ended | None:
         """Decide a transaction; as `Producer.end`. Without `wait` it is sent in the background."""
@@ -169,7 +184,7 @@ class AsyncProducer:
             remark=remark,
         )
         if wait:
-            return await self.broker.do(end)
+            return await self.broker.do(end, retry=retry)
         self.broker.do_later(self._end_later(transaction_id, end))
         return None
 

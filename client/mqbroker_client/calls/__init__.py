@@ -12,7 +12,8 @@ Document = dict[str, Any]
 
 Result = TypeVar("Result")
 
-encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+#: What JSON does not have, as NaN, raises ValueError or TypeError.
+encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True)
