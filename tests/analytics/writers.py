@@ -13,6 +13,9 @@ from store.segments.log import APPENDERS_LOCK
 
 Connection = psycopg.Connection[Any]
 
+# A loaded machine may keep a thread from its first transaction for so long.
+BEGUN_SECONDS = 30
+
 JOIN = "SELECT pg_advisory_xact_lock_shared(%s)"
 STORE = """
 INSERT INTO commit_log (
@@ -75,12 +78,17 @@ def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> Non
 
 @contextmanager
 def at_work(database: str, threads: int) -> Iterator[None]:
-    """So many producers at once, until the block ends; each leaves some transactions undecided for a while."""
+    """So many producers at once, until the block ends; each leaves some transactions undecided for a while.
+
+    Each has begun one when the block begins: what reads there would find nothing else on a busy machine.
+    """
     over = threading.Event()
-    producers = [threading.Thread(target=_produce, args=(database, over, seed)) for seed in range(threads)]
+    begun = [threading.Event() for _ in range(threads)]
+    producers = [threading.Thread(target=_produce, args=(database, over, *each)) for each in enumerate(begun)]
     for producer in producers:
         producer.start()
     try:
+        assert all(each.wait(BEGUN_SECONDS) for each in begun)
         yield
     finally:
         over.set()
@@ -88,7 +96,7 @@ def at_work(database: str, threads: int) -> Iterator[None]:
             producer.join()
 
 
-def _produce(database: str, over: threading.Event, seed: int) -> None:
+def _produce(database: str, over: threading.Event, seed: int, begun: threading.Event) -> None:
     chance = random.Random(seed)
     undecided: list[uuid.UUID] = []
     with psycopg.connect(database) as connection:
@@ -96,6 +104,7 @@ def _produce(database: str, over: threading.Event, seed: int) -> None:
         while not over.wait(0.002):
             undecided.append(begin(connection))
             connection.commit()
+            begun.set()
             if len(undecided) > 5 or chance.random() < 0.7:
                 end(connection, undecided.pop(chance.randrange(len(undecided))), chance.choice(("COMMIT", "ROLLBACK")))
                 connection.commit()
