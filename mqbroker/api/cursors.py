@@ -1,8 +1,9 @@
 """Cursors: a place in a list as an opaque text, and how long the pages of lists are."""
 
 import base64
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -39,6 +40,5 @@ def _in_utc(place: Place) -> Place:
     """The place, its times in UTC: PostgreSQL takes no offset of 16 hours. Raises OverflowError."""
     if not isinstance(place, tuple):
         return place
-    make: Any = type(place)
-    found: Place = make(*[value.astimezone(UTC) if isinstance(value, datetime) else value for value in place])
-    return found
+    make: Callable[..., Place] = type(place)
+    return make(*[value.astimezone(UTC) if isinstance(value, datetime) else value for value in place])

@@ -1,8 +1,8 @@
 """A broker within the process: what `Producer`, `Consumer` and `CheckPoller` need of one, and a clock to be moved.
 
 The tests of the project hold it to the real broker. It has no filters, recalls or pushes: what it does not know it
-refuses with NotImplementedError, and a real broker is the place to test that. The rules of tags,
-keys, properties and sizes are the real broker's alone: a message that breaks them passes here.
+refuses with NotImplementedError, and a real broker is the place to test that. The rules of tags, keys, properties and
+sizes are the real broker's alone: a message that breaks them passes here.
 """
 
 import copy
