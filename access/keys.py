@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from access.models import ApiKey
 from access.rows import KeyRow
+from store.commit import caches
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
@@ -122,8 +123,7 @@ def make(
 
 
 def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's `scopes`, `expires_at` and limits: every process applies it within
-    KEY_BELIEVED_SECONDS.
+    """Changes what is given of a key's `scopes`, `expires_at` and limits. The change holds in every process.
 
     Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
     """
@@ -132,6 +132,7 @@ def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
         ApiKey.objects.filter(id=row.id).update(**fields)
         if fields.get("expires_at") is not None:
             require_unexpired(row)
+        caches.drop_everywhere()
         return find(str(row.id))
 
 
@@ -142,8 +143,10 @@ def require_unexpired(row: ApiKey) -> None:
 
 
 def revoke(name_or_id: str) -> None:
-    """Deletes a key: every process refuses it within KEY_BELIEVED_SECONDS.
+    """Deletes a key: every process refuses it.
 
     Raises KeyNotExist.
     """
-    find(name_or_id).delete()
+    with transaction.atomic():
+        find(name_or_id).delete()
+        caches.drop_everywhere()

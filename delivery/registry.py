@@ -9,6 +9,7 @@ from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
 from delivery.rows import DeletedReceipt, GroupId
 from store import registry, topics
+from store.commit import caches
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
@@ -46,7 +47,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     `paused`); others stay as they are.
 
     Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
-    has not begun to read. Other processes see the change within 2 s.
+    has not begun to read. A change holds in every process.
     """
     groups.validate_name(name)
     if "retry_policy" in changes:
@@ -60,7 +61,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
-    transaction.on_commit(lambda: groups.forget(name))
+            caches.drop_everywhere()
     return group, created
 
 
@@ -73,8 +74,8 @@ def _require_settled(group: ConsumerGroup) -> None:
 def remove(name: str) -> None:
     """Deletes a group with its deliveries in flight and its retries; `clean_up` deletes its progress.
 
-    Its dead letters stay readable. A group created later under the same name begins anew. Other processes may have the
-    group cached for 2 s. Raises MessageIllegal or GroupNotExist.
+    Its dead letters stay readable. A group created later under the same name begins anew. Raises MessageIllegal or
+    GroupNotExist.
     """
     with transaction.atomic():
         group = find(name)
@@ -83,7 +84,7 @@ def remove(name: str) -> None:
         RetryQueue.objects.filter(group_id=group.id).delete()
         registry.remove_own(topics.RETRY_PREFIX + name)
         _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
-    transaction.on_commit(lambda: groups.forget(name))
+        caches.drop_everywhere()
 
 
 def _remove_if_empty(topic_name: str) -> None:
@@ -100,8 +101,8 @@ def named(name: str) -> ConsumerGroup | None:
 async def clean_up() -> set[int]:
     """Deletes the receipts, then the progress of deleted groups, within limits; returns the groups' ids.
 
-    For seconds a process may still have such a group cached, and hand out messages to it. Each such receive also moves
-    the group in the ledger, and there the group is found.
+    A process that hears nothing of the others may have such a group cached for seconds, and hand out messages to it.
+    Each such receive also moves the group in the ledger, and there the group is found.
     """
     # Read progress first: a group created after this read cannot be taken for a deleted one.
     readers = await progress.readers()

@@ -99,6 +99,10 @@ class KeyRing:
     def __init__(self) -> None:
         self._callers: TtlCache[bytes, Caller] = TtlCache(KEY_BELIEVED_SECONDS)
 
+    def forget_all(self) -> None:
+        """Drops all callers, whose keys another process may have changed."""
+        self._callers.forget_all()
+
     def known(self, authorization: bytes) -> Caller | None:
         """The caller that an Authorization header stands for; None unless it was looked up just before."""
         return self._callers.known(authorization)

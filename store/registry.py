@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from store import stats, topics
+from store.commit import caches
 from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
 from store.models import QueueFloor, Topic
 from store.queues import of_topic
@@ -63,8 +64,8 @@ def bounds(topic: Topic) -> Sequence[QueueBounds]:
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     """Creates the topic, or changes the given fields (`queues`, `reserved_hours`, `permission`) and no other.
 
-    The answer says whether it was created. In other processes the change takes effect within 2 s. Raises TopicIllegal,
-    TopicForbidden for the broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.
+    The answer says whether it was created. A change holds in every process. Raises TopicIllegal, TopicForbidden for the
+    broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.
     """
     topics.validate_name(name)
     _refuse_own(name)
@@ -76,7 +77,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
         topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
         if not made:
             _change(topic, changes)
-    transaction.on_commit(lambda: topics.forget(name))
+            caches.drop_everywhere()
     return topic, made
 
 
@@ -98,18 +99,19 @@ def _change(topic: Topic, changes: Mapping[str, Any]) -> None:
 def remove(topic: Topic) -> None:
     """Deletes a topic; its messages can no longer be read, and retention drops them.
 
-    A topic created later under the same name is another one and begins at offset 0. Another process may store messages
-    of the deleted topic for up to 2 s; they cannot be read either. Raises TopicForbidden for the broker's own.
+    A topic created later under the same name is another one and begins at offset 0. What is stored of the deleted one
+    meanwhile cannot be read either. Raises TopicForbidden for the broker's own.
     """
     _refuse_own(topic.name)
-    remove_own(topic.name)
+    with transaction.atomic():
+        remove_own(topic.name)
+        caches.drop_everywhere()
 
 
 def remove_own(name: str) -> None:
-    """Deletes one of the broker's own topics, if it exists: that of a deleted group."""
+    """Deletes a topic, if it exists, such as the broker's own for a group that is deleted."""
     with transaction.atomic():
         topic = named(name)
         if topic is not None:
             QueueFloor.objects.filter(topic_id=topic.id).delete()
             topic.delete()
-    transaction.on_commit(lambda: topics.forget(name))

@@ -33,6 +33,13 @@ class Runtime:
             part: Part = self._parts[kind]
         return part
 
+    def forget(self) -> None:
+        """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""
+        for part in list(self._parts.values()):
+            forget_all = getattr(part, "forget_all", None)
+            if forget_all is not None:
+                forget_all()
+
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
         """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.
 

@@ -21,7 +21,7 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"))
 
-# A change by another process takes effect in this one after at most this time.
+# A change by another process takes effect in this one after at most this time, also without a notice of it.
 CACHED_SECONDS = 2.0
 
 
@@ -33,6 +33,10 @@ class Topics:
         # Thousands of requests may use a new topic at once: one creates it, and the others wait for its result.
         self.making: TtlCache[str, TopicFacts] = TtlCache(0)
         self.names: dict[int, str] = {}
+
+    def forget_all(self) -> None:
+        """Drops the topics, which another process may have changed; a name is that of its id for good."""
+        self.by_name.forget_all()
 
 
 def is_system(name: str) -> bool:

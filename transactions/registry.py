@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import OperationalError, transaction
 
+from store.commit import caches
 from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
@@ -50,7 +51,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
     """Creates the group, or changes the given fields of it (`reject_transaction_message`, `max_undecided`,
     `checks_paused`); the others stay as they are.
 
-    The flag is whether the group was created. Raises MessageIllegal. Other processes see the change within 2 s.
+    The flag is whether the group was created. Raises MessageIllegal. A change holds in every process.
     """
     groups.validate_name(name)
     with transaction.atomic():
@@ -59,7 +60,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
             for field, value in changes.items():
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
-    transaction.on_commit(lambda: groups.forget(name))
+            caches.drop_everywhere()
     return group, created
 
 
@@ -83,7 +84,7 @@ def remove(name: str) -> None:
         _lock(group)
         _require_decided(group)
         group.delete()
-    transaction.on_commit(lambda: groups.forget(name))
+        caches.drop_everywhere()
 
 
 def require_topic_unused(topic: Topic) -> None:

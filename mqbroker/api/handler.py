@@ -20,6 +20,7 @@ from mqbroker.http import bridge
 from mqbroker.http import exchange as exchanges
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
+from store import runtime
 from store.commit import waiting, writer
 from store.commit.pipelined import Request
 from store.db import patience
@@ -66,7 +67,7 @@ class Handler:
         self._router = Router(routes)
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
         self._otherwise = otherwise
-        self._keys = KeyRing()
+        self._keys = runtime.part(KeyRing)
         self._budgets = bodies.budgets()
         self._tasks: set[asyncio.Task[None] | None] = set()
         # A request's id is unique by the process that took it and its number there.

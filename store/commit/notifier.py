@@ -6,8 +6,6 @@ commit. No request depends on it: each reads again by itself after a while.
 
 import asyncio
 import contextlib
-import math
-import secrets
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator
@@ -18,22 +16,19 @@ import psycopg
 import structlog
 
 from store import runtime
+from store.commit import caches
+from store.commit.caches import Changes
+from store.commit.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.db import connections
-from store.db.statements import Statement
 from store.errors import Refusal
 from store.queues import Entry
-from store.rows import Notified
 
 logger = structlog.stdlib.get_logger(__name__)
 
-NOTIFY_VISIBLE = Statement(__file__, "notify_visible", Notified)
 CHANNEL = "mqbroker_visible"
 COALESCE_SECONDS = 0.015
 RECONNECT_SECONDS = 1.0
 LOOK_SECONDS = 30.0
-# A process that listens says so at these intervals. Without a word of another one for so long there is none.
-PRESENCE_SECONDS = 2.0
-ALONE_SECONDS = 7.0
 # A payload is at most 8000 bytes; a topic takes some 20 of them.
 MAX_TOPICS_PER_NOTIFY = 300
 
@@ -95,46 +90,17 @@ class Waiter:
                 topic.wake(1)
 
 
-class Peers:
-    """Whether other processes listen. Without any no notice is sent: it costs as much as a small batch.
-
-    A process that listens says so, with a notice that names no topic. One that does not listen itself cannot know, and
-    takes it that others do. A word that is late costs the requests of its process some seconds: they read again by
-    themselves.
-    """
-
-    def __init__(self) -> None:
-        # PostgreSQL sends a process its own notices too; its waiters have been woken long before.
-        self.name = secrets.token_hex(8)
-        self._alone_from = math.inf
-
-    def listen(self, now: float) -> None:
-        """From now on this process hears of others."""
-        self._alone_from = now + ALONE_SECONDS
-
-    def hear(self, now: float) -> None:
-        """Another process has said something."""
-        self._alone_from = now + ALONE_SECONDS
-
-    def end(self) -> None:
-        """This process does not listen any more."""
-        self._alone_from = math.inf
-
-    def may_listen(self, now: float) -> bool:
-        """Whether there may be another process that listens."""
-        return now < self._alone_from
-
-
 class Wakeups:
     """The listeners of one process; each new message wakes one request of each reader of its topic."""
 
     def __init__(self) -> None:
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
-        self._peers = Peers()
+        self._peers = runtime.part(Peers)
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
         self._receiver: asyncio.Task[None] | None = None
         self._presence: asyncio.Task[None] | None = None
+        self._greeting: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
     def listening(self, topic_ids: Collection[int], reader: Hashable) -> Iterator[Waiter]:
@@ -185,7 +151,7 @@ class Wakeups:
     async def _say(self, topics: str) -> None:
         with contextlib.suppress(Refusal):
             payload = f"{self._peers.name};{topics}"
-            await connections.read(NOTIFY_VISIBLE, {"channel": CHANNEL, "payload": payload})
+            await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
 
     def start(self) -> None:
         """Starts to receive the notices of other processes, and lets them know."""
@@ -203,12 +169,10 @@ class Wakeups:
             try:
                 connection = await connections.connect("mqbroker-listener")
                 async with connection:
-                    await connection.execute(f"LISTEN {CHANNEL}".encode())
-                    self._peers.listen(time.monotonic())
-                    await self._say("")
+                    await self._begin_listening(connection)
                     while True:
                         async for notice in connection.notifies(timeout=LOOK_SECONDS):
-                            self._received(notice.payload)
+                            self._received(notice)
                         # A connection that has broken silently brings no notice either.
                         await connection.execute(b"SELECT 1")
             except psycopg.Error as problem:
@@ -216,22 +180,34 @@ class Wakeups:
             self._peers.end()
             await asyncio.sleep(RECONNECT_SECONDS)
 
-    def _received(self, payload: str) -> None:
-        name, _, topics = payload.partition(";")
+    async def _begin_listening(self, connection: psycopg.AsyncConnection[Any]) -> None:
+        for channel in (CHANNEL, caches.CHANNEL):
+            await connection.execute(f"LISTEN {channel}".encode())
+        # What was changed before this process heard of changes may be cached.
+        runtime.current().forget()
+        self._peers.listen(time.monotonic())
+        await self._say("")
+
+    def _received(self, notice: psycopg.Notify) -> None:
+        if notice.channel == caches.CHANNEL:
+            runtime.part(Changes).heard(notice.payload)
+            return
+        name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
             return
-        self._peers.hear(time.monotonic())
+        if self._peers.hear(name, time.monotonic()):
+            self._greeting = asyncio.create_task(self._say(""), name="greet")
         for topic in filter(None, topics.split(",")):
             topic_id, _, messages = topic.partition(":")
             self.wake(int(topic_id), int(messages))
 
     async def close(self) -> None:
         """Stops sending and receiving notices."""
-        for task in (self._presence, self._receiver, self._sender):
+        for task in (self._presence, self._receiver, self._sender, self._greeting):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        self._presence = self._receiver = self._sender = None
+        self._presence = self._receiver = self._sender = self._greeting = None
 
 
 def _wake(wake_up: asyncio.Future[None]) -> bool:

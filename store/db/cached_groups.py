@@ -15,7 +15,7 @@ from store.errors import GroupNotExist, MessageIllegal
 Facts = TypeVar("Facts")
 
 CHARACTERS = re.compile(r"[%|a-zA-Z0-9_-]+")
-# A change by another process takes effect in this one after at most this time.
+# A change by another process takes effect in this one after at most this time, also without a notice of it.
 CACHED_SECONDS = 2.0
 
 
@@ -79,6 +79,10 @@ class Groups(Generic[Facts]):
     def forget(self, name: str) -> None:
         """Drops a group from the cache: this process has just changed it."""
         self._by_name.forget(name)
+
+    def forget_all(self) -> None:
+        """Drops all groups, which another process may have changed."""
+        self._by_name.forget_all()
 
     async def _create(self, name: str, fields: Mapping[str, object]) -> Facts:
         if not settings.AUTO_CREATE_TOPICS:

@@ -60,3 +60,8 @@ class TtlCache(Generic[Key, Value]):
         """Drops a value that was changed in this process, and ignores the result of a running look-up."""
         self._values.pop(key, None)
         self._look_ups.pop(key, None)
+
+    def forget_all(self) -> None:
+        """As `forget`, of every value."""
+        self._values.clear()
+        self._look_ups.clear()

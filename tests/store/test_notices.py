@@ -5,7 +5,8 @@ from collections import Counter
 import psycopg
 
 from store.commit import notifier
-from store.commit.notifier import ALONE_SECONDS, CHANNEL, PRESENCE_SECONDS, Peers
+from store.commit.notifier import CHANNEL
+from store.commit.peers import ALONE_SECONDS, PRESENCE_SECONDS, Peers
 from tests.store.keeper import Keeper
 
 
@@ -26,7 +27,7 @@ def test_a_process_that_says_that_it_listens_is_sent_notices() -> None:
     peers = Peers()
     peers.listen(now=100)
 
-    peers.hear(now=200)
+    peers.hear("another", now=200)
 
     assert peers.may_listen(now=201)
     # Two of its words may be lost.

@@ -99,7 +99,7 @@ class ApiKeyDetail(Resource):
 
     @extend_schema(operation_id="change_api_key", request=ApiKeyChange, responses=ApiKey)
     def put(self, request: Request, name_or_id: str) -> Response:
-        """Changes a key's scopes, limits and expiry, also of one that has expired: within 5 s every process goes by it.
+        """Changes a key's scopes, limits and expiry, also of one that has expired, for every request behind the answer.
 
         The key itself stays; POST /v1/api-keys makes another.
         """
@@ -113,7 +113,7 @@ class ApiKeyDetail(Resource):
 
     @extend_schema(operation_id="revoke_api_key", responses={204: None})
     def delete(self, request: Request, name_or_id: str) -> Response:
-        """Revokes a key: within 5 s every process refuses it."""
+        """Revokes a key: every request behind the answer is refused."""
         with self.recorded(name_or_id) as change:
             found = keys.find(name_or_id)
             change.target, change.before = found.name, picture(found)

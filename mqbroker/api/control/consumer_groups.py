@@ -108,7 +108,7 @@ class ConsumerGroupDetail(Resource):
         responses={200: ConsumerGroup, 201: ConsumerGroup},
     )
     def put(self, request: Request, group: str) -> Response:
-        """Makes a consumer group, or changes what is given of it. Other processes see a change within 2 s."""
+        """Makes a consumer group, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(ConsumerGroupSettings)
         with self.recorded(group) as change:
             change.before = self.standing(registry.named, group)

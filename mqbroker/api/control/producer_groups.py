@@ -95,7 +95,7 @@ class ProducerGroupDetail(Resource):
         responses={200: ProducerGroup, 201: ProducerGroup},
     )
     def put(self, request: Request, group: str) -> Response:
-        """Makes a producer group, or changes what is given of it. Other processes see a change within 2 s."""
+        """Makes a producer group, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(ProducerGroupSettings)
         with self.recorded(group) as change:
             change.before = self.standing(registry.named, group)

@@ -95,7 +95,7 @@ class TopicDetail(Resource):
 
     @extend_schema(operation_id="put_topic", request=TopicSettings, responses={200: Topic, 201: Topic})
     def put(self, request: Request, topic: str) -> Response:
-        """Makes a topic, or changes what is given of it. Other processes see a change within 2 s."""
+        """Makes a topic, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(TopicSettings)
         with self.recorded(topic) as change:
             change.before = self.standing(registry.named, topic)
@@ -107,8 +107,8 @@ class TopicDetail(Resource):
     def delete(self, request: Request, topic: str) -> Response:
         """Takes a topic away with all its messages; refused while undecided transactions hold messages of it.
 
-        A topic that is made later under the same name begins at offset 0. What a producer sends in the moment of the
-        deletion, until every process has seen it (2 s), is gone with the topic.
+        A topic that is made later under the same name begins at offset 0. What a producer sends before the answer may
+        be gone with the topic.
         """
         with self.recorded(topic) as change:
             row = registry.find(topic)

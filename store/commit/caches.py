@@ -1,0 +1,90 @@
+"""The caches of all web processes: dropped by each of them before a change of the configuration is answered.
+
+Each process caches topics, groups and API keys for seconds. One that has changed some of them notifies the others; each
+drops what it has cached and confirms that, and the change is answered when all have.
+"""
+
+import asyncio
+import contextlib
+import threading
+import time
+from itertools import count
+
+from django.db import DatabaseError, transaction
+
+from store import runtime
+from store.commit.peers import NOTIFY, Peers
+from store.db import connections, sync
+from store.errors import Refusal
+
+CHANNEL = "mqbroker_changed"
+# No process caches configuration for longer: a process that does not confirm has dropped it by itself after this.
+CACHED_SECONDS = 3.0
+
+
+class Unconfirmed:
+    """The processes that have not yet dropped what they had cached before one change."""
+
+    def __init__(self, processes: set[str]) -> None:
+        self._processes = processes
+        self._none_left = threading.Event()
+
+    def confirmed(self, process: str) -> None:
+        """A process has dropped what it had cached."""
+        self._processes.discard(process)
+        if not self._processes:
+            self._none_left.set()
+
+    def wait(self) -> None:
+        """Returns when each process has confirmed, or has nothing of the time before the change cached any more."""
+        if self._processes:
+            self._none_left.wait(CACHED_SECONDS)
+
+
+class Changes:
+    """The changes that this process has made and others have not confirmed, and its confirmations of theirs."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self._unconfirmed: dict[str, Unconfirmed] = {}
+        self._confirming: set[asyncio.Task[None] | None] = set()
+
+    def announce(self) -> None:
+        """Drops what this process has cached, and has the others do so; see `drop_everywhere`."""
+        runtime.current().forget()
+        peers = runtime.part(Peers)
+        if not peers.may_listen(time.monotonic()):
+            return
+        number = str(next(self._numbers))
+        unconfirmed = self._unconfirmed[number] = Unconfirmed(peers.others(time.monotonic()))
+        try:
+            with contextlib.suppress(DatabaseError):
+                sync.read(NOTIFY, {"channel": CHANNEL, "payload": f"changed:{peers.name}:{number}"})
+            unconfirmed.wait()
+        finally:
+            del self._unconfirmed[number]
+
+    def heard(self, payload: str) -> None:
+        """A notice of CHANNEL has come: `changed`, the process and its number, or `dropped`, these and who did."""
+        word, process, number, *by = payload.split(":")
+        peers = runtime.part(Peers)
+        if word == "dropped" and process == peers.name and number in self._unconfirmed:
+            self._unconfirmed[number].confirmed(*by)
+        elif word == "changed" and process != peers.name:
+            runtime.current().forget()
+            confirming = self._confirm(f"dropped:{process}:{number}:{peers.name}")
+            self._confirming.add(asyncio.create_task(confirming, name="confirm"))
+
+    async def _confirm(self, payload: str) -> None:
+        with contextlib.suppress(Refusal):
+            await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
+        self._confirming.discard(asyncio.current_task())
+
+
+def drop_everywhere() -> None:
+    """Once the transaction is committed: has every process drop what it has cached of the configuration.
+
+    For synchronous code, on Django's connection. The commit returns when the web processes that this one has heard of
+    have dropped it, after CACHED_SECONDS at the latest; in a process that does not listen, as a worker, at once.
+    """
+    transaction.on_commit(runtime.part(Changes).announce)

@@ -1,0 +1,54 @@
+"""The other web processes that listen for notices, by what they say of themselves."""
+
+import math
+import secrets
+
+from store.db.statements import Statement
+from store.rows import Notified
+
+NOTIFY = Statement(__file__, "notify", Notified)
+
+# A process that listens says so at these intervals. Without a word of another one for so long there is none.
+PRESENCE_SECONDS = 2.0
+ALONE_SECONDS = 7.0
+
+
+class Peers:
+    """Which other processes listen. Without any no notice is sent: it costs as much as a small batch.
+
+    A process that listens says so, with a notice that names no topic. One that does not listen itself cannot know, and
+    takes it that others do. A word that is late costs the requests of its process some seconds: they read again by
+    themselves.
+    """
+
+    def __init__(self) -> None:
+        # PostgreSQL sends a process its own notices too; its waiters have been woken long before.
+        self.name = secrets.token_hex(8)
+        self._alone_from = math.inf
+        # When each other process was heard of last.
+        self._heard: dict[str, float] = {}
+
+    def listen(self, now: float) -> None:
+        """From now on this process hears of others."""
+        self._alone_from = now + ALONE_SECONDS
+
+    def hear(self, name: str, now: float) -> bool:
+        """Another process has said something. Returns whether it was unknown: it does not know of this one either."""
+        is_new = name not in self.others(now)
+        self._alone_from = now + ALONE_SECONDS
+        self._heard = {other: at for other, at in self._heard.items() if now < at + ALONE_SECONDS}
+        self._heard[name] = now
+        return is_new
+
+    def end(self) -> None:
+        """This process does not listen any more."""
+        self._alone_from = math.inf
+        self._heard = {}
+
+    def may_listen(self, now: float) -> bool:
+        """Whether there may be another process that listens."""
+        return now < self._alone_from
+
+    def others(self, now: float) -> set[str]:
+        """The processes that listen, as far as this one has heard of them; none for one that does not listen itself."""
+        return {name for name, at in self._heard.items() if now < at + ALONE_SECONDS}
