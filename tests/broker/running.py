@@ -1,7 +1,6 @@
 """A running broker: web, worker and beat as real processes on a database of its own."""
 
 import os
-import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ from embedded import commands
 from embedded.commands import ROOT
 from embedded.folder import free_port
 from embedded.processes.child import Child
+from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
 
@@ -53,8 +53,7 @@ class RunningBroker:
         self.database_url = database_url
         theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
         places = {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
-        path = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])}
-        self.environment = theirs | path | dict(settings) | places
+        self.environment = theirs | forks.PATH | dict(settings) | places
         ports = [free_port() for _ in range(webs)]
         self.urls = [f"http://127.0.0.1:{port}" for port in ports]
         self.webs = [self._child(f"web-{port}", commands.web(port, processes, False)) for port in ports]
@@ -78,7 +77,7 @@ class RunningBroker:
     def prepare(self) -> None:
         """Makes the tables and the API key."""
         words = commands.manage("prepare", "--api-key", API_KEY)
-        done = subprocess.run(words, env=self.environment, cwd=ROOT, capture_output=True, text=True)
+        done = forks.run(words, self.environment)
         assert done.returncode == 0, done.stderr[-1000:]
 
     def wait_until_ready(self) -> None:
@@ -113,7 +112,7 @@ class RunningBroker:
             child.stop()
 
     def _child(self, name: str, command: list[str]) -> Child:
-        return Child(name, command, self.environment, self.folder / f"{name}.log", ROOT)
+        return forks.ForkedChild(name, command, self.environment, self.folder / f"{name}.log", ROOT)
 
     def _answers(self, web: int) -> bool:
         assert self.webs[web].is_running(), self.webs[web].last_lines()

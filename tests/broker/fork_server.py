@@ -1,0 +1,144 @@
+"""A process that has imported what others install, and forks each process of a broker that a test starts.
+
+Two thirds of the start of a web process, a worker or a command go into packages that no test changes. They are imported
+here once; a fork then imports the broker's own modules, reads its settings and runs as `python -m` would have it run.
+
+`python fork_server.py <root of the checkout>`; a line of JSON in is a request, a line of JSON out its answer:
+`{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`, and
+`{"pid": 7}` → `{"status": null}` while it runs. Its forks end with it.
+"""
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import sys
+from typing import Any
+
+PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+# What web processes, workers, beat and commands are made of.
+PROGRAMS = (
+    "mqbroker.http.server",
+    "mqbroker.web.lifespan",
+    "mqbroker.celery.worker",
+    "mqbroker.celery.beat",
+    "mqbroker.urls",
+)
+
+
+def installed_modules(root: str) -> list[str]:
+    """The modules of others that the broker imports, in the order of their imports: found out in a fork."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if not pid:
+        os.environ["DJANGO_SETTINGS_MODULE"] = "mqbroker.settings"
+        importlib.import_module("django").setup()
+        for name in PROGRAMS:
+            importlib.import_module(name)
+        with os.fdopen(writer, "w") as opened:
+            json.dump([name for name, module in sys.modules.items() if not is_of(root, module)], opened)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as opened:
+        names: list[str] = json.load(opened)
+    os.waitpid(pid, 0)
+    return names
+
+
+def is_of(root: str, module: object) -> bool:
+    """Whether a module is the checkout's own: those are never imported here."""
+    file = getattr(module, "__file__", None) or ""
+    return file.startswith(root) and "site-packages" not in file
+
+
+def import_installed(names: list[str]) -> None:
+    """Imports what needs no settings of Django's; a fork imports the rest itself."""
+    from django.core.exceptions import ImproperlyConfigured
+
+    for name in names:
+        try:
+            importlib.import_module(name)
+        except (ImproperlyConfigured, ImportError):
+            for begun in [loaded for loaded in sys.modules if loaded.startswith(f"{name}.")]:
+                del sys.modules[begun]
+
+
+def serve() -> dict[str, Any] | None:
+    """Answers requests until there are no more; in a fork, returns what it is to run."""
+    for line in sys.stdin:
+        request: dict[str, Any] = json.loads(line)
+        if "pid" in request:
+            answer = {"status": status(request["pid"])}
+        else:
+            pid = os.fork()
+            if not pid:
+                return request
+            answer = {"pid": pid}
+        print(json.dumps(answer), flush=True)
+    return None
+
+
+def status(pid: int) -> int | None:
+    """The exit status of a fork, as subprocess has it; None while it runs. What it leaves in its session is ended."""
+    if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        return None
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        # Until it is waited for, its id cannot belong to another group.
+        os.killpg(pid, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def become(server: int, request: dict[str, Any]) -> None:
+    """Gives this fork what `subprocess` and `launch.py` give to a process."""
+    os.setsid()
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_PDEATHSIG, request["end_signal"], 0, 0, 0)
+    # A list of processes shows the module or script.
+    libc.prctl(PR_SET_NAME, next(word for word in request["words"] if word != "-m").encode(), 0, 0, 0)
+    if os.getppid() != server:
+        sys.exit("the parent ended before its child began")
+    for number, path in enumerate([os.devnull, request["stdout"], request["stderr"]]):
+        opened = os.open(path, os.O_RDWR | os.O_APPEND)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.chdir(request["folder"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    # What multiprocessing took for the program was this file.
+    sys.modules.pop("__mp_main__", None)
+    gc.enable()
+
+
+def run(words: list[str]) -> None:
+    """`-m module …` or `script …`, as Python's own command line does."""
+    if words[0] == "-m":
+        sys.argv = words[1:]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.argv = words
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        runpy.run_path(words[0], run_name="__main__")
+
+
+def main(root: str) -> None:
+    gc.disable()
+    # This file's folder: what is run has another.
+    del sys.path[0]
+    os.environ.pop("DJANGO_SETTINGS_MODULE", None)
+    server = os.getpid()
+    import_installed(installed_modules(root))
+    # Pages that a collection does not write to stay shared.
+    gc.freeze()
+    request = serve()
+    if request is not None:
+        become(server, request)
+        run(request["words"])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,142 @@
+"""Processes that are forked from one that has imported what they need: `fork_server.py` says how."""
+
+import functools
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from embedded.commands import ROOT
+from embedded.processes.child import Child
+
+PROGRAM = Path(__file__).with_name("fork_server.py")
+# What the broker's own settings are read from, and what pytest notes for itself. A difference in any other variable may
+# concern Python, the loader of programs or an installed package: that process is started anew.
+OWN = ("MQBROKER_", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_")
+PATH = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])}
+POLL_SECONDS = 0.01
+
+
+class Fork:
+    """A forked process, with the interface of `subprocess.Popen` that is used here."""
+
+    def __init__(self, server: "ForkServer", pid: int) -> None:
+        self._server = server
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit status; None while it runs. What it leaves in its session ends with it."""
+        if self.returncode is None:
+            self.returncode = self._server.ask({"pid": self.pid})["status"]
+        return self.returncode
+
+    def wait(self) -> int:
+        """Waits for the end; gives the exit status."""
+        while (status := self.poll()) is None:
+            time.sleep(POLL_SECONDS)
+        return status
+
+
+class ForkServer:
+    """The process that forks. It ends with this one, whose end of the pipe is then closed."""
+
+    def __init__(self) -> None:
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN[0])} | PATH
+        self._process = subprocess.Popen(
+            [sys.executable, str(PROGRAM), str(ROOT)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=self.environment,
+            start_new_session=True,
+        )
+        self._turn = threading.Lock()
+
+    def forks(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
+        """Whether a fork runs the command as a new process would: it is Python, with the same variables."""
+        return command[0] == sys.executable and others(environment) == others(self.environment)
+
+    def fork(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        stdout: Path,
+        stderr: Path,
+        end_signal: signal.Signals = signal.SIGTERM,
+    ) -> Fork:
+        """Starts a command in a session of its own; its output is appended to the files."""
+        for file in (stdout, stderr):
+            file.touch()
+        request = {
+            "words": list(command[1:]),
+            "environment": dict(environment),
+            "folder": str(folder),
+            "stdout": str(stdout),
+            "stderr": str(stderr),
+            "end_signal": int(end_signal),
+        }
+        return Fork(self, self.ask(request)["pid"])
+
+    def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """One request and its answer."""
+        process = self._process
+        assert process.stdin
+        assert process.stdout
+        with self._turn:
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
+            answer: dict[str, Any] = json.loads(process.stdout.readline())
+        return answer
+
+
+def others(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that are none of the broker's own."""
+    return {name: value for name, value in environment.items() if not name.startswith(OWN)}
+
+
+@functools.cache
+def server() -> ForkServer:
+    """The one of this process, started at its first use."""
+    return ForkServer()
+
+
+def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Runs a command in the checkout to its end, as `subprocess.run` with captured output does."""
+    if not server().forks(command, environment):
+        return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as folder:
+        stdout, stderr = Path(folder, "stdout"), Path(folder, "stderr")
+        status = server().fork(command, environment, ROOT, stdout, stderr).wait()
+        return subprocess.CompletedProcess(command, status, stdout.read_text(), stderr.read_text())
+
+
+class ForkedChild(Child):
+    """A child that is forked where a fork runs its command as a new process would."""
+
+    _fork: Fork | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._fork.pid if self._fork else super().pid
+
+    def start(self) -> None:
+        if not server().forks(self.command, self.environment):
+            self._fork = None
+            super().start()
+            return
+        self.bound_log()
+        self._fork = server().fork(self.command, self.environment, self.folder, self.log, self.log, self.stop_signal)
+        self.started_at = time.monotonic()
+
+    def is_running(self) -> bool:
+        return self._fork.poll() is None if self._fork else super().is_running()

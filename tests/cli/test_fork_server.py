@@ -1,0 +1,102 @@
+"""The broker's processes in the tests are forks, and find what a new process finds."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from embedded.commands import ROOT
+from tests.broker import forks
+from tests.broker.polling import eventually
+
+# Prints what a program may ask about its process.
+TELLS = """
+import gc, json, os, signal, sys
+files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.items()}
+own = [name for name, file in files.items() if file.startswith(sys.argv[1]) and "site-packages" not in file]
+print(json.dumps({
+    "name": __name__,
+    "arguments": sys.argv,
+    "environment": dict(os.environ),
+    "folder": os.getcwd(),
+    "path": sys.path,
+    "leads its session": os.getsid(0) == os.getpid(),
+    "signals": [str(signal.getsignal(number)) for number in signal.valid_signals()],
+    "input": sys.stdin.read(),
+    "output": [sys.stdout.encoding, sys.stdout.write_through, sys.stderr.line_buffering],
+    "collects garbage": gc.isenabled(),
+    "own modules": own,
+    "open files": [name for name in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{name}")],
+}))
+"""
+STARTS_AND_WAITS = """
+import os, sys, time
+from pathlib import Path
+from tests.broker import forks
+folder = Path(sys.argv[1])
+child = forks.ForkedChild("sleeper", [sys.executable, str(folder / "sleeps.py")], os.environ, folder / "log", folder)
+child.start()
+print(child.pid, flush=True)
+time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    return {**os.environ, **forks.PATH, "MQBROKER_DELAY_LEVELS": "1s 2s"}
+
+
+@pytest.mark.parametrize("words", [["tells.py"], ["-m", "tells"]])
+def test_a_fork_finds_what_a_new_process_finds(words: list[str], environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "tells.py").write_text(TELLS)
+    command = [sys.executable, *words, str(ROOT), "two words"]
+    new = subprocess.run(
+        command, env=environment, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, start_new_session=True
+    )
+
+    said = tmp_path / "said"
+    status = forks.server().fork(command, environment, tmp_path, said, said).wait()
+
+    assert status == new.returncode == 0
+    assert json.loads(said.read_bytes()) == json.loads(new.stdout)
+
+
+def test_a_fork_ends_with_the_status_and_the_traceback_of_its_program(tmp_path: Path) -> None:
+    (tmp_path / "fails.py").write_text("import sys\nprint('printed')\nopen('nothing')")
+    (tmp_path / "exits.py").write_text("import sys\nsys.exit('refused')")
+
+    fails = forks.run([sys.executable, str(tmp_path / "fails.py")], os.environ)
+    exits = forks.run([sys.executable, str(tmp_path / "exits.py")], os.environ)
+
+    assert (fails.returncode, fails.stdout) == (1, "printed\n")
+    assert fails.stderr.endswith("FileNotFoundError: [Errno 2] No such file or directory: 'nothing'\n")
+    assert (exits.returncode, exits.stdout, exits.stderr) == (1, "", "refused\n")
+
+
+@pytest.mark.parametrize("variable", ["LD_PRELOAD", "PYTHONPATH", "TZ"])
+def test_a_process_with_another_variable_than_the_brokers_own_is_no_fork(
+    variable: str, environment: dict[str, str]
+) -> None:
+    assert forks.server().forks([sys.executable, "manage.py"], environment)
+    assert not forks.server().forks([sys.executable, "manage.py"], {**environment, variable: "other"})
+    assert not forks.server().forks(["/bin/true"], environment)
+
+
+def test_forks_end_with_the_process_that_had_them_forked(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(1000)")
+    starter = subprocess.Popen(
+        [sys.executable, "-c", STARTS_AND_WAITS, str(tmp_path)],
+        env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert starter.stdout
+    fork = psutil.Process(int(starter.stdout.readline()))
+    assert fork.is_running()
+
+    starter.kill()
+    starter.communicate()
+
+    eventually(lambda: not fork.is_running() or fork.status() == psutil.STATUS_ZOMBIE)
