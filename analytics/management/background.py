@@ -1,5 +1,12 @@
 """Has a command give way to the broker's processes: it goes on in a child that gets processors last.
 
+At the most, 19, where this process may make a group of the processors' controller (root outside a container):
+
+1. A group of the idle class (`cpu.idle`, since Linux 5.15). A thread of another group pre-empts at once, and a
+   processor that only such a group uses is an idle one for whatever wakes up.
+
+Else, which comes close to it:
+
 1. A session of its own, which gets the niceness too: Linux shares the processors among sessions (autogroups), and
    niceness counts only within one. In the session of a shell an export would get as much as all of the broker.
 2. The niceness, for systems without autogroups, such as containers.
@@ -18,9 +25,13 @@ import platform
 import signal
 import struct
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
+MOST = 19
+GROUPS = Path("/sys/fs/cgroup")
+IDLE_GROUP = "mqbroker-background"
 AUTOGROUP = Path("/proc/self/autogroup")
 PR_SET_PDEATHSIG = 1
 # glibc has no function for it before 2.41.
@@ -69,7 +80,7 @@ def _end_with(front: int) -> None:
 def _step_back(niceness: int, processors: int) -> None:
     os.setsid()
     os.nice(niceness)
-    if sys.platform != "linux":
+    if sys.platform != "linux" or (niceness == MOST and _is_in_idle_group()):
         return
     # A kernel without autogroups has no such file.
     with contextlib.suppress(OSError):
@@ -78,6 +89,37 @@ def _step_back(niceness: int, processors: int) -> None:
     _take_long_slices(niceness)
     if processors:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
+
+
+def _is_in_idle_group() -> bool:
+    """Joins it. It stays, empty, for the next command: none knows when the last of all that it held has ended."""
+    for own in _own_groups():
+        group = own / IDLE_GROUP
+        with contextlib.suppress(OSError):
+            group.mkdir(exist_ok=True)
+            _write(group / "cpu.idle", "1")
+            _write(group / "cgroup.procs", str(os.getpid()))
+            return True
+        # A controller without groups for processors, or a kernel without the class.
+        with contextlib.suppress(OSError):
+            group.rmdir()
+    return False
+
+
+def _own_groups() -> Iterator[Path]:
+    """Where the processors' controller has this process, by version 1 or 2 of the kernel's groups."""
+    for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "cpu" in controllers.split(","):
+            yield GROUPS / controllers / path.lstrip("/")
+        elif not controllers:
+            yield GROUPS / path.lstrip("/")
+
+
+def _write(file: Path, text: str) -> None:
+    """Into a file that is there: in a folder that is no group's one would be made."""
+    with file.open("r+b", buffering=0) as opened:
+        opened.write(text.encode())
 
 
 def _take_long_slices(niceness: int) -> None:

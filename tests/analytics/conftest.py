@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlsplit
@@ -129,10 +129,12 @@ class Exported:
     status: int
 
 
-def start(database: str, target: Path | str, *words: str, **environ: str) -> subprocess.Popen[str]:
-    """An export in a process of its own."""
+def start(
+    database: str, target: Path | str, *words: str, before: Sequence[str] = (), **environ: str
+) -> subprocess.Popen[str]:
+    """An export in a process of its own, which the words before it start."""
     return subprocess.Popen(
-        [sys.executable, "manage.py", "export", "--to", str(target), *words],
+        [*before, sys.executable, "manage.py", "export", "--to", str(target), *words],
         cwd=ROOT,
         env={**os.environ, "DATABASE_URL": database, **environ},
         stdout=subprocess.PIPE,

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,12 @@ from tests.analytics.kills import WAIT_SECONDS, wait_until
 WORDS = ("--nice", "19", "--cores", "1")
 # Of a process: its niceness, its policy, how many processors it may use, and whether its session is another than ours.
 BEHIND = (19, os.SCHED_BATCH, 1, True)
+GROUP = "mqbroker-background"
+GROUPS = Path("/sys/fs/cgroup/cpu")
+# Only root, outside a container, may make a group of the processors' controller.
+MAY_MAKE_GROUPS = os.access(GROUPS / "cpu.shares", os.W_OK)
+# Hides the groups from a command, where it could make one.
+NO_GROUPS = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/fs/cgroup && exec "$@"', "sh")
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
@@ -24,20 +31,29 @@ def manners(process: psutil.Process) -> tuple[int, int, int, bool]:
     return process.nice(), os.sched_getscheduler(number), len(os.sched_getaffinity(number)), is_apart
 
 
+def is_in_idle_group(process: psutil.Process) -> bool:
+    """Whether the kernel gives it a processor only where no process of another group wants one."""
+    lines = Path(f"/proc/{process.pid}/cgroup").read_text().splitlines()
+    [path] = (line.split(":")[2] for line in lines if line.split(":")[1] == "cpu")
+    return (GROUPS / path.lstrip("/") / "cpu.idle").read_text().strip() == "1"
+
+
 def is_java_there(export: subprocess.Popen[str]) -> bool:
     """Whether the export has come as far as Java itself."""
     return any(process.name() == "java" for process in psutil.Process(export.pid).children(recursive=True))
 
 
-def begun(database: str, target: Path) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
+def begun(
+    database: str, target: Path, before: Sequence[str] = ()
+) -> tuple[subprocess.Popen[str], list[psutil.Process]]:
     """An export whose Java runs, and all that it started."""
-    export = start(database, target, *WORDS)
+    export = start(database, target, *WORDS, before=before)
     wait_until(lambda: is_java_there(export), export)
     return export, psutil.Process(export.pid).children(recursive=True)
 
 
 def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_path: Path) -> None:
-    export, others = begun(busy_database, tmp_path / "export")
+    export, others = begun(busy_database, tmp_path / "export", NO_GROUPS if MAY_MAKE_GROUPS else ())
     with export:
         found = {manners(process) for process in others}
         export.send_signal(signal.SIGINT)
@@ -46,6 +62,21 @@ def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_p
     assert found == {BEHIND}
     assert export.returncode == 130
     assert f"The export was stopped; {tmp_path / 'export'} is as it was." in said
+    assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
+
+
+@pytest.mark.skipif(not MAY_MAKE_GROUPS, reason="this user may make no group of the processors' controller")
+def test_all_of_an_export_is_in_a_group_of_the_idle_class_where_it_may_make_one(
+    busy_database: str, tmp_path: Path
+) -> None:
+    export, others = begun(busy_database, tmp_path / "export")
+    with export:
+        found = {is_in_idle_group(process) for process in others}
+        export.send_signal(signal.SIGINT)
+        _, said = export.communicate(timeout=WAIT_SECONDS)
+
+    assert found == {True}
+    assert export.returncode == 130, said
     assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
 
 
