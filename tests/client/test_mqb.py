@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -160,19 +161,36 @@ def test_a_busy_broker_has_an_exit_code_of_its_own(orders: str) -> None:
     assert said == "mqb: system_busy (503): The queue is full; come again.\n"
 
 
-def test_a_closed_pipe_ends_it_quietly(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
+def test_a_reader_that_has_gone_ends_it_quietly(mqb: Mqb, broker: RunningBroker, orders: str) -> None:
     for number in range(3):
         Producer(broker.client(), orders).send(orders, b"%d" % number)
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run(
-        mqb.command("tail", orders, "--from", "earliest"),
-        env=mqb.environment,
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-    )
-    os.close(writing)
+    for words in (mqb.command("tail", orders, "--from", "earliest"), mqb.command("--help")):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = subprocess.run(
+            words, env=mqb.environment, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+        os.close(writing)
 
-    assert (done.returncode, done.stderr) == (0, "")
+        # As of a program that SIGPIPE has ended.
+        assert (done.returncode, done.stderr) == (141, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "closed", "code", "said"),
+    [
+        ("topics --json", ">&-", 0, ""),
+        ("send {orders}", "<&-", 2, "mqb: standard input is closed: give a body, or --file\n"),
+        ("topics --json", ">/dev/full", 2, "mqb: [Errno 28] No space left on device\n"),
+        ("lag {orders}", "2>&-", 1, ""),
+    ],
+)
+def test_a_stream_that_takes_nothing_makes_no_traceback(
+    mqb: Mqb, orders: str, words: str, closed: str, code: int, said: str
+) -> None:
+    command = shlex.join(mqb.command(*words.format(orders=orders).split()))
+    done = subprocess.run(
+        ["sh", "-c", f"{command} {closed}"], env=mqb.environment, capture_output=True, text=True, timeout=60
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)

@@ -113,6 +113,8 @@ def _body(given: argparse.Namespace) -> bytes:
     if given.file is not None:
         return bytes(Path(given.file).read_bytes())
     if given.body is None or given.body == "-":
+        if sys.stdin is None:
+            raise ValueError("standard input is closed: give a body, or --file")
         return sys.stdin.buffer.read()
     return bytes(given.body.encode())
 

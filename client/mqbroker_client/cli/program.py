@@ -1,4 +1,7 @@
-"""The words of `mqb`, and its exit codes: 0 done, 1 refused, 2 not understood, 3 the broker is away or busy."""
+"""The words of `mqb`, and its exit codes.
+
+0 done, 1 refused, 2 not understood, 3 the broker is away or busy; 130 by Ctrl-C; 141 as its output's reader has gone.
+"""
 
 import argparse
 import os
@@ -14,7 +17,7 @@ from mqbroker_client.errors import BrokerError
 from mqbroker_client.requests import VERSION
 from mqbroker_client.retries import PASSING
 
-DONE, REFUSED, NOT_UNDERSTOOD, AWAY, INTERRUPTED = 0, 1, 2, 3, 130
+DONE, REFUSED, NOT_UNDERSTOOD, AWAY, INTERRUPTED, READER_GONE = 0, 1, 2, 3, 130, 141
 DEFAULT_URL = "http://127.0.0.1:8000"
 EPILOG = """\
 The broker is MQBROKER_URL (default: http://127.0.0.1:8000). The key is MQBROKER_API_KEY or in a file, because every
@@ -26,26 +29,50 @@ Command = Callable[[Broker, argparse.Namespace, Output], None]
 
 def main(words: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code."""
-    given = parser().parse_args(words)
+    _replace_closed_streams()
+    try:
+        try:
+            return _run(parser().parse_args(words))
+        finally:
+            # Here, and not at Python's end, which would print a traceback where it fails.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, `head` for example, has seen enough.
+        _print_no_more()
+        return READER_GONE
+    except OSError as error:
+        # A file that is not there, or the full disk of the output.
+        _print_no_more()
+        print(f"mqb: {error}", file=sys.stderr)
+        return NOT_UNDERSTOOD
+
+
+def _run(given: argparse.Namespace) -> int:
     output = Output(given.json, sys.stdout)
     try:
         with _broker(given) as broker:
             command: Command = given.run
             command(broker, given, output)
-            sys.stdout.flush()
     except BrokerError as error:
         output.say(f"mqb: {error}")
         return AWAY if isinstance(error, PASSING) else REFUSED
-    except (ValueError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            # The reader, `head` for example, has seen enough. Python would complain at its end.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            return DONE
+    except ValueError as error:
         output.say(f"mqb: {error}")
         return NOT_UNDERSTOOD
     except KeyboardInterrupt:
         return INTERRUPTED
     return DONE
+
+
+def _replace_closed_streams() -> None:
+    """Standard output or error that the caller has closed is None: what is printed there goes nowhere."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115  to the end of the program
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+
+
+def _print_no_more() -> None:
+    """What is left in the buffer of the output goes nowhere, so that it does not fail at Python's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parser() -> argparse.ArgumentParser:
