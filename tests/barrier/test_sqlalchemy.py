@@ -91,6 +91,21 @@ def test_a_body_holds_the_key_that_the_database_made(shop: Shop, broker: Running
     assert shop.received(broker) == [b'{"order":1}']
 
 
+def test_a_message_before_the_first_statement_begins_the_transaction(shop: Shop, broker: RunningBroker) -> None:
+    with shop.sessions() as session:
+        shop.outbox.send(session, shop.place.topic, "sent")
+        session.add(Order(item="tea"))
+        session.commit()
+        shop.outbox.send(session, shop.place.topic, "rolled back")
+        session.rollback()
+        shop.outbox.send(session, shop.place.topic, "alone")
+        session.commit()
+        shop.outbox.send(session, shop.place.topic, "never committed")
+
+    assert shop.received(broker) == [b"alone", b"sent"]
+    assert (shop.orders(), shop.rows()) == (["tea"], 2)
+
+
 def test_a_session_of_a_scope_sends_with_its_transaction(shop: Shop, broker: RunningBroker) -> None:
     session = scoped_session(shop.sessions)
     with session.begin():
@@ -171,7 +186,7 @@ def test_a_broker_that_is_away_rolls_back(place: Place) -> None:
 
 
 def test_what_would_never_be_sent_is_refused(shop: Shop) -> None:
-    with shop.sessions() as session, pytest.raises(OutsideTransaction, match="no transaction of the session is open"):
+    with shop.sessions(autobegin=False) as session, pytest.raises(OutsideTransaction, match=r"call session\.begin\(\)"):
         shop.outbox.send(session, shop.place.topic, "outside")
     with Session(shop.outbox.engine) as foreign, pytest.raises(BarrierError, match=r"call outbox\.listen"):
         shop.outbox.send(foreign, shop.place.topic, "not listened to")
@@ -226,14 +241,17 @@ def test_an_async_session_sends_with_its_transaction(asynchronous: tuple[Place, 
                     outbox.send(session, place.topic, "rolled back")
                     raise Declined
         await session.remove()
+        async with sessions() as first:
+            outbox.send(first, place.topic, "before a statement")
+            await first.commit()
         with pytest.raises(TopicIllegal):
             await buy(outbox, sessions, "no topic")
 
     asynchronously(place, url, broker.client(), work)
 
     found = Shop(place, None, None)  # type: ignore[arg-type]  # only looks at what is there
-    assert found.received(broker) == [b'{"order":1}']
-    assert (found.orders(), found.rows()) == (["tea"], 1)
+    assert found.received(broker) == [b"before a statement", b'{"order":1}']
+    assert (found.orders(), found.rows()) == (["tea"], 2)
 
 
 def test_the_event_loop_goes_on_while_the_broker_is_tried(place: Place) -> None:

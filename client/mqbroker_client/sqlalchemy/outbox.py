@@ -76,18 +76,16 @@ class Outbox:
     def send(self, session: AnySession, topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
         """Sends a message with the session's transaction: both, or neither.
 
-        `body` is bytes, a text, or what is JSON. Raises OutsideTransaction where none is open, and BarrierError for a
-        session of a maker that the outbox does not listen to. At the COMMIT, a broker error rolls back and is raised.
+        `body` is bytes, a text, or what is JSON. As a statement would, it begins the transaction where none is open.
+        Raises OutsideTransaction where the session does not begin one by itself (`autobegin=False`), and BarrierError
+        for a session of a maker that the outbox does not listen to. At the COMMIT, a broker error rolls back and is
+        raised.
         """
         own = _own_session(session)
         if not isinstance(own, tuple(self._classes)):
             raise BarrierError("the outbox does not listen to this session: call outbox.listen(sessionmaker) first")
-        transaction = own.get_nested_transaction() or own.get_transaction()
-        if transaction is None:
-            raise OutsideTransaction(
-                "no transaction of the session is open: begin one, or use Producer.send for a message without one"
-            )
         message = Message(topic, encoded(body), **fields)
+        transaction = own.get_nested_transaction() or own.get_transaction() or _begun(own)
         work: _Work = own.info.setdefault(self, _Work())
         work.staged.append(_Staged(message, list(_with_parents(transaction))))
         return message
@@ -157,6 +155,16 @@ def _own_sync_class(maker: "async_sessionmaker[Any]") -> type[Session]:
     own = type(given.__name__, (given,), {})
     maker.configure(sync_session_class=own)
     return own
+
+
+def _begun(session: Session) -> SessionTransaction:
+    if not session.autobegin:
+        raise OutsideTransaction(
+            "no transaction of the session is open, and it begins none by itself: call session.begin(), "
+            "or use Producer.send for a message without one"
+        )
+    # No connection yet, and nothing to await.
+    return session.begin()
 
 
 def _with_parents(transaction: SessionTransaction | None) -> "list[SessionTransaction]":
