@@ -1,6 +1,7 @@
 """The classes for event loops do what those for threads do: the same requests, limits, coalescing and forks."""
 
 import asyncio
+import gc
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from aiohttp import ClientSession
 from mqbroker_client import HalfMessage, LocalTransactionState, Message, Retry, errors
 from mqbroker_client.aio import (
     AsyncAdmin,
@@ -162,6 +164,23 @@ async def test_an_end_that_is_not_waited_for_is_sent_by_the_time_of_close() -> N
         await producer.broker.close()
 
     assert server.asked[1].body["state"] == "COMMIT"
+
+
+async def test_close_beside_tasks_that_send_leaves_no_session_open() -> None:
+    gate = Gate(lambda _: HangUp())
+    with scripted(gate, PREPARED, COMMITTED, SENT, SENT) as server:
+        producer = producer_of(server)
+        trying = asyncio.create_task(producer.begin("orders", b"1"))
+        await asked(server, 1)
+        await producer.broker.close()
+        gate.opened.set()
+        transaction = await trying
+        await producer.end(transaction.transaction_id, LocalTransactionState.COMMIT, wait=False)
+        await producer.broker.close()
+        await asyncio.gather(*(producer.send("orders", b"after it") for _ in range(2)))
+
+    assert len(server.asked) == 5
+    assert [found for found in gc.get_objects() if isinstance(found, ClientSession) and not found.closed] == []
 
 
 class Books:

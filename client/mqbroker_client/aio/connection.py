@@ -5,7 +5,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import aiohttp
 from yarl import URL
@@ -21,20 +21,39 @@ _of_parent: list[object] = []
 
 
 class Line:
-    """The connections of one event loop, and what goes over them."""
+    """The connections of one event loop, and what goes over them.
 
-    def __init__(self, session: aiohttp.ClientSession, lane: AsyncLane | None) -> None:
+    Once it is left, its last call closes it: `close` may come while tasks still send.
+    """
+
+    def __init__(self, session: aiohttp.ClientSession, lane: AsyncLane | None, *, is_left: bool) -> None:
         self.session = session
         self.lane = lane
+        self.is_left = is_left
+        self._calls = 0
         #: Ends that no caller waits for.
         self.later: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._calls += 1
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._calls -= 1
+        if self.is_left and not self._calls:
+            await self.session.close()
+
+    async def leave(self) -> None:
+        """Have it closed, now or by the last call that is under way."""
+        async with self:
+            self.is_left = True
 
 
 class AsyncBroker:
     """Where the broker is and who is asking, for tasks; as `Broker`, by which its arguments are explained.
 
     It may be made outside of an event loop and before a fork, and be used in several event loops: each has connections
-    of its own, which `close` closes for the running one.
+    of its own, which `close` closes for the running one. What is called there afterwards is closed with its last call.
     """
 
     def __init__(
@@ -57,6 +76,8 @@ class AsyncBroker:
         self._requests = Requests(api_key)
         self._used = 0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        #: The event loops in which it was closed.
+        self._closed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         forks.remember(self)
 
     @classmethod
@@ -66,6 +87,7 @@ class AsyncBroker:
         return cls(url, api_key, **limits)
 
     async def __aenter__(self) -> Self:
+        self._closed.discard(asyncio.get_running_loop())
         return self
 
     async def __aexit__(
@@ -79,13 +101,18 @@ class AsyncBroker:
         return self.urls[self._used]
 
     async def close(self, *, timeout_seconds: float = 3.0) -> None:
-        """Send what `wait=False` left, within the time, and close the connections of the running event loop."""
-        line = self._lines.pop(asyncio.get_running_loop(), None)
+        """Send what `wait=False` left, within the time, and close the connections of the running event loop.
+
+        Where tasks still send, the last of their calls closes them.
+        """
+        loop = asyncio.get_running_loop()
+        self._closed.add(loop)
+        line = self._lines.get(loop)
         if line is None:
             return
         if line.later:
             await asyncio.wait(line.later, timeout=timeout_seconds)
-        await line.session.close()
+        await line.leave()
 
     def leave_to_parent(self) -> None:
         """In a forked child: begin anew."""
@@ -94,8 +121,8 @@ class AsyncBroker:
 
     def waiting(self) -> int:
         """Calls that wait to go together in the running event loop, while another one is under way."""
-        lane = self._line().lane
-        return lane.waiting() if lane else 0
+        line = self._lines.get(asyncio.get_running_loop())
+        return line.lane.waiting() if line and line.lane else 0
 
     async def call(
         self,
@@ -115,8 +142,12 @@ class AsyncBroker:
     async def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other tasks. Its repetitions go alone."""
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
-        alone = partial(self._alone, OwnRequest(self._requests, call))
-        lane = self._line().lane if call.operation else None
+        async with self._line() as line:
+            return await self._do(line, call, tries)
+
+    async def _do(self, line: Line, call: Call[Result], tries: Tries) -> Result:
+        alone = partial(self._alone, line.session, OwnRequest(self._requests, call))
+        lane = line.lane if call.operation else None
         while True:
             try:
                 seconds = tries.begin()
@@ -142,26 +173,29 @@ class AsyncBroker:
     def _line(self) -> Line:
         loop = asyncio.get_running_loop()
         line = self._lines.get(loop)
-        if line is None:
+        if line is None or line.session.closed:
             connector = aiohttp.TCPConnector(limit=self.connections)
             session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
-            line = self._lines[loop] = Line(session, AsyncLane(self._together) if self.coalescing else None)
+            lane = AsyncLane(partial(self._together, session)) if self.coalescing else None
+            line = self._lines[loop] = Line(session, lane, is_left=loop in self._closed)
         return line
 
-    async def _alone(self, own: OwnRequest, seconds: float) -> Document:
+    async def _alone(self, session: aiohttp.ClientSession, own: OwnRequest, seconds: float) -> Document:
         request = own.get()
-        return requests.document_of(request, await self._once(request, seconds))
+        return requests.document_of(request, await self._once(session, request, seconds))
 
-    async def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:
+    async def _together(
+        self, session: aiohttp.ClientSession, calls: Sequence[Call[Any]], seconds: float
+    ) -> Sequence[Document | errors.BrokerError]:
         request = self._requests.bulk(calls)
-        document = requests.document_of(request, await self._once(request, seconds))
+        document = requests.document_of(request, await self._once(session, request, seconds))
         return requests.results_of(request, document, len(calls))
 
-    async def _once(self, request: Request, seconds: float) -> Answer:
+    async def _once(self, session: aiohttp.ClientSession, request: Request, seconds: float) -> Answer:
         used = self._used
         url = self.urls[used]
         try:
-            answer = await self._exchange(url, request, seconds)
+            answer = await self._exchange(session, url, request, seconds)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # Tasks that failed together move on by one address together.
             if self._used == used:
@@ -170,9 +204,9 @@ class AsyncBroker:
         requests.require_own(url, request, answer)
         return answer
 
-    async def _exchange(self, url: str, request: Request, seconds: float) -> Answer:
+    async def _exchange(self, session: aiohttp.ClientSession, url: str, request: Request, seconds: float) -> Answer:
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(self.connect_seconds, seconds))
-        async with self._line().session.request(
+        async with session.request(
             request.method,
             URL(url + request.target, encoded=True),
             data=request.content,
