@@ -14,13 +14,15 @@ from tests.barrier.places import Place
 from tests.broker.running import RunningBroker
 
 PLACES = ("read committed", "repeatable read", "serializable", "mariadb", "sqlite")
-BINDINGS = ("driver", "django", "sqlalchemy", "asyncio")
-# Asynchronous drivers are a matter of the binding, not of the place: two of them do.
+BINDINGS = ("driver", "django", "sqlalchemy", "asyncio", "async producer")
+# Asynchronous drivers are a matter of the binding, not of the place: two of them do. For MariaDB there is none here.
 PAIRS = [
     (binding, place)
     for place in PLACES
     for binding in BINDINGS
-    if binding != "asyncio" or place in ("read committed", "sqlite")
+    if not binding.startswith("async")
+    or place in ("read committed", "sqlite")
+    or (binding == "async producer" and place != "mariadb")
 ]
 
 

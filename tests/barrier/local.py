@@ -13,14 +13,20 @@ import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 from mqbroker_client import Broker, HalfMessage, LocalTransactionState, Message, Producer, TransactionProducer
+from mqbroker_client.aio import AsyncBroker, AsyncProducer, AsyncTransactionProducer
 from mqbroker_client.barrier import Barrier
 
 from tests.barrier.places import connect
+
+if TYPE_CHECKING:
+    from mqbroker_client.sqlalchemy import EngineBarrier
+    from sqlalchemy.ext.asyncio import AsyncEngine
 
 Run = Callable[[str, str | None], None]
 
@@ -169,6 +175,57 @@ def with_asyncio(place: dict[str, Any], broker: Broker) -> Run:
     return lambda order_id, customer_id: asyncio.run(order(order_id, customer_id))
 
 
+class PausingAsyncProducer(AsyncProducer):
+    """Stops before an end is sent."""
+
+    async def end(self, transaction_id: UUID, state: LocalTransactionState, **options: Any) -> Any:
+        pause("ending", state=state.value)
+        return await super().end(transaction_id, state, **options)
+
+
+@dataclass
+class AsyncOrders:
+    """A listener of AsyncTransactionProducer: the half comes first."""
+
+    barrier: "EngineBarrier"
+    engine: "AsyncEngine"
+
+    async def execute_local_transaction(self, half: HalfMessage, arg: Any) -> LocalTransactionState:
+        import sqlalchemy as sa
+        from sqlalchemy.ext.asyncio import AsyncSession
+
+        order_id, customer_id = arg
+        async with AsyncSession(self.engine) as session, session.begin():
+            await session.execute(sa.text("SELECT count(*) FROM orders"))
+            pause("begun", transaction_id=str(half.transaction_id))
+            await self.barrier.insert_commit_async(session, half.transaction_id)
+            await session.execute(sa.text("INSERT INTO orders VALUES (:o, :c)"), {"o": order_id, "c": customer_id})
+            if pause("half", transaction_id=str(half.transaction_id)) == "roll back":
+                raise RuntimeError("the card is declined")
+        return LocalTransactionState.COMMIT
+
+
+def with_async_producer(place: dict[str, Any], broker: Broker) -> Run:
+    from mqbroker_client.sqlalchemy import EngineBarrier
+    from sqlalchemy.ext.asyncio import create_async_engine
+
+    engine = create_async_engine(engine_url(place["url"], "aiosqlite"), **isolation_of(place))
+    validate_constraints(engine.sync_engine)
+    barrier = EngineBarrier(engine, place["group"])
+
+    async def order(order_id: str, customer_id: str | None) -> None:
+        async with AsyncBroker(broker.url, os.environ["API_KEY"]) as client:
+            producer, listener = PausingAsyncProducer(client, place["group"]), AsyncOrders(barrier, engine)
+            orders = AsyncTransactionProducer(producer, listener, barrier=barrier)
+            message = Message(place["topic"], order_id.encode())
+            sent = await orders.send_message_in_transaction(message, (order_id, customer_id))
+        await engine.dispose()
+        if sent.remark:
+            raise RuntimeError(sent.remark)
+
+    return lambda order_id, customer_id: asyncio.run(order(order_id, customer_id))
+
+
 def validate_constraints(engine: Any) -> None:
     """SQLite does so for a connection that asks for it."""
     import sqlalchemy as sa
@@ -197,6 +254,7 @@ BINDINGS: dict[str, Callable[[dict[str, Any], Broker], Run]] = {
     "django": with_django,
     "sqlalchemy": with_sqlalchemy,
     "asyncio": with_asyncio,
+    "async producer": with_async_producer,
 }
 
 

@@ -3,9 +3,13 @@
 import asyncio
 import gc
 import json
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -20,6 +24,9 @@ from mqbroker_client.aio import (
     AsyncProducer,
     AsyncTransactionProducer,
 )
+from mqbroker_client.barrier import Barrier
+from mqbroker_client.ids import uuid7
+from mqbroker_client.states import Outcome
 
 from tests.broker.polling import at_this_load
 from tests.broker.running import API_KEY, RunningBroker
@@ -196,6 +203,15 @@ class Books:
         return LocalTransactionState.COMMIT
 
 
+async def test_a_producer_without_any_answer_to_checks_is_refused() -> None:
+    class Forgetful:
+        async def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState:
+            return LocalTransactionState.COMMIT
+
+    with pytest.raises(TypeError, match="needs a barrier, or a listener with check_local_transaction"):
+        AsyncTransactionProducer(AsyncProducer(AsyncBroker("http://127.0.0.1:1", "key"), "shop"), Forgetful())
+
+
 @pytest.mark.parametrize(("arg", "state", "remark"), [(1, "COMMIT", None), ("fail", "UNKNOWN", "ValueError: no money")])
 async def test_a_local_transaction_is_awaited_between_half_and_end(arg: object, state: str, remark: str | None) -> None:
     with scripted(PREPARED, COMMITTED) as server:
@@ -220,6 +236,27 @@ async def test_a_poller_answers_checks_and_stops_at_once() -> None:
     assert time.monotonic() - began < at_this_load(1)
     assert server.asked[1].path == f"/v1/transactions/{TRANSACTION_ID}/end"
     assert server.asked[1].body["from_transaction_check"] is True
+
+
+async def test_a_poller_gives_a_barrier_all_checks_at_once(tmp_path: Path) -> None:
+    barrier = Barrier(lambda: sqlite3.connect(tmp_path / "shop"), "shop")
+    barrier.create_table()
+    asked_for: list[int] = []
+
+    class Counting(Barrier):
+        def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
+            asked_for.append(len(halves))
+            return super().answer(halves)
+
+    stored_at = datetime.now(UTC).isoformat()
+    checks = [CHECK | {"transaction_id": str(uuid7()), "stored_at": stored_at} for _ in range(3)]
+    with scripted(Answer(200, {"transactions": checks}), COMMITTED) as server:
+        poller = AsyncCheckPoller(producer_of(server), Counting(lambda: sqlite3.connect(tmp_path / "shop"), "shop"))
+        assert await poller.answer_due() == 3
+        await poller.producer.broker.close()
+
+    assert asked_for == [3]
+    assert [end.body["state"] for end in server.asked[1:]] == ["ROLLBACK"] * 3
 
 
 async def test_a_poller_runs_a_plain_function_in_a_thread() -> None:

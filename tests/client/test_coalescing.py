@@ -24,11 +24,11 @@ Fields = dict[str, object]
 class Gate:
     """Holds the first request until it is opened, so that other calls come meanwhile."""
 
-    def __init__(self, reply: Callable[[Asked], Answer]) -> None:
+    def __init__(self, reply: Callable[[Asked], Answer | HangUp]) -> None:
         self.reply = reply
         self.opened = threading.Event()
 
-    def __call__(self, asked: Asked) -> Answer:
+    def __call__(self, asked: Asked) -> Answer | HangUp:
         assert self.opened.wait(WITHIN_SECONDS)
         return self.reply(asked)
 

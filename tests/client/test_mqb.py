@@ -167,9 +167,7 @@ def test_a_reader_that_has_gone_ends_it_quietly(mqb: Mqb, broker: RunningBroker,
     for words in (mqb.command("tail", orders, "--from", "earliest"), mqb.command("--help")):
         reading, writing = os.pipe()
         os.close(reading)
-        done = subprocess.run(
-            words, env=mqb.environment, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60
-        )
+        done = subprocess.run(words, env=mqb.environment, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=60)
         os.close(writing)
 
         # As of a program that SIGPIPE has ended.

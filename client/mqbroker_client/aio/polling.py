@@ -7,10 +7,11 @@ from collections.abc import Awaitable, Callable
 from mqbroker_client import errors
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.calls import producer as calls
+from mqbroker_client.checks import BatchCheck
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.polling import GROUP_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from mqbroker_client.retries import PASSING, Retry
-from mqbroker_client.states import LocalTransactionState, outcome_awaited
+from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +81,16 @@ class AsyncCheckPoller:
         halves = await self.producer.broker.do(fetch, retry=retry)
         self._answering = True
         try:
+            batch = await asyncio.to_thread(self.check.answer, halves) if isinstance(self.check, BatchCheck) else None
             for asked, half in enumerate(halves):
                 if self._stopping:
                     return asked
-                await self._answer(half)
+                await self._answer(half, await self._outcome(half) if batch is None else batch[asked])
         finally:
             self._answering = False
         return len(halves)
 
-    async def _answer(self, half: HalfMessage) -> None:
+    async def _outcome(self, half: HalfMessage) -> Outcome:
         def check() -> object:
             return self.check(half)
 
@@ -96,7 +98,9 @@ class AsyncCheckPoller:
             found = self.check(half)
             return await found if isinstance(found, Awaitable) else found
 
-        outcome = await outcome_awaited(awaited if asyncio.iscoroutinefunction(self.check) else check)
+        return await outcome_awaited(awaited if asyncio.iscoroutinefunction(self.check) else check)
+
+    async def _answer(self, half: HalfMessage, outcome: Outcome) -> None:
         try:
             await self.producer.end(
                 half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark

@@ -1,8 +1,9 @@
 """The transactional producer, for tasks: half, local transaction, end."""
 
+import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
 from mqbroker_client.aio.producers import AsyncProducer
@@ -12,14 +13,22 @@ from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
 from mqbroker_client.transactional import HALF_RETRY, TransactionSent, half_of, require_undecided
 
+if TYPE_CHECKING:
+    from mqbroker_client.barrier import Barrier
+
 log = logging.getLogger(__name__)
 
 
-class AsyncTransactionListener(Protocol):
-    """What a program does for its transactions; as `TransactionListener`."""
+class AsyncLocalTransaction(Protocol):
+    """What a program does in its transactions. With a barrier that is all."""
 
     async def execute_local_transaction(self, half: HalfMessage, arg: object) -> LocalTransactionState | None:
         """Run the local transaction and say what came of it. None and any exception mean UNKNOWN."""
+
+
+@runtime_checkable
+class AsyncTransactionListener(AsyncLocalTransaction, Protocol):
+    """What a program does for its transactions where no barrier answers checks; as `TransactionListener`."""
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
@@ -30,10 +39,17 @@ class AsyncTransactionProducer:
     """Stores a half, runs the local transaction, and sends its end; as `TransactionProducer`."""
 
     producer: AsyncProducer
-    listener: AsyncTransactionListener
+    listener: AsyncLocalTransaction | AsyncTransactionListener
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
+    #: Says what came of a local transaction, in place of the listener: it writes `EngineBarrier.insert_commit_async`,
+    #: or in a thread `Barrier.insert_commit`.
+    barrier: "Barrier | None" = None
+
+    def __post_init__(self) -> None:
+        if self.barrier is None and not isinstance(self.listener, AsyncTransactionListener):
+            raise TypeError("a transaction producer needs a barrier, or a listener with check_local_transaction")
 
     async def send_message_in_transaction(
         self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
@@ -51,17 +67,27 @@ class AsyncTransactionProducer:
         )
         require_undecided(begun)
         half = half_of(begun, self.producer.group)
-
-        async def execute() -> object:
-            return await self.listener.execute_local_transaction(half, arg)
-
-        outcome = await outcome_awaited(execute)
+        outcome = await self._execute(half, arg)
         ended = await self._end(half, outcome)
         return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """The function to give to `AsyncCheckPoller`, which turns its exceptions into UNKNOWN."""
+        if self.barrier is not None:
+            return await asyncio.to_thread(self.barrier.check, half)
+        assert isinstance(self.listener, AsyncTransactionListener)
         return await self.listener.check_local_transaction(half)
+
+    async def _execute(self, half: HalfMessage, arg: object) -> Outcome:
+        async def execute() -> object:
+            return await self.listener.execute_local_transaction(half, arg)
+
+        outcome = await outcome_awaited(execute)
+        if self.barrier is None:
+            return outcome
+        # The row is the truth, also of a COMMIT whose reply was lost and of a function that wrote none.
+        [found] = await asyncio.to_thread(self.barrier.answer, [half])
+        return Outcome(found.state, outcome.remark or found.remark)
 
     async def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
         try:

@@ -1,29 +1,27 @@
 """`send` in a session: the messages are stored right before its COMMIT, and become visible right after it."""
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, Unpack
+from typing import Any, Unpack
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
-from sqlalchemy.util import await_only
 
 from mqbroker_client.barrier.answering import RegularWork
 from mqbroker_client.barrier.bodies import encoded
-from mqbroker_client.barrier.decisions import Barrier
+from mqbroker_client.barrier.decisions import at_once
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
 from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable, Prepared
 from mqbroker_client.messages import HalfMessage, Message, MessageFields
 from mqbroker_client.producers import Producer
-from mqbroker_client.sqlalchemy.sessions import EngineSessions
+from mqbroker_client.sqlalchemy.barrier import EngineBarrier
+from mqbroker_client.sqlalchemy.sessions import in_a_thread
 from mqbroker_client.states import LocalTransactionState, Outcome
 
 log = logging.getLogger(__name__)
 
-Found = TypeVar("Found")
 AnySession = Session | AsyncSession | scoped_session[Any] | async_scoped_session[Any]
 
 
@@ -59,8 +57,8 @@ class Outbox:
     ) -> None:
         self.producer = producer
         self.engine = engine.sync_engine if isinstance(engine, AsyncEngine) else engine
-        self.barrier = Barrier.over(EngineSessions(self.engine), producer.group)
-        aside = _in_a_thread if self.engine.dialect.is_async else _at_once
+        self.barrier = EngineBarrier(self.engine, producer.group)
+        aside = in_a_thread if self.engine.dialect.is_async else at_once
         self.steps = CommitSteps(producer, self.barrier, on_unavailable, aside)
         self.work = RegularWork(producer, self.barrier, self.steps.kept)
         self._classes: list[type[Session]] = []
@@ -112,7 +110,7 @@ class Outbox:
         # A statement that fails should do so before the half is stored.
         session.flush()
         work.is_begun = True
-        work.prepared = self.steps.before_commit(self._connection(session), [one.message for one in work.staged])
+        work.prepared = self.steps.before_commit(session, [one.message for one in work.staged])
 
     def _after_commit(self, session: Session) -> None:
         if (work := session.info.get(self)) is not None:
@@ -135,10 +133,6 @@ class Outbox:
         except Exception:
             # The transaction has ended, whatever comes of this: a check decides.
             log.exception("transaction %s: its end was not sent", prepared.transaction_id)
-
-    def _connection(self, session: Session) -> Connection:
-        """The session's connection to the barrier's database, in its transaction."""
-        return session.connection() if session.bind else session.connection(bind_arguments={"bind": self.engine})
 
 
 def _own_session(session: AnySession) -> Session:
@@ -173,12 +167,3 @@ def _with_parents(transaction: SessionTransaction | None) -> "list[SessionTransa
         found.append(transaction)
         transaction = transaction.parent
     return found
-
-
-def _at_once(run: Callable[[], Found]) -> Found:
-    return run()
-
-
-def _in_a_thread(run: Callable[[], Found]) -> Found:
-    """Within the greenlet of an AsyncSession: its event loop goes on."""
-    return await_only(asyncio.to_thread(run))

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, text
+from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.pool import Pool, PoolProxiedConnection
-from sqlalchemy.util import greenlet_spawn
+from sqlalchemy.util import await_only, greenlet_spawn
 
 from mqbroker_client.barrier.dialects import Dialect, dialect_of
 from mqbroker_client.barrier.sessions import Parameters, Row, Session
@@ -61,9 +62,18 @@ class EngineSessions:
         connection = Connection(self.engine, proxied).execution_options(isolation_level="AUTOCOMMIT")
         return OwnConnectionSession(connection, pool, proxied)
 
-    def of(self, connection: Connection) -> Session:
+    def of(self, connection: Connection | OrmSession) -> Session:
+        """The connection to the engine's database, or that of a session, in its transaction."""
+        if isinstance(connection, OrmSession):
+            with_engine = {} if connection.bind else {"bind": self.engine}
+            connection = connection.connection(bind_arguments=with_engine)
         return ConnectionSession(connection)
 
     def run(self, work: Callable[[], Found]) -> Found:
         """In this thread; an asynchronous driver gets an event loop for it, so the caller must not be in one."""
         return asyncio.run(greenlet_spawn(work)) if self.engine.dialect.is_async else work()
+
+
+def in_a_thread(run: Callable[[], Found]) -> Found:
+    """Within the greenlet of an AsyncSession: its event loop goes on."""
+    return await_only(asyncio.to_thread(run))
