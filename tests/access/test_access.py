@@ -1,7 +1,6 @@
 """Every path, asked by every kind of caller: exactly those get an answer that docs/access.md names."""
 
 import re
-import subprocess
 from typing import Any
 
 import psycopg
@@ -12,7 +11,7 @@ from embedded import commands
 from tests.access import table
 from tests.access.principals import KEYS, OWN, Principal, ask, granted
 from tests.access.table import Row
-from tests.broker import characters
+from tests.broker import characters, forks
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, problem
 from tests.console.operators import Operator as ConsoleUser
@@ -113,7 +112,7 @@ def principals(broker: RunningBroker, things: Things, password: str) -> list[Pri
     for name, scopes in KEYS.items():
         keys.append(Principal(name, _bearer(_key(operator, scopes)), frozenset(granted(scopes))))
     words = commands.manage("shell", "--verbosity", "0", "--command", MAKE_USERS)
-    subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
+    forks.run(words, broker.environment).check_returncode()
     sessions = {role: _session(broker.url, role, password) for role in table.ROLES}
     users = [Principal(f"the console user {role}", headers, role=role) for role, headers in sessions.items()]
     return [*keys, *users]

@@ -1,7 +1,6 @@
 """Keys of a broker from before the scope `read:`: after its migration they read what they could read."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import psycopg
@@ -9,7 +8,7 @@ from psycopg.types.json import Jsonb
 
 from access.keys import digest_of
 from embedded import commands
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
 from tests.control.conftest import SETTINGS
@@ -25,7 +24,7 @@ def test_a_key_that_exists_reads_every_topic_after_the_migration(tmp_path: Path)
         running.prepare()
         # Back to the version before.
         words = commands.manage("migrate", "access", "0002_roles", "--verbosity", "0")
-        subprocess.run(words, env=running.environment, cwd=commands.ROOT, check=True)
+        forks.run(words, running.environment).check_returncode()
         with psycopg.connect(url) as connection:
             connection.execute(
                 "INSERT INTO api_key (name, digest, hint, scopes) VALUES ('old', %s, 'fore', %s)",

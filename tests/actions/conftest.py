@@ -1,6 +1,5 @@
 """The characters of the actions' tests: operators of each role at the console of the running broker, and its audit."""
 
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from embedded import commands
+from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.console.operators import Operator, Page
@@ -28,7 +28,7 @@ for name, role in (("ada", "admin"), ("oda", "operator"), ("vic", "viewer")):
 def made_at(broker: RunningBroker) -> dict[str, Operator]:
     """Makes the users of a broker's console and signs them in; by name."""
     words = commands.manage("shell", "--verbosity", "0", "--command", USERS)
-    subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
+    forks.run(words, broker.environment).check_returncode()
     return {name: Operator.signed_in(broker.url, name, PASSWORD) for name in ("ada", "oda", "vic")}
 
 

@@ -1,6 +1,5 @@
 """The characters of the barrier's tests: the databases of producers."""
 
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.commands import ROOT
 from tests.barrier import mariadb, places, processes
 from tests.barrier.places import Place
+from tests.broker import forks
 from tests.broker.running import RunningBroker
 
 PLACES = ("read committed", "repeatable read", "serializable", "mariadb", "sqlite")
@@ -84,5 +83,5 @@ def make_barrier(place: Place, binding: str) -> None:
         place.barrier.create_table()
         return
     words = [sys.executable, "-m", "tests.barrier.site", place.words(), "http://127.0.0.1:1", "migrate", "-v", "0"]
-    done = subprocess.run(words, env=processes.environment(), cwd=ROOT, capture_output=True, text=True)
+    done = forks.run(words, processes.environment())
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from embedded.commands import ROOT
 from tests.barrier import places, processes
 from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place
+from tests.broker import forks
 from tests.broker.characters import bodies, name
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -55,7 +56,7 @@ def small_shop(migrated: Path, tmp_path: Path) -> Place:
 def told_by(place: Place, broker_url: str, story: str, **options: Any) -> Any:
     """What a story of `django_story.py` comes to."""
     words = [sys.executable, "-m", "tests.barrier.django_story", place.words(), broker_url, story, json.dumps(options)]
-    done = subprocess.run(words, env=processes.environment(), cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = forks.run(words, processes.environment())
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -161,14 +162,7 @@ def test_a_consumer_that_cannot_run_says_why(
     small_shop: Place, broker: RunningBroker, topic: str, handler: str, complaint: str
 ) -> None:
     words = [sys.executable, "-m", "tests.barrier.site", small_shop.words(), broker.url, "mqbroker", "consume"]
-    done = subprocess.run(
-        [*words, topic, small_shop.group, handler],
-        env=processes.environment(),
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = forks.run([*words, topic, small_shop.group, handler], processes.environment())
 
     assert done.returncode == 1
     assert done.stderr.startswith(complaint)
@@ -193,8 +187,6 @@ def test_a_setting_that_is_wrong_is_named(
 
 def test_the_migration_is_what_the_model_says(small_shop: Place) -> None:
     words = [sys.executable, "-m", "tests.barrier.site", small_shop.words(), "http://127.0.0.1:1"]
-    done = subprocess.run(
-        [*words, "makemigrations", "--check", "--dry-run"], env=processes.environment(), cwd=ROOT, capture_output=True
-    )
+    done = forks.run([*words, "makemigrations", "--check", "--dry-run"], processes.environment())
 
     assert done.returncode == 0, done.stdout

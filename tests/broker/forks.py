@@ -17,9 +17,10 @@ from embedded.commands import ROOT
 from embedded.processes.child import Child
 
 PROGRAM = Path(__file__).with_name("fork_server.py")
-# What the broker's own settings are read from, and what pytest notes for itself. A difference in any other variable may
-# concern Python, the loader of programs or an installed package: that process is started anew.
-OWN = ("MQBROKER_", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE", "PYTEST_")
+# What the settings of the broker and of the tests' programs are read from, and what pytest notes for itself. A
+# difference in any other variable may concern Python, the loader of programs or an installed package: that process is
+# started anew.
+OWN = ("MQBROKER_", "DATABASE_URL", "REDIS_URL", "API_KEY", "DJANGO_SETTINGS_MODULE", "PYTEST_")
 PATH = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "client")])}
 POLL_SECONDS = 0.01
 

@@ -12,7 +12,7 @@ import pytest
 
 from access.keys import digest_of
 from embedded import commands
-from tests.broker import databases
+from tests.broker import databases, forks
 
 KEY = "mq_given_by_an_operator"
 
@@ -27,7 +27,8 @@ class Empty:
         """What was made, and all that was said."""
         environment = os.environ | {"DATABASE_URL": self.url} | variables
         command = commands.manage("prepare", *words)
-        done = subprocess.run(command, cwd=commands.ROOT, env=environment, capture_output=True, text=True, check=True)
+        done = forks.run(command, environment)
+        done.check_returncode()
         return json.loads(done.stdout), done.stdout + done.stderr
 
     def lets_in(self, key: str) -> bool:

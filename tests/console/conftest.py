@@ -1,9 +1,6 @@
 """The characters of the console's tests: a broker with a past, its console, and an operator who looks at it."""
 
 import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -16,9 +13,9 @@ import urllib3
 from psycopg import sql
 from psycopg.rows import namedtuple_row
 
+from embedded import commands
 from embedded.folder import free_port
-from embedded.processes import launch
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
@@ -69,7 +66,7 @@ def database(prepared: str) -> Iterator[str]:
 
 def manage(database: str, *arguments: str) -> None:
     """Run a management command on a database."""
-    subprocess.run([sys.executable, "manage.py", *arguments], cwd=ROOT, env=environment(database), check=True)
+    forks.run(commands.manage(*arguments), environment(database)).check_returncode()
 
 
 def environment(database: str) -> dict[str, str]:
@@ -101,14 +98,13 @@ def console(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 @contextmanager
 def serving(database: str, port: int, log: Path) -> Iterator[None]:
     """A web process, ended by the end of the block, or with this process."""
-    command = launch.command("stay", signal.SIGTERM, sys.executable, "-m", "mqbroker.web", "--port", str(port))
-    with log.open("wb") as output:
-        web = subprocess.Popen(command, cwd=ROOT, env=environment(database), stdout=output, stderr=output)
-        try:
-            yield
-        finally:
-            web.terminate()
-            web.wait(timeout=20)
+    command = commands.web(port, processes=1, reload=False)
+    web = forks.ForkedChild("web", command, environment(database), log, ROOT, stop_seconds=20)
+    web.start()
+    try:
+        yield
+    finally:
+        web.stop()
 
 
 @pytest.fixture(scope="package")

@@ -1,15 +1,14 @@
 """Promises of the console at scale: no page asks more statements because there are more topics, groups or messages."""
 
 import json
-import subprocess
 import sys
 
 import psycopg
 import pytest
 
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.console import scale
-from tests.console.conftest import ROOT, environment
+from tests.console.conftest import environment
 
 MOST_STATEMENTS = 30
 FEW = {"messages": 100, "halves": 30, "topics": 3, "groups": 3}
@@ -26,7 +25,8 @@ def statements(prepared: str, sizes: dict[str, int]) -> dict[str, int]:
     with databases.copied(prepared) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             scale.fill(connection, **sizes)
-        done = subprocess.run(program, cwd=ROOT, env=environment(url), check=True, capture_output=True, text=True)
+        done = forks.run(program, environment(url))
+        done.check_returncode()
     found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert {one["status"] for one in found} == {200}, found
     return {one["page"]: one["statements"] for one in found}

@@ -1,13 +1,12 @@
 """The characters of the control plane's tests: a broker of their own, whose half messages are not checked."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from embedded import commands
-from tests.broker import characters, databases
+from tests.broker import characters, databases, forks
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.operators import Operator
 
@@ -42,7 +41,7 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def password(broker: RunningBroker) -> str:
     """Of the console's user admin."""
     words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD)
-    subprocess.run(words, env=broker.environment, cwd=commands.ROOT, check=True)
+    forks.run(words, broker.environment).check_returncode()
     return PASSWORD
 
 

@@ -3,7 +3,6 @@ page, also while the database is away.
 """
 
 import http.client
-import subprocess
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from psycopg import sql
 from embedded import commands
 from embedded.folder import free_port
 from store.db import guards
-from tests.broker import databases
+from tests.broker import databases, forks
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import problem
@@ -37,7 +36,7 @@ def replica(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with databases.copied(prepared) as url:
         running = RunningBroker(tmp_path_factory.mktemp("replica"), url, "redis://127.0.0.1:9/0", SETTINGS, tasks=False)
         words = commands.manage("shell", "--verbosity", "0", "--command", SET_PASSWORD + MAKE_TOPIC)
-        subprocess.run(words, env=running.environment, cwd=commands.ROOT, check=True)
+        forks.run(words, running.environment).check_returncode()
         with psycopg.connect(url, autocommit=True) as connection:
             name = sql.Identifier(url.rpartition("/")[2])
             connection.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))

@@ -1,7 +1,6 @@
 """The OpenAPI document, and whether both planes do as it says."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +9,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # i
 from schemathesis import GenerationMode
 
 from embedded import commands
+from tests.broker import forks
 from tests.broker.running import API_KEY, RunningBroker
 from tests.control.fuzzing import TAKES_ANYTHING, calls, operations, reached
 from tests.control.operators import Operator
@@ -38,7 +38,7 @@ def test_the_document_is_openapi_3_1_of_both_planes(document: Any) -> None:
 def test_the_document_is_valid_and_made_without_a_warning(broker: RunningBroker) -> None:
     words = commands.manage("spectacular", "--validate", "--fail-on-warn", "--file", os.devnull)
 
-    made = subprocess.run(words, env=broker.environment, cwd=commands.ROOT, capture_output=True, text=True)
+    made = forks.run(words, broker.environment)
 
     assert (made.returncode, made.stderr) == (0, "")
 

@@ -17,6 +17,7 @@ import psycopg
 
 from embedded.commands import ROOT
 from embedded.processes.child import Child
+from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import Document
@@ -121,4 +122,4 @@ class MortalCrowd:
         diary = str(self.folder / f"{name}.diary")
         life = [diary, self.topic, self.group, API_KEY, str(INVISIBLE_SECONDS), *self.broker.urls]
         command = [sys.executable, "-m", "tests.delivery.mortal_consumer", *life]
-        return Child(name, command, self.broker.environment, self.folder / f"{name}.log", ROOT)
+        return ForkedChild(name, command, self.broker.environment, self.folder / f"{name}.log", ROOT)

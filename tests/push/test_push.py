@@ -13,10 +13,10 @@ from standardwebhooks import Webhook
 
 from embedded import commands
 from embedded.commands import ROOT
-from embedded.processes.child import Child
 from tests.broker import characters
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, Reply, says, silence
+from tests.broker.forks import ForkedChild
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document
@@ -25,9 +25,9 @@ from tests.push.servers import acks, pushed, settles, texts
 
 
 @pytest.fixture
-def second_worker(broker: RunningBroker, tmp_path: Path) -> Iterator[Child]:
+def second_worker(broker: RunningBroker, tmp_path: Path) -> Iterator[ForkedChild]:
     """Another worker beside the broker's own."""
-    worker = Child("second-worker", commands.worker(), broker.environment, tmp_path / "second-worker.log", ROOT)
+    worker = ForkedChild("second-worker", commands.worker(), broker.environment, tmp_path / "second-worker.log", ROOT)
     worker.start()
     yield worker
     worker.ask_to_stop()
@@ -264,7 +264,7 @@ def test_two_workers_push_no_message_twice(
     operator: Operator,
     producer: Producer,
     server: ProducerEndpoint,
-    second_worker: Child,
+    second_worker: ForkedChild,
     topic: str,
     name: str,
 ) -> None:

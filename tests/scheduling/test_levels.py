@@ -1,8 +1,6 @@
 """Delay levels under trouble: the list changes while messages wait, or a process stops in the middle of a release."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
@@ -10,8 +8,8 @@ from functools import partial
 import psycopg
 import pytest
 
-from embedded.commands import ROOT
-from tests.broker import databases
+from embedded import commands
+from tests.broker import databases, forks
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.tellings import visible_at
@@ -79,9 +77,7 @@ def test_a_process_that_stops_in_the_middle_of_a_level_holds_up_nothing_else(
     ],
 )
 def test_a_list_of_levels_that_is_none_stops_the_start_and_is_named(levels: str, because: str) -> None:
-    start = [sys.executable, "manage.py", "check"]
-
-    done = subprocess.run(start, cwd=ROOT, env=os.environ | {LEVELS: levels}, capture_output=True, text=True)
+    done = forks.run(commands.manage("check"), os.environ | {LEVELS: levels})
 
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].endswith(

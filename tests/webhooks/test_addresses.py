@@ -2,8 +2,6 @@
 
 import os
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
@@ -11,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from embedded.commands import ROOT
+from embedded import commands
+from tests.broker import forks
 from webhooks.addresses import (
     Address,
     AddressForbidden,
@@ -164,9 +163,7 @@ def test_a_bad_network_is_named_with_what_would_be_valid(entry: str) -> None:
 def test_a_bad_network_stops_the_start_and_is_named_with_the_way_out(entry: str, because: str) -> None:
     given = {"MQBROKER_WEBHOOK_ALLOWED_NETWORKS": f"127.0.0.0/8,{entry}"}
 
-    done = subprocess.run(
-        [sys.executable, "manage.py", "check"], cwd=ROOT, env=os.environ | given, capture_output=True, text=True
-    )
+    done = forks.run(commands.manage("check"), os.environ | given)
 
     assert done.returncode != 0
     assert done.stderr.splitlines()[-1].endswith(
