@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from mqbroker_client import Broker, Consumer, HalfMessage, Producer
-from mqbroker_client.barrier import AlreadyCommitted, TransactionAbandoned
+from mqbroker_client import Broker, Consumer, Producer
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
 from mqbroker_client.errors import TopicIllegal, Unreachable
-from mqbroker_client.sqlalchemy import EngineBarrier, Outbox
+from mqbroker_client.sqlalchemy import Outbox
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import (
-    AsyncEngine,
     AsyncSession,
     async_scoped_session,
     async_sessionmaker,
@@ -259,39 +257,6 @@ def test_an_async_session_sends_with_its_transaction(asynchronous: tuple[Place, 
     found = Shop(place, None, None)  # type: ignore[arg-type]  # only looks at what is there
     assert found.received(broker) == [b"before a statement", b'{"order":1}']
     assert (found.orders(), found.rows()) == (["tea"], 2)
-
-
-def test_a_local_transaction_of_an_async_producer_comes_too_late_or_twice(asynchronous: tuple[Place, str]) -> None:
-    place, url = asynchronous
-    late, twice = places.half(), places.half()
-
-    async def insert(engine: AsyncEngine, asked: HalfMessage) -> None:
-        async with AsyncSession(engine) as session, session.begin():
-            await session.execute(sa.text("SELECT count(*) FROM numbered"))
-            await EngineBarrier(engine, place.group).insert_commit_async(session, asked.transaction_id)
-
-    async def run() -> None:
-        engine = create_async_engine(url)
-        await insert(engine, twice)
-        assert place.barrier.check(late) == "ROLLBACK"
-        with pytest.raises(TransactionAbandoned):
-            await insert(engine, late)
-        with pytest.raises(AlreadyCommitted):
-            await insert(engine, twice)
-        await engine.dispose()
-
-    asyncio.run(run())
-
-
-def test_a_row_is_written_by_a_session_or_a_connection(shop: Shop) -> None:
-    barrier, by_session, by_connection = shop.outbox.barrier, places.half(), places.half()
-    with Session() as unbound:
-        barrier.insert_commit(unbound, by_session.transaction_id)
-        unbound.commit()
-    with shop.outbox.engine.begin() as connection:
-        barrier.insert_commit(connection, by_connection.transaction_id)
-
-    assert [outcome.state for outcome in barrier.answer([by_session, by_connection])] == ["COMMIT", "COMMIT"]
 
 
 def test_the_event_loop_goes_on_while_the_broker_is_tried(place: Place) -> None:
