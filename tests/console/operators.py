@@ -6,8 +6,8 @@ from html.parser import HTMLParser
 from http.cookiejar import CookieJar
 from typing import Self
 from urllib.error import HTTPError
-from urllib.parse import urlencode
-from urllib.request import HTTPCookieProcessor, OpenerDirector, Request, build_opener
+from urllib.parse import urlencode, urljoin
+from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
 
 class Reader(HTMLParser):
@@ -88,6 +88,13 @@ class Page:
         return found[1]
 
 
+class Staying(HTTPRedirectHandler):
+    """Follows no redirect."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
 @dataclass
 class Operator:
     """A caller that asks for pages of a console; `signed_in` makes one that may see them."""
@@ -122,9 +129,17 @@ class Operator:
         reader.feed(html)
         return Page(at, status, html, reader)
 
-    def status(self, path: str) -> int:
-        """The status of the page at a path below `/console/`, after redirects; the page is not read."""
-        return self._answer(f"{self.console}/console/{path}", {})[1]
+    def looks_at(self, path: str) -> tuple[int, str | None]:
+        """The status of the page at a path below `/console/`, which is not read, and the path that it leads to."""
+        base = f"{self.console}/console/"
+        try:
+            answer = build_opener(HTTPCookieProcessor(self.cookies), Staying).open(base + path, timeout=20)
+        except HTTPError as refusal:
+            answer = refusal
+        with answer:
+            place = answer.headers["Location"]
+        onward = urljoin(base + path, place) if place else ""
+        return answer.status, onward.removeprefix(base) if onward.startswith(base) else None
 
     def _answer(self, address: str, form: dict[str, object]) -> tuple[str, int, str]:
         data = urlencode(form, doseq=True).encode() if form else None

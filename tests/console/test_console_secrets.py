@@ -16,7 +16,7 @@ SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 OTHER_SECRET = "whsec_YW5vdGhlciBzZWNyZXQgb2YgdGVzdHM="
 # Relations are followed so far: from a group to its endpoints, from a user to its log entries and back.
 DEPTH = 2
-SHAPES = ("__startswith", "__contains", "__regex", "__gt", "")
+SHAPES = ("", "__startswith", "__contains", "__regex", "__gt")
 KEPT_SECRET = ("secret", "previous_secret", "digest", "password")
 
 
@@ -38,6 +38,11 @@ def lists() -> list[tuple[str, str]]:
         for model in admin.site._registry
         for lookup in dict.fromkeys(lookups(model))
     ]
+
+
+def shapes(lookup: str) -> tuple[str, ...]:
+    """In what ways a column is asked after: in all of them where it holds a secret."""
+    return SHAPES if lookup.rpartition("__")[2] in KEPT_SECRET else SHAPES[:2]
 
 
 @pytest.fixture
@@ -62,9 +67,9 @@ def test_the_lists_hold_what_must_not_be_asked_after() -> None:
 
 @pytest.mark.parametrize("path", sorted({path for path, _ in lists()}))
 def test_a_list_is_narrowed_by_no_column_that_it_does_not_declare(keeper: Broker, ada: Operator, path: str) -> None:
-    narrowed = [f"{path}?{lookup}{shape}=w" for of, lookup in lists() if of == path for shape in SHAPES]
+    narrowed = [f"{path}?{lookup}{shape}=w" for of, lookup in lists() if of == path for shape in shapes(lookup)]
 
-    answered = [asked for asked in narrowed if ada.sees(asked).status != 400]
+    answered = [asked for asked in narrowed if ada.looks_at(asked)[0] != 400]
 
     assert answered == []
 
