@@ -19,6 +19,12 @@ from tests.store.keeper import Keeper, maintained, rolled, sent
 PARTITIONED = {"check_attempt", "commit_log", "consume_queue", "operation", "progress"}
 ROLLS = 6
 MOST_TRIES = 300
+# A session lists this many for milliseconds, so that another partition is attached meanwhile in some of a few tries.
+MANY = """
+DO $$ BEGIN FOR number IN 1001..1500 LOOP
+    EXECUTE 'CREATE TABLE progress_' || number || ' PARTITION OF progress FOR VALUES IN (' || number || ')';
+END LOOP; END $$
+"""
 
 
 def test_a_fresh_broker_makes_its_next_segment_ready(keeper: Keeper) -> None:
@@ -96,6 +102,7 @@ def test_a_session_that_was_opened_while_partitions_were_made_knows_them_once_th
     keeper: Keeper,
 ) -> None:
     """Without an announcement such a session may know nothing of them until the next segment is made ready."""
+    keeper.sql(MANY)
     with ThreadPoolExecutor() as workers:
         for segment_id in range(2, MOST_TRIES):
             preparing = workers.submit(keeper.do, prepared())
@@ -223,25 +230,20 @@ async def prepared() -> None:
 
 
 def opened_until(done: Callable[[], bool], keeper: Keeper) -> list[psycopg.Connection[Any]]:
-    """Sessions that looked for the partitions of all tables one after the other, until that."""
+    """Sessions that looked for the many partitions, each once and at once, until that."""
     sessions: list[psycopg.Connection[Any]] = []
     while not done() and len(sessions) < 20:
         sessions.append(session := keeper.session())
         session.autocommit = True
-        session.execute(of_each_table("SELECT 1 FROM {} WHERE segment_id = 0"))
+        session.execute("SELECT 1 FROM progress WHERE segment_id = 0")
     return sessions
 
 
 def knows(session: psycopg.Connection[Any], segment_id: int) -> bool:
     """Whether a session would look into each table's partition of a segment."""
-    plan = str(
-        session.execute("EXPLAIN " + of_each_table(f"SELECT 1 FROM {{}} WHERE segment_id = {segment_id}")).fetchall()
-    )
+    selects = [f"SELECT 1 FROM {table} WHERE segment_id = {segment_id}" for table in sorted(PARTITIONED)]
+    plan = str(session.execute("EXPLAIN " + " UNION ALL ".join(selects)).fetchall())
     return all(f"{table}_{segment_id}" in plan for table in PARTITIONED)
-
-
-def of_each_table(select: str) -> str:
-    return " UNION ALL ".join(select.format(table) for table in sorted(PARTITIONED))
 
 
 async def roll(max_hours: float, max_messages: int) -> int | None:
