@@ -158,7 +158,7 @@ def _rounds(
     report: Report, case: Case | Arrival, brokers: dict[str, Broker], database: Database, yardstick: Limit
 ) -> None:
     for running in brokers.values():
-        case.over(running, WARM_UP_SECONDS)
+        case.over(running, min(WARM_UP_SECONDS, report.options.seconds))
     for number in range(report.options.rounds):
         report.progress(f"{case.name}, round {number + 1} of {report.options.rounds}")
         best = _limit(report, case, yardstick)

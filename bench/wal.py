@@ -54,7 +54,7 @@ def _measure(report: Report, running: Broker, side: str) -> None:
     url = urlunsplit(parts._replace(netloc=f"{SUPERUSER}:{parts.password}@{host}"))
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION pg_walinspect")
-        _transact(running, WARM_UP_SECONDS)
+        _transact(running, min(WARM_UP_SECONDS, report.options.seconds))
         first = _position(connection)
         count = _transact(running, report.options.seconds)
         span = {"first": first, "last": _position(connection)}
