@@ -20,7 +20,7 @@ def test_a_broker_finds_the_server_that_is_there_among_two(tmp_path: Path) -> No
         parts = urlsplit(url)
         user, _, place = parts.netloc.rpartition("@")
         both = parts._replace(netloc=f"{user}@127.0.0.1:{free_port()},{place}", query="target_session_attrs=read-write")
-        broker = RunningBroker(tmp_path, both.geturl(), os.environ["REDIS_URL"])
+        broker = RunningBroker(tmp_path, both.geturl(), os.environ["REDIS_URL"], tasks=False)
         broker.prepare()
         with broker:
             sent = broker.wire().post("/v1/messages", {"topic": "orders", "body": "order 1"})

@@ -9,6 +9,7 @@ import pytest
 
 from embedded.commands import ROOT, python
 from mqbroker import env
+from tests.broker import forks
 
 # One that is not the default, for each kind of setting, with what a shell might take amiss.
 OTHERS = {
@@ -25,9 +26,7 @@ OTHERS = {
 def settings(**variables: str) -> str:
     """What the command prints beside these variables only."""
     theirs = {name: value for name, value in os.environ.items() if not name.startswith("MQBROKER_")}
-    done = subprocess.run(
-        python("-m", "embedded.cli", "settings"), cwd=ROOT, env=theirs | variables, capture_output=True, text=True
-    )
+    done = forks.run(python("-m", "embedded.cli", "settings"), theirs | variables)
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self
@@ -101,35 +102,71 @@ def new(run_python: Run, tmp_path: Path) -> Iterator[Up]:
         made.stop()
 
 
+@dataclass(frozen=True)
+class End:
+    """How a broker ended: its exit code and its time, the names of its processes, and those that were left."""
+
+    code: int
+    is_soon: bool
+    processes: list[str]
+    left: dict[str, int]
+
+
+ENDED = End(0, True, ["PostgreSQL", "Valkey", "beat", "web", "web-2", "worker"], {})
+
+
+def end(up: Up, number: signal.Signals) -> End:
+    """Ends a broker by a signal; soon is within ten seconds."""
+    pids = up.pids()
+    began = time.monotonic()
+    code = up.stop(number)
+    is_soon = time.monotonic() - began < at_this_load(10)
+    return End(code, is_soon, sorted(pids), {name: pid for name, pid in pids.items() if identity.of(pid)})
+
+
+@dataclass(frozen=True)
+class FirstStart:
+    """A broker that was started with KEY and stopped: its lines, what its attempt printed, and how Ctrl-C ended it."""
+
+    folder: Path
+    url: str
+    lines: list[str]
+    tried: str
+    end: End
+
+
 @pytest.fixture(scope="module")
-def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data folder of a broker that was started with KEY and stopped."""
+def first_start(tmp_path_factory: pytest.TempPathFactory) -> FirstStart:
     with running() as run:
         first = Up(run, tmp_path_factory.mktemp("started once") / "data folder")
-        first.start("--api-key", KEY)
-        assert first.stop() == 0
-    return first.folder.path
+        lines = first.start("--api-key", KEY)
+        attempt = lines[3].removeprefix("Try      ")
+        tried = subprocess.run(attempt, shell=True, capture_output=True, text=True).stdout
+        ended = end(first, signal.SIGINT)
+    return FirstStart(first.folder.path, f"http://127.0.0.1:{first.port}", lines, tried, ended)
 
 
 @pytest.fixture
-def up(new: Up, data_folder: Path) -> Up:
+def up(new: Up, first_start: FirstStart) -> Up:
     """A broker that was started before: a copy spares each test the seconds of a first start."""
     # With the owners, as PostgreSQL has its files.
-    subprocess.run(["cp", "-a", data_folder, new.folder.path], check=True)
+    subprocess.run(["cp", "-a", first_start.folder, new.folder.path], check=True)
     return new
 
 
-def test_five_lines_say_where_to_look_and_what_to_try(new: Up) -> None:
-    console, key, docs, attempt, stop = new.start("--api-key", KEY)
+def test_five_lines_say_where_to_look_and_what_to_try(first_start: FirstStart) -> None:
+    console, key, docs, _, stop = first_start.lines
 
-    at = f"http://127.0.0.1:{new.port}"
-    assert re.fullmatch(rf"Console  {at}/console/  user admin, password \S{{12,}} \(shown once\)", console)
+    assert re.fullmatch(rf"Console  {first_start.url}/console/  user admin, password \S{{12,}} \(shown once\)", console)
     # The user has given it, and needs it on no screen.
-    assert key == f"API key  in {new.folder.path}/secrets/api-key"
-    assert docs == f"Docs     {at}/docs"
-    tried = subprocess.run(attempt.removeprefix("Try      "), shell=True, capture_output=True, text=True)
-    assert json.loads(tried.stdout)["send_status"] == "SEND_OK"
+    assert key == f"API key  in {first_start.folder}/secrets/api-key"
+    assert docs == f"Docs     {first_start.url}/docs"
+    assert json.loads(first_start.tried)["send_status"] == "SEND_OK"
     assert stop == "Stop     Ctrl-C"
+
+
+def test_ctrl_c_ends_everything_within_ten_seconds(first_start: FirstStart) -> None:
+    assert first_start.end == ENDED
 
 
 def test_a_key_that_only_the_given_database_knows_is_not_promised_to_be_kept(new: Up, prepared: str) -> None:
@@ -141,20 +178,7 @@ def test_a_key_that_only_the_given_database_knows_is_not_promised_to_be_kept(new
     assert "Bearer <api key>" in attempt
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_everything_within_ten_seconds(up: Up, number: signal.Signals) -> None:
-    up.start()
-    pids = up.pids()
-    began = time.monotonic()
-
-    assert up.stop(number) == 0
-
-    assert time.monotonic() - began < at_this_load(10)
-    assert sorted(pids) == ["PostgreSQL", "Valkey", "beat", "web", "web-2", "worker"]
-    assert {name: pid for name, pid in pids.items() if identity.of(pid)} == {}
-
-
-def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(up: Up) -> None:
+def test_a_second_start_takes_less_than_five_seconds_prints_no_secret_again_and_ends_by_sigterm(up: Up) -> None:
     console, key, *_ = up.start()
     took = up.cpu_seconds()
 
@@ -164,6 +188,7 @@ def test_a_second_start_takes_less_than_five_seconds_and_prints_no_secret_again(
     assert up.send() == 201
     assert "password" not in console
     assert KEY not in key
+    assert end(up, signal.SIGTERM) == ENDED
 
 
 @pytest.mark.chaos
