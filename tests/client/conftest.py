@@ -16,17 +16,19 @@ from tests.client import pages
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The Python of an environment in which `pip install ./client` was the only command."""
-    yield from environment_after(tmp_path_factory.mktemp("installed"), ["pip install ./client"])
+    yield from environment_after(tmp_path_factory.mktemp("installed"), "pip install ./client")
 
 
 @pytest.fixture(scope="session")
 def installed_with_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The Python of an environment in which every command of the page was run that installs something."""
-    yield from environment_after(tmp_path_factory.mktemp("installed"), pages.INSTALLS)
+    """The Python of an environment in which everything was installed that the commands of the page install."""
+    # By one command: each of them builds the client anew, in an environment that pip makes for that.
+    everything = [words for install in pages.INSTALLS for words in install.split()[2:]]
+    yield from environment_after(tmp_path_factory.mktemp("installed"), f"pip install {' '.join(everything)}")
 
 
-def environment_after(folder: Path, installs: list[str]) -> Iterator[Path]:
-    """The Python of a new environment after these commands, given beside the folder `client` and with an empty HOME."""
+def environment_after(folder: Path, install: str) -> Iterator[Path]:
+    """The Python of a new environment after this command, given beside the folder `client` and with an empty HOME."""
     shutil.copytree(ROOT / "client", folder / "client", ignore=shutil.ignore_patterns("__pycache__", "dist"))
     (folder / "home").mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -36,7 +38,6 @@ def environment_after(folder: Path, installs: list[str]) -> Iterator[Path]:
     python = folder / "venv" / "bin" / "python"
     # The pip of this environment installs into that one: making one there takes longer than the install.
     pip = f"{sys.executable} -m pip --python {python} --no-cache-dir --quiet"
-    for install in installs:
-        subprocess.run(install.replace("pip", pip, 1), shell=True, cwd=folder, env=environment, check=True)
+    subprocess.run(install.replace("pip", pip, 1), shell=True, cwd=folder, env=environment, check=True)
     yield python
     shutil.rmtree(folder)
