@@ -14,7 +14,7 @@ import pytest
 
 from store.db.connections import SESSION
 from tests.broker import databases
-from tests.house.sources import Source, sources
+from tests.house.sources import sources
 
 APPS = ("store", "scheduling", "transactions", "delivery")
 # Tables that grow with the load; those of topics, groups and segments are small.
@@ -46,9 +46,11 @@ def planner(prepared: str, request: pytest.FixtureRequest) -> Iterator[psycopg.C
         yield connection
 
 
-@pytest.mark.parametrize("statement", STATEMENTS, ids=str)
-def test_a_statement_walks_no_table_that_grows(statement: Source, planner: psycopg.Connection[Any]) -> None:
-    assert list(walks(planned(planner, statement.text))) == []
+def test_a_statement_walks_no_table_that_grows(planner: psycopg.Connection[Any]) -> None:
+    found = {str(statement): list(walks(planned(planner, statement.text))) for statement in STATEMENTS}
+
+    assert len(found) > 150
+    assert {statement: walked for statement, walked in found.items() if walked} == {}
 
 
 def test_the_search_for_walks_finds_one(planner: psycopg.Connection[Any]) -> None:
