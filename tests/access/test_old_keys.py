@@ -16,12 +16,11 @@ from tests.control.conftest import SETTINGS
 OLD_KEY = "mq_of_the_version_before"
 
 
-def test_a_key_that_exists_reads_every_topic_after_the_migration(tmp_path: Path) -> None:
-    with databases.fresh() as url:
+def test_a_key_that_exists_reads_every_topic_after_the_migration(prepared: str, tmp_path: Path) -> None:
+    with databases.copied(prepared) as url:
         running = RunningBroker(
             tmp_path, url, os.environ.get("REDIS_URL", "redis://127.0.0.1:9/0"), SETTINGS, tasks=False
         )
-        running.prepare()
         # Back to the version before.
         words = commands.manage("migrate", "access", "0002_roles", "--verbosity", "0")
         forks.run(words, running.environment).check_returncode()

@@ -58,7 +58,7 @@ def operations(document: Any) -> list[Operation]:
 
 
 def calls(
-    url: str, operation: Operation, mode: GenerationMode, known: Document, *, seeded: int = 0, examples: int = 5
+    url: str, operation: Operation, mode: GenerationMode, known: Document, *, seeded: int = 0, examples: int = 3
 ) -> Counter[int]:
     """Makes calls of an operation and holds each answer to the checks; how many answers had each status.
 

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 from mqbroker_client import Consumer, Producer
 
+from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 
@@ -18,9 +19,11 @@ FIT = 6
 SENT = 10
 
 
-@pytest.fixture
-def heavy(producer: Producer, orders: str) -> str:
-    """A topic with thirty megabytes in one queue."""
+@pytest.fixture(scope="module")
+def heavy(broker: RunningBroker) -> str:
+    """A topic with thirty megabytes in one queue, which each test reads by groups of its own."""
+    orders = characters.name("orders")
+    producer = Producer(broker.client(), characters.name("order-service"))
     for number in range(SENT):
         producer.send(orders, b"%d" % number + BODY, queue_id=1, tags="heavy")
     return orders
