@@ -75,7 +75,9 @@ def current() -> Runtime:
 
 def part(kind: Callable[[], Part]) -> Part:
     """The part of this kind of the process's runtime."""
-    return current().part(kind)
+    # Asked several times for each request: what is there is found without a further call.
+    found: Part | None = None if _current is None else _current._parts.get(kind)
+    return current().part(kind) if found is None else found
 
 
 @contextlib.contextmanager

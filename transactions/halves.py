@@ -44,7 +44,7 @@ class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
 
 def topics_of(request: BeginTransaction) -> set[str]:
     """The names of the topics that a transaction wants to write to."""
-    return {message.topic for message in request.messages or (request,)}
+    return {message.topic for message in request.messages} if request.messages else {request.topic}
 
 
 def count(request: BeginTransaction) -> int:

@@ -65,6 +65,13 @@ class Handler:
     def __init__(self, routes: Iterable[Route], otherwise: Application) -> None:
         routes = list(routes)
         self._router = Router(routes)
+        # What `_find` gives for a path without parameters.
+        self._fixed = {
+            (method, b"/" + route.pattern.encode()): Found(route, view, {})
+            for route in routes
+            if not route.parameters
+            for method, view in route.views.items()
+        }
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
         self._otherwise = otherwise
         self._keys = runtime.part(KeyRing)
@@ -194,6 +201,9 @@ class Handler:
         return b"%s-%d" % (self._process, next(self._requests))
 
     def _find(self, exchange: Exchange) -> Found | None:
+        fixed = self._fixed.get((exchange.method, exchange.target))
+        if fixed is not None:
+            return fixed
         found = self._router.find(exchange.path)
         if found is None:
             return None

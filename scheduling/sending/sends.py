@@ -111,7 +111,10 @@ def _queue_of(record: Record) -> tuple[int, int]:
 
 
 def _have_keys(records: Sequence[Record]) -> bool:
-    return [record.sharding_key for record in records].count(None) < len(records)
+    for record in records:  # noqa: SIM110  # almost always one: a generator takes three times as long
+        if record.sharding_key is not None:
+            return True
+    return False
 
 
 @dataclass(slots=True, frozen=True)

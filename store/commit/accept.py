@@ -179,7 +179,10 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
 
 def size_of(records: Sequence[Record]) -> int:
     """What messages add to a batch in bytes: bodies, properties, and what a row costs besides."""
-    return sum([len(record.body) + len(record.properties or b"") + ROW_BYTES for record in records])
+    size = len(records) * ROW_BYTES
+    for record in records:
+        size += len(record.body) + (len(record.properties) if record.properties else 0)
+    return size
 
 
 async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:

@@ -57,7 +57,7 @@ class Request(Generic[Answer]):
     all of a batch at once.
     """
 
-    __slots__ = ("answer", "future", "ids", "key", "ordered", "settled", "size")
+    __slots__ = ("_future", "_is_resolved", "answer", "ids", "key", "ordered", "settled", "size")
 
     # The requests of a lane share a writer, and so their batches; those of another lane keep no order with them.
     LANE: ClassVar[str] = "log"
@@ -73,9 +73,22 @@ class Request(Generic[Answer]):
         # No later batch may overtake it: a batch that is sent again would come behind the next one.
         self.ordered = ordered
         self.answer: Answer | None = None
-        self.future: asyncio.Future[Answer | None] = asyncio.get_running_loop().create_future()
+        self._is_resolved = False
         # Called in place of a waiter, in the turn of the event loop in which the answer is read.
         self.settled: Settled | None = None
+        self._future: asyncio.Future[Answer | None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits for it: it is resolved, or its waiter was cancelled."""
+        return self._is_resolved or (self._future is not None and self._future.done())
+
+    @property
+    def future(self) -> asyncio.Future[Answer | None]:
+        """Done once the request is resolved. Made at its first use: almost no request of the message path needs it."""
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        return self._future
 
     @property
     def overtakes(self) -> bool:
@@ -114,12 +127,14 @@ class Request(Generic[Answer]):
 
     def resolve(self, problem: Exception | None = None) -> None:
         """Answers the waiter, unless it has gone away."""
-        if self.future.done():
+        if self.is_done:
             return
+        self._is_resolved = True
         if self.settled is not None:
             # It knows this request: left in place it would make a circle, which waits for the garbage collector.
             settled, self.settled = self.settled, None
-            self.future.set_result(self.answer)
+            if self._future is not None:
+                self._future.set_result(self.answer)
             settled(problem)
         elif problem is None:
             self.future.set_result(self.answer)

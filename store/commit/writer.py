@@ -90,7 +90,7 @@ class Writer:
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
-        while unanswered := [one.future for one in self._unanswered() if not one.future.done()]:
+        while unanswered := [one.future for one in self._unanswered() if not one.is_done]:
             self._schedule()
             await asyncio.wait(unanswered)
         if self._connecting is not None:
