@@ -2,7 +2,7 @@
 
 1. `hand_in` puts a pipelined request in its queue, ends before the others.
 2. While fewer than DEPTH batches are under way, the next one is packed and sent whole once enough waits to be worth its
-   fixed cost: most of the requests that there were at a time lately. With none under way a lone request is sent
+   fixed cost: half of the requests that there were at a time lately. With none under way a lone request is sent
    at once, and less than enough when a turn of the event loop has brought no more.
 3. After the commit the next batch is sent first. Then each request that was written has its answer; one that was left
    out has None: its caller has it written by the stepwise writer (`submit`), which finds out why.
