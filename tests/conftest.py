@@ -41,7 +41,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def exports_without_manners() -> None:
-    """Beside four processes of tests an export that gives way to all of them would hardly go on."""
+    """Beside several processes of tests an export that gives way to all of them would hardly go on."""
     os.environ.setdefault("MQBROKER_EXPORT_NICE", "0")
 
 

@@ -62,10 +62,12 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     assert (tmp_path / "passes").read_text() != (tmp_path / "fails").read_text()
 
 
-def test_all_tests_run_in_four_processes_and_a_path_in_one() -> None:
-    every = 4 if len(os.sched_getaffinity(0)) >= 2 else 0
+def test_all_tests_run_in_four_processes_without_spark_in_six_and_a_path_in_one() -> None:
+    every, without_spark = (4, 6) if len(os.sched_getaffinity(0)) >= 2 else (0, 0)
 
-    assert [command.processes(words) for words in ([], ["-q", "-m", "not browser and not spark"])] == [every, every]
+    assert [command.processes(words) for words in ([], ["-m", "browser"], ["-k", "orders"])] == [every] * 3
+    assert command.processes(["-q", "-m", "not browser and not spark"]) == without_spark
+    assert command.processes(["-m", "not spark", "tests/cli"]) == 0
     for words in (["tests/cli"], ["-q", "tests/cli/test_private.py::test_x"], ["--pdb"], ["-n0"]):
         assert command.processes(words) == 0
     assert command.processes(["-n", "3", "tests/cli"]) == 3
