@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from access.models import AuditEntry
 from store.commit.batch import Batch, Note, Pending
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.times import written
 
 INSERT_ENTRIES = Statement(__file__, "insert_entries")
 
@@ -158,11 +160,15 @@ def picture(row: Model | None) -> dict[str, object] | None:
     return {field.attname: getattr(row, field.attname) for field in fields}
 
 
+def _as_text(value: object) -> str:
+    return written(value) if isinstance(value, datetime) else str(value)
+
+
 def encoded(value: object) -> str | None:
     """A value as JSON that PostgreSQL takes; None for none."""
     if value is None:
         return None
-    return msgspec.json.encode(value, enc_hook=str).decode().replace("\\u0000", "\\ufffd")
+    return msgspec.json.encode(value, enc_hook=_as_text).decode().replace("\\u0000", "\\ufffd")
 
 
 def clean(text: str) -> str:

@@ -13,6 +13,7 @@ from store.commit.batch import Batch
 from store.commit.reappend import Place
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
+from store.messages.times import exact
 from store.queues import Entry
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")
@@ -71,7 +72,7 @@ async def _publish(batch: Batch, publication: Publication, place: Place) -> None
         batch.enqueue(publication.entry)
         return
     # The sender's time may have any offset.
-    publication.deliver_at = due = due.astimezone(UTC)
+    publication.deliver_at = due = exact(due.astimezone(UTC))
     alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
         publication.entry = await _at_level(publication, place, delays.known_level(publication.delay.level), due)

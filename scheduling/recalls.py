@@ -18,6 +18,7 @@ from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal
+from store.messages.times import exact
 from store.reading import progress
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
@@ -89,7 +90,7 @@ def stand(answer: Waits, row: Standing) -> None:
     if row.visible and row.queue_id is not None:
         answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
     elif row.due_at is not None:
-        answer.deliver_at = row.due_at
+        answer.deliver_at = exact(row.due_at)
         answer.recall_handle = handle(row.message_id, row.timer_id, row.queue_id, row.queue_offset)
     elif row.kept:
         answer.recalled = True

@@ -8,6 +8,7 @@ from scheduling import delays
 from scheduling.rows import EntryOfMessage, TimerOfMessage
 from store.db import connections
 from store.db.statements import Statement
+from store.messages.times import exact
 from store.reading import progress
 
 FIND_ENTRIES_OF_MESSAGE = Statement(__file__, "find_entries_of_message", EntryOfMessage)
@@ -61,7 +62,7 @@ async def of(log_offsets: Sequence[int]) -> Way:
     limits = {"scheduler": progress.SCHEDULER, "max_entries": MAX_ENTRIES}
     rows = await connections.read(FIND_ENTRIES_OF_MESSAGE, {**message, **limits})
     entries = [_entry(row) for row in reversed(rows)]
-    waits = [Wait(row.topic_id, None, row.due_at, row.reconsume_times) for row in timers]
+    waits = [Wait(row.topic_id, None, exact(row.due_at), row.reconsume_times) for row in timers]
     waits += [
         Wait(entry.goes_to, entry.level, entry.deliver_at, entry.reconsume_times)
         for entry in entries
@@ -73,11 +74,11 @@ async def of(log_offsets: Sequence[int]) -> Way:
 def _entry(row: EntryOfMessage) -> Entry:
     fields = (row.topic_id, row.queue_id, row.queue_offset, row.reconsume_times, row.entered_at)
     if row.real_topic_id is None:
-        return Entry(*fields, deliver_at=row.due_at)
+        return Entry(*fields, deliver_at=None if row.due_at is None else exact(row.due_at))
     return Entry(
         *fields,
         level=delays.level_of(row.queue_id),
-        deliver_at=delays.time_of(row.due_ms),
+        deliver_at=exact(delays.time_of(row.due_ms)),
         goes_to=row.real_topic_id,
         waits=row.waits and not row.recalled,
     )

@@ -14,6 +14,7 @@ from delivery.receive.deliveries import Delivery, Entry
 from delivery.retries.nacks import MAX_REASON
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
+from store.messages.times import encode
 from webhooks.answers import Answer
 
 # In bytes; a call has more only when its single message has.
@@ -41,7 +42,7 @@ class Pushed:
     def of(cls, delivery: Delivery) -> Self:
         """From what `receives.receive` returns."""
         entry = PushedEntry(delivery.message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
-        return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(msgspec.json.encode(entry)))
+        return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(encode(entry)))
 
 
 class Result(msgspec.Struct):

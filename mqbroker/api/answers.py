@@ -8,6 +8,7 @@ import msgspec
 from mqbroker import errors
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.errors import Refusal
+from store.messages.times import encode
 from store.process.budget import Hold
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -21,7 +22,6 @@ PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
 
-encode = msgspec.json.Encoder().encode
 
 
 class Answer:

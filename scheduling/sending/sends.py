@@ -23,6 +23,7 @@ from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
 from store.messages import Message, Record, is_large
+from store.messages.times import exact
 from store.queues import SEND_MESSAGES, tags_code_of
 from store.rows import StoredBefore
 
@@ -312,5 +313,5 @@ def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing |
     delay = delays.of_message(accepted.message)
     if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:
         # A level's entry keeps its time in whole milliseconds, rounded up.
-        answer.deliver_at = delays.due_at(delay, stored.stored_at)
+        answer.deliver_at = exact(delays.due_at(delay, stored.stored_at))
     return answer

@@ -15,6 +15,7 @@ from store import errors
 from store.db import arrays
 from store.messages import properties
 from store.messages.properties import CONTROL
+from store.messages.times import exact
 from store.process.configuration import setting
 
 MAX_PROPERTIES_BYTES = 16 * 1024
@@ -293,8 +294,8 @@ def stored(row: MessageRow, topic: str) -> StoredMessage:
     return StoredMessage(
         message_id=row.message_id,
         topic=topic,
-        born_at=row.born_at or row.stored_at,
-        stored_at=row.stored_at,
+        born_at=exact(row.born_at or row.stored_at),
+        stored_at=exact(row.stored_at),
         commit_log_offset=row.log_offset,
         body=row.body.decode() if is_text else UNSET,
         body_base64=UNSET if is_text else base64.b64encode(row.body).decode(),

@@ -10,6 +10,7 @@ from store import messages, topics
 from store.db import connections
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
+from store.messages.times import encode
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
@@ -75,7 +76,6 @@ def _transaction(half: ClaimedHalf, stored: Mapping[int, Document]) -> Document:
 async def encoded(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Question]:
     """The questions about these transactions, as a check-back sends them."""
     found = await transactions(halves)
-    encode = msgspec.json.encode
     return {id_: Question(encode(found[id_]), encode(_without_bodies(found.pop(id_)))) for id_ in list(found)}
 
 

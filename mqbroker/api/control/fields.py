@@ -11,6 +11,7 @@ from rest_framework.fields import empty
 
 from store import messages
 from store.errors import MessageIllegal
+from store.messages.times import written
 
 MAX_NAMED_FIELDS = 5
 
@@ -126,6 +127,9 @@ class Time(serializers.DateTimeField):
         **Strict.default_error_messages,
         "invalid": "it is no RFC 3339 time with an offset, such as 2026-01-01T00:00:00Z.",
     }
+
+    def to_representation(self, value: datetime) -> str:
+        return written(value)
 
     def to_internal_value(self, value: Any) -> datetime:
         try:
