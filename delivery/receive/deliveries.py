@@ -16,7 +16,7 @@ from store.process.budget import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
 from store.segments import log
-from store.topics import DEAD_LETTER_PREFIX
+from store.topics import DEAD_LETTER_PREFIX, DISCARDED
 
 
 class Entry(msgspec.Struct, gc=False):
@@ -46,6 +46,11 @@ class Receiver:
     invisible_seconds: float
     # The bytes that its answer holds.
     hold: Hold
+
+    @property
+    def of_others(self) -> bool:
+        """Whether the topic holds messages that were sent to other topics."""
+        return self.of_dead_letters or self.topic.name == DISCARDED
 
     @property
     def of_dead_letters(self) -> bool:
@@ -116,8 +121,10 @@ class Handout:
 
 
 def answered(receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str]) -> Delivery:
-    """A delivery as it is answered; `origins` are the names of the topics that dead letters come from."""
-    message = messages.stored(row, receiver.topic.name)
+    """A delivery as it is answered; `origins` are the names of the topics that messages of others come from."""
+    # A discarded message has no property that names its topic, as a dead letter has.
+    of_discards = receiver.of_others and not receiver.of_dead_letters
+    message = messages.stored(row, origins[row.topic_id] if of_discards else receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after
     if retries or handed.died_after is not None:

@@ -44,7 +44,7 @@ class Received:
 
     group: str
     handout: Handout | None = None
-    # The names of the topics that dead letters come from, by their ids.
+    # The names of the topics that dead letters and discarded messages come from, by their ids.
     origins: Mapping[int, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Delivery]:
@@ -108,7 +108,7 @@ async def _handout(receiver: Receiver) -> Handout:
 
 
 async def _received(group_name: str, handout: Handout) -> Received:
-    origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_dead_letters else set()
+    origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
     return Received(group_name, handout, await topics.names(origin_ids))
 
 
