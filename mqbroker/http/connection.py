@@ -17,8 +17,9 @@ IDLE_SECONDS = 30.0
 # A caller that reads nothing of its answer for so long is given up.
 UNREAD_SECONDS = 20.0
 # A refused caller that still sends would see a reset connection instead of its answer: so much is read and dropped.
-DROPPED_BYTES = 8 * 1024 * 1024
-DROPPING_SECONDS = 1.0
+# Four times the longest request; to drop them takes some 40 ms.
+DROPPED_BYTES = 128 * 1024 * 1024
+DROPPING_SECONDS = 2.0
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
