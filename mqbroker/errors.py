@@ -52,6 +52,14 @@ STATUS_OF_CODE = {
     "system_busy": 503,
     "outcome_unknown": 503,
 }
+# Of what no refusal of the domain stands for.
+CODE_OF_STATUS = {
+    401: "unauthenticated",
+    403: "no_permission",
+    404: "not_found",
+    405: "method_not_allowed",
+    415: "unsupported_media_type",
+}
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
 
@@ -118,9 +126,7 @@ def answer(refusal: errors.Refusal) -> HttpResponse:
 
 def problem_of_status(status: int, detail: str) -> Problem:
     """A problem document for a status that no refusal of the domain has (405, 406, 500)."""
-    code = {401: "unauthenticated", 403: "no_permission", 404: "not_found", 405: "method_not_allowed"}.get(
-        status, "internal_error" if status >= 500 else "bad_request"
-    )
+    code = CODE_OF_STATUS.get(status, "internal_error" if status >= 500 else "bad_request")
     return problem(code, status, detail)
 
 

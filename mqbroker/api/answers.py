@@ -22,6 +22,8 @@ PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
 
+# The one Content-Encoding that is understood.
+IDENTITY = b"identity"
 
 
 class Answer:
@@ -100,6 +102,13 @@ def malformed(status: int) -> Answer:
     limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most"
     problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}.")
     return Answer(encode(problem), problem.status, PROBLEM)
+
+
+def encoded(encoding: bytes) -> Answer:
+    """The answer to a body that does not come as it is."""
+    detail = f"The body has the Content-Encoding {encoding.decode('latin-1')[:40]}: send it as it is, without one."
+    problem = errors.problem_of_status(415, detail)
+    return Answer(encode(problem), problem.status, (*PROBLEM, (b"accept-encoding", IDENTITY)))
 
 
 def failed() -> Answer:

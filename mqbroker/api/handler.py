@@ -90,6 +90,10 @@ class Handler:
         if exchange.refused_as is not None:
             sending.write(exchange, answers.malformed(exchange.refused_as))
             return None
+        encoding = exchange.headers.get(b"content-encoding", answers.IDENTITY)
+        if encoding.lower() != answers.IDENTITY:
+            sending.write(exchange, answers.encoded(encoding))
+            return None
         found = self._find(exchange)
         if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
             caller = self._keys.known(exchange.headers.get(b"authorization", b""))

@@ -17,7 +17,7 @@ PROBLEM = {"$ref": "#/components/responses/Problem"}
 # Statuses of refusals that every call has, beside its own.
 COMMON_PROBLEMS = (400, 401, 403, 422, 503)
 # Those of every call with a body.
-BODY_PROBLEMS = (408, 413)
+BODY_PROBLEMS = (408, 413, 415)
 PATH_TYPES: dict[str, dict[str, Any]] = {"int": {"type": "integer", "minimum": 0}, "str": {"type": "string"}}
 Document = dict[str, Any]
 

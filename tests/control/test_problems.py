@@ -1,5 +1,7 @@
 """Errors: every one on every path is a problem document that says the way out."""
 
+import json
+
 import pytest
 
 from tests.broker.running import RunningBroker
@@ -125,6 +127,25 @@ def test_a_body_is_json_whatever_it_is_called(operator: Operator, orders: str, c
 
     assert (answer.status, answer.document["queues"]) == (201, 7)
     assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/topics/orders", "/console/login/"])
+@pytest.mark.parametrize("encoding", ["gzip", "identity, br"])
+def test_a_body_that_is_encoded_is_refused(operator: Operator, path: str, encoding: str) -> None:
+    answer = operator.call("POST", path, b"{}", {"Content-Encoding": encoding})
+
+    assert answer.problem == problem(
+        415,
+        "unsupported_media_type",
+        f"The body has the Content-Encoding {encoding}: send it as it is, without one.",
+    )
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+def test_a_body_that_is_as_it_is_may_say_so(operator: Operator, orders: str) -> None:
+    message = json.dumps({"topic": orders, "body": "order"}).encode()
+
+    assert operator.call("POST", "/v1/messages", message, {"Content-Encoding": "Identity"}).status == 201
 
 
 def test_every_answer_bears_the_callers_request_id(operator: Operator) -> None:
