@@ -5,8 +5,14 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 from django.conf import settings
 
+from scheduling.rows import Clock
+from store import topics
+from store.db import connections
+from store.db.statements import Statement
 from store.errors import DelayIllegal
 from store.messages import Message
+
+READ_CLOCK = Statement(__file__, "read_clock", Clock)
 
 # Tolerance for NTP steps: a smaller correction must not release early.
 CLOCK_STEP_SECONDS = 1
@@ -43,6 +49,18 @@ def validate(delay: Delay | None, now: datetime) -> None:
         raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
     if delay.at is not None and delay.at > now + timedelta(seconds=longest):
         raise DelayIllegal(f"deliver_at {delay.at.isoformat()} is too far ahead: the maximum is {longest} seconds.")
+
+
+async def require_possible(message: Message) -> None:
+    """As `validate`, by the database's clock, for a message whose topic may have to be made for it.
+
+    Raises DelayIllegal.
+    """
+    delay = of_message(message)
+    if delay is None or delay.level is not None or topics.known_for_sending(message.topic) is not None:
+        return
+    [clock] = await connections.read(READ_CLOCK)
+    validate(delay, clock.now)
 
 
 def due_at(delay: Delay | None, now: datetime) -> datetime:

@@ -9,6 +9,12 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 
+class Clock(NamedTuple):
+    """The database's time."""
+
+    now: datetime
+
+
 class DeletedTimer(NamedTuple):
     """A timer that was recalled."""
 

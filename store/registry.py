@@ -9,7 +9,7 @@ from django.db.models import Q
 
 from store import stats, topics
 from store.commit import caches
-from store.errors import QueueIllegal, TopicForbidden, TopicNotExist
+from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
 from store.queues import of_topic
 from store.rows import QueueBounds
@@ -47,7 +47,7 @@ def find(name: str) -> Topic:
     topics.validate_name(name)
     topic = named(name)
     if topic is None:
-        raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+        raise topics.absent(name)
     return topic
 
 

@@ -1,6 +1,7 @@
 """Topics by name and id, cached for a moment by each process."""
 
 import re
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -52,6 +53,12 @@ def validate_name(name: str) -> None:
         )
 
 
+def absent(name: str) -> errors.TopicNotExist:
+    """The refusal of a name that no topic has."""
+    way = "the broker makes it with its first message" if is_system(name) else f"PUT /v1/topics/{quote(name)} makes it"
+    return errors.TopicNotExist(f"There is no topic {name}: {way}.")
+
+
 def validate_sending(name: str) -> None:
     """Raises TopicIllegal unless the name is one that a topic may have, TopicForbidden for the broker's own."""
     validate_name(name)
@@ -59,13 +66,17 @@ def validate_sending(name: str) -> None:
         raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
 
 
-async def for_sending(name: str) -> TopicFacts:
-    """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on.
+async def for_sending(name: str, queue_id: int | None = None) -> TopicFacts:
+    """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on, if it gets the queue then.
 
-    Raises TopicIllegal, TopicForbidden (the broker's own, or not writable) or TopicNotExist.
+    Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), TopicNotExist or QueueIllegal.
     """
     validate_sending(name)
-    topic = await _find(name) or await _create(name)
+    topic = await _find(name)
+    if topic is None:
+        if queue_id is not None and settings.AUTO_CREATE_TOPICS:
+            require_queue(name, queue_id, settings.DEFAULT_QUEUES)
+        topic = await _create(name)
     if "w" not in topic.permission:
         raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it takes no messages.")
     return topic
@@ -91,7 +102,7 @@ async def for_reading(name: str) -> TopicFacts:
     validate_name(name)
     topic = await _find(name)
     if topic is None:
-        raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+        raise absent(name)
     require_readable(name, topic.permission)
     return topic
 
@@ -105,6 +116,12 @@ async def for_consuming(name: str) -> TopicFacts:
     if settings.AUTO_CREATE_TOPICS and not is_system(name) and await _find(name) is None:
         await _create(name)
     return await for_reading(name)
+
+
+def require_queue(name: str, queue_id: int, queues: int) -> None:
+    """Raises QueueIllegal unless a topic with so many queues has this one."""
+    if not 0 <= queue_id < queues:
+        raise errors.QueueIllegal(f"The topic {name} has no queue {queue_id}: its queues are 0 to {queues - 1}.")
 
 
 def require_readable(name: str, permission: str) -> None:
@@ -159,7 +176,7 @@ async def _find(name: str) -> TopicFacts | None:
 
 async def _create(name: str) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
-        raise errors.TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+        raise absent(name)
     topic = await runtime.part(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
     assert topic is not None
     return topic

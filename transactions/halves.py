@@ -52,8 +52,8 @@ def count(request: BeginTransaction) -> int:
     return len(request.messages or (request,))
 
 
-def validate(request: BeginTransaction) -> None:
-    """Holds a transaction to the rules that need no look-up, before a group or a topic is made for its first use.
+async def validate(request: BeginTransaction) -> None:
+    """Holds a transaction to the rules that need no group and no topic, before these are made for their first use.
 
     Raises the refusal that names what is wrong.
     """
@@ -63,6 +63,7 @@ def validate(request: BeginTransaction) -> None:
     for message in _messages_of(request):
         topics.validate_sending(message.topic)
         messages.checked(message)
+        await delays.require_possible(message)
 
 
 async def begin(

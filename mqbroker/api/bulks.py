@@ -14,10 +14,11 @@ from mqbroker.access import Caller
 from mqbroker.api import producers
 from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
-from mqbroker.api.requests import DataRequest, decode
+from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
+from scheduling import delays
 from scheduling.sending import sends
 from scheduling.sending.sends import Sending
-from store import topics
+from store import messages, topics
 from store.commit import writer
 from store.commit.pipelined import Request
 from store.errors import MessageIllegal, Refusal
@@ -33,7 +34,7 @@ MAX_OPERATIONS = 1000
 
 # An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
 # header, none is a control character.
-Traceparent = Annotated[str, msgspec.Meta(max_length=128, pattern=r"^[^\x00-\x1f\x7f]*$")]
+Traceparent = Annotated[str, msgspec.Meta(max_length=MAX_TRACEPARENT, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -96,7 +97,7 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
     ) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
-        halves.validate(self)
+        await halves.validate(self)
         await producers.require_group(caller, self.producer_group, creates=True)
         caller.spend(halves.count(self), size)
         result = await halves.begin(
@@ -208,18 +209,33 @@ async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
     """Reads topics and groups beforehand: then almost no operation waits for them, and they reach the group commit in
     order.
 
-    Of sends only those that the caller may produce to: the first use makes a topic that does not exist.
+    Of sends only those that the caller may produce to: the first use makes a topic that does not exist. What breaks a
+    rule makes none.
     """
-    for name in {operation.topic for operation in operations if isinstance(operation, SendOperation)}:
-        if caller.may("produce", name):
-            with contextlib.suppress(Refusal):
-                await topics.for_sending(name)
-    for name in {operation.topic for operation in operations if isinstance(operation, HalfOperation)}:
+    of_messages = [one for one in operations if isinstance(one, SendOperation | HalfOperation)]
+    for name in {operation.topic for operation in of_messages}:
         await topics.look_up(name)
+    sent_to: set[str] = set()
+    for operation in operations:
+        if isinstance(operation, SendOperation) and operation.topic not in sent_to and _obeys(operation, caller):
+            sent_to.add(operation.topic)
+            with contextlib.suppress(Refusal):
+                await topics.for_sending(operation.topic)
     of_groups = [one for one in operations if isinstance(one, HalfOperation | EndOperation)]
     for name in {operation.producer_group for operation in of_groups}:
         with contextlib.suppress(Refusal):
             await halves.look_up_group(name)
+
+
+def _obeys(operation: SendOperation, caller: Caller) -> bool:
+    """Whether a send is sure to obey the rules; one to a queue or with a delay has to be looked at with its topic."""
+    if operation.queue_id is not None or not caller.may("produce", operation.topic):
+        return False
+    try:
+        messages.checked(operation)
+    except Refusal:
+        return False
+    return delays.of_message(operation) is None
 
 
 def _apart(operations: Sequence[Read]) -> tuple[list[Read], list[Read]]:
@@ -268,7 +284,7 @@ def _handed_in(operation: Operation | Refusal, request: DataRequest) -> Request[
     """The pipelined request of an operation; None for one that goes by itself. Raises the refusal that it is."""
     if isinstance(operation, Refusal):
         raise operation
-    pipelined: Request[Any] | None = operation.ready(request.caller, request.header(b"traceparent"))
+    pipelined: Request[Any] | None = operation.ready(request.caller, request.traceparent)
     if pipelined is not None:
         writer.hand_in(pipelined)
     return pipelined
@@ -287,7 +303,7 @@ async def _settled(operation: Any, pipelined: Request[Any]) -> msgspec.Raw | Non
 
 
 async def _result(read: Read, request: DataRequest, *, left_out: Request[Any] | None) -> msgspec.Raw:
-    operation, traceparent = read.operation, request.header(b"traceparent")
+    operation, traceparent = read.operation, request.traceparent
     try:
         if isinstance(operation, Refusal):
             raise operation

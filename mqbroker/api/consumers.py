@@ -104,7 +104,7 @@ def _result(handle: str, refusal: Refusal | None) -> ReceiptResult:
 async def offsets(request: DataRequest, group: str) -> Answer:
     """GET /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
-    topic = request.query.get("topic", [None])[-1]
+    topic = request.query("topic").get("topic", [None])[-1]
     return answer(await delivery_offsets.of(group, topic))
 
 
@@ -118,7 +118,7 @@ async def reset(request: DataRequest, group: str) -> Answer:
 async def dead_letters(request: DataRequest, group: str) -> Answer:
     """GET /v1/dead-letters/{group}."""
     require_consume(request.caller, group)
-    query = request.query
+    query = request.query("cursor", "limit")
     letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50))
     for topic in {letter.message.topic for letter in letters.results}:
         request.caller.require("read", topic)
@@ -149,7 +149,7 @@ def require_consume(caller: Caller, group: str) -> None:
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
     request.caller.require("read", topic)
-    query = request.query
+    query = request.query("offset", "max", "wait_seconds")
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)

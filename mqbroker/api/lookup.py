@@ -42,7 +42,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
 
 async def messages_of_topic(request: DataRequest) -> Answer:
     """GET /v1/messages."""
-    given = request.query_with_blanks
+    given = request.query_with_blanks("topic", "key", "from", "to", "limit", "cursor")
     query = {name: values[-1] for name, values in given.items()}
     name, key = query.get("topic", ""), query.get("key")
     request.caller.require("read", name)

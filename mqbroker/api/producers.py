@@ -48,7 +48,7 @@ async def send(request: DataRequest, *, left_out: Sending | None = None) -> Answ
     """POST /v1/messages."""
     message = _message(request)
     request.caller.spend(1, len(request.body))
-    result = await sends.send(message, request.header(b"traceparent"), left_out=left_out)
+    result = await sends.send(message, request.traceparent, left_out=left_out)
     return answer(result, status_of(result))
 
 
@@ -61,7 +61,7 @@ def _message(request: DataRequest) -> Message:
 def _send_ready(request: DataRequest) -> Sending | None:
     message = _message(request)
     # Those with a key keep their order: when one is left out, the next ones wait for it by its task.
-    return None if message.sharding_key is not None else sends.ready(message, request.header(b"traceparent"))
+    return None if message.sharding_key is not None else sends.ready(message, request.traceparent)
 
 
 def _sent(sending: Sending) -> Answer:
@@ -76,7 +76,7 @@ async def send_batch(request: DataRequest, *, left_out: Sending | None = None) -
     """POST /v1/messages/batch."""
     given = _batch(request)
     request.caller.spend(len(given.messages), len(request.body))
-    results = await batches.send(given, request.header(b"traceparent"), left_out=left_out)
+    results = await batches.send(given, request.traceparent, left_out=left_out)
     return answer(SentBatch(results), status_of(results[0]))
 
 
@@ -88,7 +88,7 @@ def _batch(request: DataRequest) -> SendBatch:
 
 
 def _batch_ready(request: DataRequest) -> Sending | None:
-    sending = batches.ready(_batch(request), request.header(b"traceparent"))
+    sending = batches.ready(_batch(request), request.traceparent)
     return None if sending is None or sending.ordered else sending
 
 
@@ -111,10 +111,10 @@ async def recall(request: DataRequest) -> Answer:
 async def begin(request: DataRequest, *, left_out: Beginning | None = None) -> Answer:
     """POST /v1/transactions."""
     begun = _beginning(request)
-    halves.validate(begun)
+    await halves.validate(begun)
     await require_group(request.caller, begun.producer_group, creates=True)
     request.caller.spend(halves.count(begun), len(request.body))
-    traceparent = request.header(b"traceparent")
+    traceparent = request.traceparent
     result = await halves.begin(begun, traceparent, request.caller.allowance, left_out=left_out is not None)
     return answer(result, status_of(result))
 
@@ -129,7 +129,7 @@ def _beginning(request: DataRequest) -> BeginTransaction:
 def _begin_ready(request: DataRequest) -> Beginning | None:
     begun = _beginning(request)
     is_allowed = is_known_to_allow(request.caller, begun.producer_group)
-    return halves.ready(begun, request.header(b"traceparent")) if is_allowed else None
+    return halves.ready(begun, request.traceparent) if is_allowed else None
 
 
 def _begun(beginning: Beginning) -> Answer:

@@ -21,6 +21,8 @@ from transactions.errors import TransactionNotFound
 Shape = TypeVar("Shape")
 Query = dict[str, list[str]]
 
+MAX_TRACEPARENT = 128
+
 WHOLE = re.compile(r"-?[0-9]{1,19}")
 # The + of an offset that was not escaped arrives as a blank.
 BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
@@ -64,17 +66,25 @@ class DataRequest:
         return None if value is None else value.decode("latin-1")
 
     @property
-    def query(self) -> Query:
-        """The values of the query string by name; a name without a value is left out."""
-        return self._query(keep_blank=False)
+    def traceparent(self) -> str | None:
+        """The header of W3C's trace context, if there is one that can be one: it has 55 characters today."""
+        given = self.header(b"traceparent")
+        return None if given is None or len(given) > MAX_TRACEPARENT else given
 
-    @property
-    def query_with_blanks(self) -> Query:
-        """The values of the query string by name, empty ones too."""
-        return self._query(keep_blank=True)
+    def query(self, *names: str) -> Query:
+        """The values of the query string by name; a name without a value is left out.
 
-    def _query(self, *, keep_blank: bool) -> Query:
-        return parse_qs(self._exchange.query_string.decode("latin-1"), keep_blank_values=keep_blank)
+        Raises MessageIllegal for a name that is none of these: a filter that is misspelt would not filter.
+        """
+        given = self.query_with_blanks(*names)
+        return {name: values for name, found in given.items() if (values := [value for value in found if value])}
+
+    def query_with_blanks(self, *names: str) -> Query:
+        """As `query`, with the names without a value."""
+        found = parse_qs(self._exchange.query_string.decode("latin-1"), keep_blank_values=True)
+        if unknown := ", ".join(name[:40] for name in found if name not in names):
+            raise MessageIllegal(f"There is no field {unknown[:200]} here: the fields are {', '.join(names)}.")
+        return found
 
 
 def decode(shape: type[Shape], body: bytes) -> Shape:

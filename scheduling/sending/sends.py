@@ -49,6 +49,8 @@ async def send(message: Message, traceparent: str | None = None, *, left_out: "S
     """
     sending = ready(message, traceparent) if left_out is None else left_out
     if sending is None:
+        # A message that breaks a rule makes no topic.
+        await delays.require_possible(message)
         accepted = await accept.accept(message, traceparent=traceparent)
         delay = delays.of_message(message)
         level = await _level_of(delay)

@@ -98,7 +98,7 @@ async def accept(message: Message, *, traceparent: str | None = None, message_id
     Raises the refusal that names what is wrong; nothing is stored then.
     """
     body = messages.checked(message)
-    topic = await topics.for_sending(message.topic)
+    topic = await topics.for_sending(message.topic, message.queue_id)
     return _accepted(message, body, topic, traceparent, message_id)
 
 
@@ -128,7 +128,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
     if topic is None:
         # A message that breaks a rule makes no topic.
         _ = [messages.checked(message) for message in given]
-        topic = await topics.for_sending(topic_name)
+        topic = await topics.for_sending(topic_name, next((m.queue_id for m in given if m.queue_id is not None), None))
     return accept_for(topic, given, traceparent)
 
 
@@ -167,10 +167,7 @@ def _common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
 
 def _queue_of(message: Message, topic: TopicFacts) -> int:
     if message.queue_id is not None:
-        if not 0 <= message.queue_id < topic.queues:
-            raise errors.QueueIllegal(
-                f"The topic {topic.name} has no queue {message.queue_id}: its queues are 0 to {topic.queues - 1}."
-            )
+        topics.require_queue(topic.name, message.queue_id, topic.queues)
         return message.queue_id
     if message.sharding_key is not None:
         return crc32(message.sharding_key.encode()) % topic.queues

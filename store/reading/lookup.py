@@ -11,7 +11,7 @@ from msgspec import Meta
 from store import queues, topics
 from store.db import connections
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, TopicNotExist
+from store.errors import MessageIllegal, MessageNotFound
 from store.messages import BLANK, MessageRow, Time
 from store.messages.properties import CONTROL
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, WalkedKeyMatch
@@ -83,7 +83,7 @@ async def topic_of(name: str) -> TopicFacts:
     topics.validate_name(name)
     rows = await connections.read(FIND_TOPIC, {"name": name})
     if not rows:
-        raise TopicNotExist(f"There is no topic {name}: PUT /v1/topics/{name} makes it.")
+        raise topics.absent(name)
     return rows[0]
 
 

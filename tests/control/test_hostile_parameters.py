@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.broker import characters
-from tests.control.operators import Operator
+from tests.control.operators import Operator, illegal
 
 UUID = "0190f7c2-0000-7000-8000-000000000000"
 HOSTILE = (
@@ -90,3 +90,23 @@ def test_no_parameter_of_a_read_makes_the_broker_fail(operator: Operator, known:
 
     assert len(asked) > 500
     assert failed == []
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/v1/messages?topic={topic}&form=2026-01-01T00:00:00Z", "topic, key, from, to, limit, cursor"),
+        ("/v1/topics/{topic}/queues/0/messages?form=1", "offset, max, wait_seconds"),
+        ("/v1/consumer-groups/{topic}/offsets?form=1", "topic"),
+        ("/v1/dead-letters/{topic}?form=1", "cursor, limit"),
+    ],
+)
+def test_a_parameter_that_does_not_exist_is_refused_on_the_data_plane_too(
+    operator: Operator, orders: str, path: str, fields: str
+) -> None:
+    operator.put(f"/v1/topics/{orders}")
+    operator.put(f"/v1/consumer-groups/{orders}")
+
+    answer = operator.get(path.format(topic=orders))
+
+    assert illegal(answer) == f"There is no field form here: the fields are {fields}."

@@ -1,5 +1,7 @@
 """Topics as an operator administers them."""
 
+from urllib.parse import quote
+
 import pytest
 
 from tests.broker import characters
@@ -90,6 +92,21 @@ def test_an_unknown_topic_is_not_found(operator: Operator, orders: str) -> None:
     sentence = f"There is no topic {orders}: PUT /v1/topics/{orders} makes it."
     for answer in (operator.get(f"/v1/topics/{orders}"), operator.delete(f"/v1/topics/{orders}")):
         assert answer.problem == problem(404, "topic_not_exist", sentence)
+
+
+def test_the_way_to_an_unknown_topic_can_be_gone(operator: Operator) -> None:
+    name = f"%{characters.name('orders')}"
+    missing = operator.get(f"/v1/topics/{quote(name)}").problem
+
+    assert missing["detail"] == f"There is no topic {name}: PUT /v1/topics/{quote(name)} makes it."
+    assert operator.put(f"/v1/topics/{quote(name)}").status == 201
+
+
+def test_a_topic_that_only_the_broker_makes_names_no_way_that_is_forbidden(operator: Operator) -> None:
+    name = f"%DLQ%{characters.name('group')}"
+    sentence = f"There is no topic {name}: the broker makes it with its first message."
+    for path in (f"/v1/topics/{quote(name)}", f"/v1/messages?topic={quote(name)}"):
+        assert operator.get(path).problem == problem(404, "topic_not_exist", sentence)
 
 
 def test_bounds_tell_what_became_visible(operator: Operator, orders: str) -> None:

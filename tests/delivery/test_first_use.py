@@ -10,7 +10,7 @@ from mqbroker_client import Admin, Consumer, Producer
 from tests.broker import characters, databases
 from tests.broker.characters import bodies
 from tests.broker.running import QUICK, RunningBroker
-from tests.broker.wire import Wire, problem
+from tests.broker.wire import Document, Wire, problem
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_a_receive_makes_no_topic_of_the_brokers_own(wire: Wire) -> None:
 
         answer = wire.post("/v1/consumer-groups/coupon-service/receive", {"topic": topic})
 
-        assert answer.problem == not_there(topic)
+        sentence = f"There is no topic {topic}: the broker makes it with its first message."
+        assert answer.problem == problem(404, "topic_not_exist", sentence)
 
 
 def test_a_receive_that_is_refused_makes_no_topic(wire: Wire, orders: str) -> None:
@@ -73,6 +74,26 @@ def test_a_receive_that_is_refused_makes_no_topic(wire: Wire, orders: str) -> No
         assert wire.post(f"/v1/consumer-groups/{path}/receive", {"topic": orders, **more}).status == 422
 
         assert wire.get(f"/v1/topics/{orders}").status == 404
+
+
+REFUSED: list[Document] = [
+    {"body": ""},
+    {"body": "order", "queue_id": 4},
+    {"body": "order", "delay_seconds": 10**9},
+    {"body": "order", "deliver_at": "9999-01-01T00:00:00Z"},
+]
+
+
+@pytest.mark.parametrize("fields", REFUSED)
+def test_a_send_that_is_refused_makes_no_topic(wire: Wire, orders: str, fields: Document) -> None:
+    assert wire.post("/v1/messages", {"topic": orders, **fields}).status == 422
+    assert wire.post("/v1/messages/batch", {"topic": orders, "messages": [fields]}).status == 422
+    assert [result["status"] for result in wire.bulk({"op": "send", "topic": orders, **fields})] == [422]
+    half = {"topic": orders, "producer_group": characters.name("shop"), **fields}
+    assert wire.post("/v1/transactions", half).status == 422
+    assert [result["status"] for result in wire.bulk({"op": "half", **half})] == [422]
+
+    assert wire.get(f"/v1/topics/{orders}").status == 404
 
 
 def test_a_pull_makes_no_topic(wire: Wire, orders: str) -> None:

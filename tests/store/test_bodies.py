@@ -71,6 +71,15 @@ def test_a_message_keeps_its_birth_and_its_trace(wire: Wire, orders: str) -> Non
     assert found["stored_at"] == place["stored_at"]
 
 
+def test_a_trace_that_is_too_long_to_be_one_is_left_out(wire: Wire, orders: str) -> None:
+    longest = "00-" + "a" * 125
+    kept = wire.post("/v1/messages", {"topic": orders, "body": "order 1"}, {"traceparent": longest})
+    cut = wire.post("/v1/messages", {"topic": orders, "body": "order 2"}, {"traceparent": longest + "a"})
+
+    assert read(wire, kept.document)["traceparent"] == longest
+    assert "traceparent" not in read(wire, cut.document)
+
+
 def sent_and_read(wire: Wire, message: Document) -> Document:
     """The message as a reader gets it, without what the broker added."""
     answer = wire.post("/v1/messages", message)

@@ -1,0 +1,2 @@
+-- The database's time. One row, of no table.
+SELECT clock_timestamp() AS now
