@@ -21,6 +21,8 @@ KEY_BELIEVED_SECONDS = 3.0
 # Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
 MAX_ALLOWED = 1000
 MAX_NAME = 127
+# Bytes of an Authorization header that is remembered; one with a key that the broker made has 53.
+MAX_AUTHORIZATION = 256
 METRICS = "metrics"
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
 KEY_UNKNOWN = "The API key is unknown, revoked or expired: make another at /v1/api-keys."
@@ -115,7 +117,9 @@ class KeyRing:
         key = key_of(authorization.decode("latin-1"))
         if key is None:
             raise Unauthenticated(NO_KEY)
-        caller = await self._callers.get(authorization, lambda: _find(key))
+        # A longer header is a key with blanks around it: remembered as it came, it would take the memory of many.
+        is_short = len(authorization) <= MAX_AUTHORIZATION
+        caller = await (self._callers.get(authorization, lambda: _find(key)) if is_short else _find(key))
         if caller is None:
             raise Unauthenticated(KEY_UNKNOWN)
         return caller
