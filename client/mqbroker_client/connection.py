@@ -163,7 +163,7 @@ class Broker:
             except PASSING as error:
                 time.sleep(tries.pause_after(error, "POST /v1/bulk"))
         return [
-            answer if isinstance(answer, errors.BrokerError) else call.read(answer)
+            answer if isinstance(answer, errors.BrokerError) else requests.result_of(call, answer)
             for call, answer in zip(calls, answers, strict=True)
         ]
 
@@ -182,9 +182,7 @@ class Broker:
         try:
             answer = pool.request(request, connect_seconds=self.connect_seconds, seconds=seconds)
         except urllib3.exceptions.HTTPError as error:
-            # Threads that failed together move on by one address together.
-            if self._used == used:
-                self._used = (used + 1) % len(self._pools)
+            self._move_on(used)
             raise requests.unreachable(self.urls[used], request, error) from error
         try:
             requests.require_own(self.urls[used], request, answer)
@@ -192,4 +190,11 @@ class Broker:
             # Whatever mixed the answers up, the next one on this connection would be wrong as well.
             pool.renew()
             raise
+        if requests.is_of_gateway(answer):
+            self._move_on(used)
         return answer
+
+    def _move_on(self, used: int) -> None:
+        """To the next address. Threads that failed together move on by one address together."""
+        if self._used == used:
+            self._used = (used + 1) % len(self._pools)

@@ -14,6 +14,7 @@ from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.ids import uuid7
 
 VERSION = "0.1.0"
+GATEWAY_STATUSES = (502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,11 @@ def unreachable(url: str, request: Request, reason: object) -> errors.Unreachabl
     return errors.Unreachable(f"no answer from {url}: {reason}", code="unreachable", request_id=request.id)
 
 
+def is_of_gateway(answer: Answer) -> bool:
+    """Whether something before the broker answered in its place: 502, 503 or 504 without a code of the broker's."""
+    return answer.status in GATEWAY_STATUSES and "code" not in (_document(answer.body) or {})
+
+
 def is_own(request: Request, headers: Mapping[str, str]) -> bool:
     """A proxy may take the id away; an answer that bears another one belongs to another request."""
     return headers.get("X-Request-Id", request.id) == request.id
@@ -151,7 +157,9 @@ def results_of(request: Request, document: Document, count: int) -> list[Documen
 
 
 def _result(request: Request, result: Document) -> Document | errors.BrokerError:
-    status = int(result["status"])
+    if not isinstance(result, dict) or not isinstance(result.get("status"), int):
+        raise _not_understood(request, "a result of a bulk has no status", 200)
+    status: int = result["status"]
     if 200 <= status < 300:
         return result
     # What a call by itself is answered as the header Retry-After.

@@ -174,7 +174,10 @@ def test_what_a_shared_request_was_too_busy_for_is_repeated_alone_with_the_same_
     }
 
 
-@pytest.mark.parametrize("failure", [HangUp(), busy(), problem(404, "not_found", "There is no such path.")])
+NO_RESULTS = Answer(200, {"results": [{}, "neither"]})
+
+
+@pytest.mark.parametrize("failure", [HangUp(), busy(), problem(404, "not_found", "There is no such path."), NO_RESULTS])
 def test_a_shared_request_that_fails_as_a_whole_is_repeated_call_by_call(failure: Answer | HangUp) -> None:
     gate = Gate(results)
     with scripted(gate, failure, results) as server:

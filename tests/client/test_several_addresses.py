@@ -12,7 +12,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended
 from tests.client.answers import SENT
-from tests.client.servers import busy, scripted
+from tests.client.servers import Answer, busy, scripted
 
 CLOSED = "http://127.0.0.1:1"
 
@@ -34,6 +34,25 @@ async def test_an_address_gives_way_in_an_event_loop_too() -> None:
             await AsyncProducer(broker, "shop").send("orders", b"1")
 
     assert broker.url == server.url
+
+
+AWAY = Answer(502, b"<html>Bad Gateway</html>", {"Content-Type": "text/html"})
+
+
+def test_an_address_whose_gateway_has_no_broker_gives_way_and_a_busy_broker_does_not() -> None:
+    with scripted(AWAY) as away, scripted(busy("0.01"), SENT) as server:
+        broker = Broker([away.url, server.url], "mq_key")
+        Producer(broker, "shop").send("orders", b"1")
+
+    assert (len(away.asked), len(server.asked)) == (1, 2)
+
+
+async def test_a_gateway_without_a_broker_gives_way_in_an_event_loop_too() -> None:
+    with scripted(AWAY) as away, scripted(SENT) as server:
+        async with AsyncBroker([away.url, server.url], "mq_key") as broker:
+            await AsyncProducer(broker, "shop").send("orders", b"1")
+
+    assert (len(away.asked), len(server.asked)) == (1, 1)
 
 
 def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:

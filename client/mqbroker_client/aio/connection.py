@@ -197,12 +197,17 @@ class AsyncBroker:
         try:
             answer = await self._exchange(session, url, request, seconds)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # Tasks that failed together move on by one address together.
-            if self._used == used:
-                self._used = (used + 1) % len(self.urls)
+            self._move_on(used)
             raise requests.unreachable(url, request, error or type(error).__name__) from error
         requests.require_own(url, request, answer)
+        if requests.is_of_gateway(answer):
+            self._move_on(used)
         return answer
+
+    def _move_on(self, used: int) -> None:
+        """To the next address. Tasks that failed together move on by one address together."""
+        if self._used == used:
+            self._used = (used + 1) % len(self.urls)
 
     async def _exchange(self, session: aiohttp.ClientSession, url: str, request: Request, seconds: float) -> Answer:
         limits = aiohttp.ClientTimeout(total=seconds, sock_connect=min(self.connect_seconds, seconds))
