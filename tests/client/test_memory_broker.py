@@ -62,6 +62,16 @@ def test_the_first_decision_wins(both: Broker, orders: str) -> None:
     assert Consumer(both, orders).receive(orders) == []
 
 
+def test_an_end_that_is_not_waited_for_raises_nothing(both: Broker, orders: str) -> None:
+    transaction = Producer(both, orders).begin(orders, b"1")
+    transaction.rollback()
+
+    Producer(both, orders).end(transaction.transaction_id, LocalTransactionState.COMMIT, wait=False)
+    both.close()
+
+    assert Producer(both, orders).transaction(transaction.transaction_id)["state"] == "ROLLED_BACK"
+
+
 def test_the_same_again_stores_nothing(both: Broker, orders: str) -> None:
     producer = Producer(both, orders)
     message = Message(orders, b"\xff\x00")

@@ -7,6 +7,7 @@ sizes are the real broker's alone: a message that breaks them passes here.
 
 import copy
 import json
+import logging
 import re
 import threading
 import time
@@ -22,6 +23,8 @@ from mqbroker_client.retries import Retry
 from mqbroker_client.testing.groups import Groups
 from mqbroker_client.testing.topics import Topics
 from mqbroker_client.testing.transactions import Transactions
+
+log = logging.getLogger(__name__)
 
 #: Between two looks of a long poll: a delay ends without a call.
 LOOK_SECONDS = 0.05
@@ -104,8 +107,11 @@ class MemoryBroker(Broker):
         return results
 
     def do_later(self, call: Call[Any]) -> None:
-        """At once."""
-        self.do(call)
+        """At once. As with a broker, a refusal is only logged."""
+        try:
+            self.do(call)
+        except errors.BrokerError as error:
+            log.warning("%s was refused: %s", call.what, error)
 
     def apart(self) -> "MemoryBroker":
         """The same broker, with long polls of its own to `hang_up`."""
