@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from mqbroker_client import errors, tracing
-from mqbroker_client.calls import Call
+from mqbroker_client.calls import Call, in_utf8
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.messages import Delivery
 from mqbroker_client.retries import Retry
@@ -149,6 +149,8 @@ class Runner:
         give_up_at = time.monotonic() + self._limits.stop_seconds
         with self._hand.changed:
             self._hand.changed.notify_all()
+        self._line.hang_up()
+        receiving.join(STOP_PAUSE_SECONDS)
         while receiving.is_alive() and time.monotonic() < give_up_at:
             self._line.hang_up()
             receiving.join(STOP_PAUSE_SECONDS)
@@ -249,7 +251,7 @@ class Runner:
                 self._consumer.ack([delivery])
             else:
                 self._consumer.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
-        except errors.BrokerError as problem:
+        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the thread goes on
             log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
         finally:
             self._hand.release(delivery)
@@ -282,7 +284,7 @@ def delay_seconds(error: BaseException) -> float | None:
 
 def reason_of(error: BaseException) -> str:
     """What the message's trace keeps."""
-    return f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+    return in_utf8(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
 
 
 @contextmanager

@@ -7,6 +7,8 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mqbroker_client.calls import in_utf8
+
 log = logging.getLogger(__name__)
 
 LONGEST_REMARK = 256
@@ -56,4 +58,4 @@ def _outcome(state: object) -> Outcome:
 
 def unknown(remark: str) -> Outcome:
     """UNKNOWN, with as much of the reason as the broker takes."""
-    return Outcome(LocalTransactionState.UNKNOWN, remark[:LONGEST_REMARK])
+    return Outcome(LocalTransactionState.UNKNOWN, in_utf8(remark)[:LONGEST_REMARK])

@@ -1,5 +1,6 @@
 """The client as its user has it: installed from its folder into an environment of its own."""
 
+import logging
 import os
 import shutil
 import subprocess
@@ -25,6 +26,14 @@ def installed_with_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     # By one command: each of them builds the client anew, in an environment that pip makes for that.
     everything = [words for install in pages.INSTALLS for words in install.split()[2:]]
     yield from environment_after(tmp_path_factory.mktemp("installed"), f"pip install {' '.join(everything)}")
+
+
+@pytest.fixture
+def nothing_logged() -> Iterator[None]:
+    """For texts that are no UTF-8: what is logged goes as UTF-8 from one process of the tests to another."""
+    logging.disable()
+    yield
+    logging.disable(logging.NOTSET)
 
 
 def environment_after(folder: Path, install: str) -> Iterator[Path]:

@@ -32,9 +32,8 @@ class Run:
         self.error: BaseException | None = None
         self.stop = threading.Event()
         work = {"threads": self._by_threads, "tasks": self._by_tasks}[kind]
-        self.thread = threading.Thread(
-            target=self._run, args=(partial(work, broker_url, group, topic, handler, limits),)
-        )
+        self.work = partial(work, broker_url, group, topic, handler, limits)
+        self.thread = threading.Thread(target=self._run, args=(self.work,))
 
     def _run(self, work: Callable[[], None]) -> None:
         try:

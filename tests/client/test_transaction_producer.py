@@ -93,13 +93,21 @@ def test_a_half_is_given_up_after_three_seconds_in_all() -> None:
     assert orders.executed == []
 
 
+def without_a_file() -> LocalTransactionState:
+    # As the name of a file that is no UTF-8.
+    raise FileNotFoundError("no \udcff")
+
+
 def failing() -> LocalTransactionState:
     raise RuntimeError("the disk is full")
 
 
 @pytest.mark.parametrize(
     ("local", "remark"),
-    [(failing, "RuntimeError: the disk is full"), (lambda: None, "returned None, not COMMIT, ROLLBACK or UNKNOWN")],
+    [
+        (failing, "RuntimeError: the disk is full"),
+        (lambda: None, "returned None, not COMMIT, ROLLBACK or UNKNOWN"),
+    ],
 )
 def test_a_local_transaction_that_does_not_say_is_unknown(
     local: Callable[[], LocalTransactionState | None], remark: str
@@ -109,6 +117,14 @@ def test_a_local_transaction_that_does_not_say_is_unknown(
 
     assert (sent.state, sent.remark) == (UNKNOWN, remark)
     assert (server.asked[1].body["state"], server.asked[1].body["remark"]) == ("UNKNOWN", remark)
+
+
+@pytest.mark.usefixtures("nothing_logged")
+def test_a_remark_that_is_no_text_is_sent_escaped() -> None:
+    with scripted(PREPARED, STILL_PREPARED) as server:
+        sent = producer_of(server, Orders(without_a_file)).send_message_in_transaction(Message("orders", b"order 1"))
+
+    assert (sent.ended, server.asked[1].body["remark"]) == (True, "FileNotFoundError: no \\udcff")
 
 
 def test_a_lost_end_is_only_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -44,9 +44,12 @@ class AsyncRunner:
         self._free = asyncio.Semaphore(limits.concurrency)
         self._begun: set[asyncio.Task[None]] = set()
         self._room = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._failed: BaseException | None = None
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until the event is set, or its own task is cancelled. Raises what ended the run: a refusal of the broker."""
+        self._stopping = stop
         self._ordered = await self._is_ordered()
         receiving = asyncio.create_task(self._receive())
         extending = asyncio.create_task(self._extend())
@@ -56,8 +59,14 @@ class AsyncRunner:
         finally:
             stopping.cancel()
             receiving.cancel()
-            await self._stop()
-            extending.cancel()
+            try:
+                await self._stop()
+            finally:
+                # Also where this task is cancelled a second time: nothing of the run is left behind.
+                for task in (extending, *self._hand):
+                    task.cancel()
+        if self._failed is not None:
+            raise self._failed
         with suppress(asyncio.CancelledError):
             await receiving
 
@@ -132,13 +141,17 @@ class AsyncRunner:
         try:
             async with self._free:
                 self._begun.add(task)
-                await self._settle(delivery, await self._outcome(delivery))
+                error = await self._outcome(delivery)
+                await self._settle(delivery, error)
+                if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
+                    self._failed = self._failed or error
+                    self._stopping.set()
         finally:
             self._begun.discard(task)
             self._hand.pop(task, None)
             self._room.set()
 
-    async def _outcome(self, delivery: Delivery) -> Exception | None:
+    async def _outcome(self, delivery: Delivery) -> BaseException | None:
         try:
             # The context goes with `to_thread`, too.
             with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
@@ -148,18 +161,26 @@ class AsyncRunner:
                     found = await asyncio.to_thread(self._handler, delivery)
                     if inspect.isawaitable(found):
                         await found
-        except Exception as error:
+        except GeneratorExit:
+            # The event loop was closed with this task in it.
+            raise
+        except BaseException as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            # The function is the program's own. A task that it waited for may have been cancelled. What is raised to
+            # end a program ends the run.
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
             return error
         return None
 
-    async def _settle(self, delivery: Delivery, error: Exception | None) -> None:
+    async def _settle(self, delivery: Delivery, error: BaseException | None) -> None:
         try:
             if error is None:
                 await self._consumer.ack([delivery])
             else:
                 await self._consumer.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
-        except errors.BrokerError as problem:
+        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
             log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
 
 

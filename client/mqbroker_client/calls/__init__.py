@@ -82,6 +82,11 @@ def given(**fields: object) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
+def in_utf8(text: str) -> str:
+    """A text that can be sent: the name of a file, in the message of an error, may have bytes that are no text."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def same(document: Document) -> Document:
     """The answer as it came."""
     return document
