@@ -44,10 +44,6 @@ class Tries:
         self._wait_seconds = wait_seconds
         self._give_up_at = time.monotonic() + retry.seconds + wait_seconds
 
-    def is_first(self) -> bool:
-        """Whether no try was begun yet."""
-        return self._made == 0
-
     def begin(self) -> float:
         """The seconds that the try that begins now may take."""
         self._made += 1

@@ -11,7 +11,8 @@ except ImportError:  # the extra `opentelemetry` brings it
 
 def current() -> str | None:
     """The `traceparent` of the span that the calling code is in."""
-    if propagate is None:
+    # Outside of a span, to ask the propagators would cost as much as to encode an end.
+    if trace is None or not trace.get_current_span().get_span_context().is_valid:
         return None
     carrier: dict[str, str] = {}
     propagate.inject(carrier)

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID
 
 from mqbroker_client import tracing
-from mqbroker_client.calls import Call, Document, Operation, call, given, path, same
+from mqbroker_client.calls import Call, Document, Operation, call, encoded, given, path, same
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.results import Begun, Ended, Sent
 from mqbroker_client.states import LocalTransactionState
@@ -62,14 +63,20 @@ def end(
     remark: str | None = None,
 ) -> Call[Ended]:
     """POST /v1/transactions/{transaction_id}/end."""
-    body = {
-        "producer_group": group,
-        "state": state.value,
-        "from_transaction_check": from_transaction_check,
-        **given(commit_log_offset=commit_log_offset, remark=remark),
-    }
-    operation = Operation(b'{"op":"end","transaction_id":"%s",' % str(transaction_id).encode(), transaction_id)
-    return call("POST", f"/v1/transactions/{transaction_id}/end", body, Ended.read, operation=operation)
+    own_id = str(transaction_id)
+    end = Operation(b'{"op":"end","transaction_id":"%s",' % own_id.encode(), transaction_id)
+    content = _plain_end(group, state, from_transaction_check)
+    if commit_log_offset is not None or remark is not None:
+        more = given(commit_log_offset=commit_log_offset, remark=remark)
+        content = content[:-1] + b"," + encoded(more).encode()[1:]
+    return Call("POST", f"/v1/transactions/{own_id}/end", content, Ended.read, operation=end)
+
+
+@lru_cache(maxsize=64)
+def _plain_end(group: str, state: LocalTransactionState, from_transaction_check: bool) -> bytes:
+    """What the ends of a group have in common: encoded once, and not at each of them."""
+    body = {"producer_group": group, "state": state.value, "from_transaction_check": from_transaction_check}
+    return encoded(body).encode()
 
 
 def transaction(transaction_id: UUID) -> Call[Document]:
