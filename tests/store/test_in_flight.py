@@ -118,8 +118,10 @@ async def test_a_thousand_bodies_that_are_refused_by_their_heads_hold_little_and
 
     answers = Counter(zip(calls, await statuses_of(quick, calls), strict=True))
 
-    # Some are reset before they read their answer: they are too many to let each send on.
-    assert {(call, status) for call, status in answers if status} == set(refused.items())
+    # Some are reset before they read their answer: they are too many to let each send on. Of which kind is by chance.
+    read = {(call, status) for call, status in answers if status}
+    assert set() < read <= set(refused.items())
+    assert {call: await unfinished(quick, *call) for call in refused} == refused
 
 
 @pytest.mark.parametrize(
