@@ -35,6 +35,7 @@ class TtlCache(Generic[Key, Value]):
         running = self._look_ups.get(key)
         if running is None:
             running = self._look_ups[key] = asyncio.ensure_future(self._look_up(key, look_up))
+            running.add_done_callback(_notice)
         # A caller that is cancelled leaves the look-up to the other callers.
         return await asyncio.shield(running)
 
@@ -65,3 +66,9 @@ class TtlCache(Generic[Key, Value]):
         """As `forget`, of every value."""
         self._values.clear()
         self._look_ups.clear()
+
+
+def _notice(look_up: asyncio.Future[Value | None]) -> None:
+    """Each caller has raised what a look-up failed with; where all were cancelled, none waits for it."""
+    if not look_up.cancelled():
+        look_up.exception()

@@ -1,6 +1,8 @@
 """The cache of configuration: one look-up for all callers, and never a value older than a change of this process."""
 
 import asyncio
+import gc
+from contextlib import suppress
 
 from store.db.ttl_cache import TtlCache
 
@@ -77,3 +79,26 @@ async def test_what_is_not_found_is_looked_up_again() -> None:
     shelf.thing = "orders"
 
     assert await cache.get("key", shelf.look_up) == "orders"
+
+
+async def test_a_look_up_that_fails_after_its_caller_was_cancelled_is_no_error_of_the_process() -> None:
+    cache: TtlCache[str, str] = TtlCache(60)
+    shelf = Shelf()
+    problems: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+
+    async def failing() -> str | None:
+        await shelf.look_up()
+        raise ConnectionError("the pool is closed")
+
+    caller = asyncio.create_task(cache.get("key", failing))
+    await shelf.asked.acquire()
+    caller.cancel()
+    with suppress(asyncio.CancelledError):
+        await caller
+    shelf.open.set()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    gc.collect()
+
+    assert problems == []
