@@ -4,7 +4,6 @@ import contextlib
 import http.client
 import os
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -18,6 +17,7 @@ import psycopg
 
 from bench.checkout import Checkout
 from bench.machine import cpu_of_group
+from embedded.folder import free_port
 from embedded.processes import launch
 
 KEY = "mq_bench"
@@ -56,6 +56,19 @@ class Broker:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
 
+    def wait_until_ready(self, name: str, port: int) -> None:
+        """Returns when this web process is ready; raises RuntimeError with the end of its log otherwise."""
+        deadline = time.monotonic() + START_SECONDS
+        # Whatever answers on the port of a process that has ended is another broker.
+        while time.monotonic() < deadline and self.processes[name].poll() is None:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection.request("GET", "/readyz")
+                if connection.getresponse().status == 200:
+                    return
+            time.sleep(0.1)
+        raise RuntimeError(f"the broker is not ready: {(self.folder / f'{name}.log').read_text()[-2000:]}")
+
     def cpu_seconds(self) -> dict[str, float]:
         """CPU that each process and its children have used so far."""
         return {name: cpu_of_group(process.pid) for name, process in self.processes.items()}
@@ -86,7 +99,7 @@ def running(
         try:
             for name in ("web", "worker", "beat") if worker else ("web",):
                 broker.start(name, commands[name])
-            wait_until_ready(broker.port, broker.folder / "web.log")
+            broker.wait_until_ready("web", broker.port)
             yield broker
         finally:
             for name in list(broker.processes):
@@ -104,25 +117,3 @@ def database() -> Iterator[str]:
             yield urlunsplit(parts._replace(path=f"/{name}"))
         finally:
             connection.execute(f'DROP DATABASE "{name}"'.encode())
-
-
-def free_port() -> int:
-    """A port below the range from which connections take theirs."""
-    for port in range(20000, 32000):
-        with socket.socket() as candidate, contextlib.suppress(OSError):
-            candidate.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("no port between 20000 and 32000 is free")
-
-
-def wait_until_ready(port: int, log: Path) -> None:
-    """Returns when the web process on the port is ready; raises RuntimeError with the end of its log otherwise."""
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
-        with contextlib.suppress(OSError, http.client.HTTPException):
-            connection.request("GET", "/readyz")
-            if connection.getresponse().status == 200:
-                return
-        time.sleep(0.1)
-    raise RuntimeError(f"the broker is not ready: {log.read_text()[-2000:]}")

@@ -12,6 +12,7 @@ from bench.broker import Broker
 from bench.load import Connection
 from bench.report import Report
 from embedded import commands
+from embedded.folder import free_port
 
 HALVES = {100: 100_000, 1: 20_000}
 PER_BULK = 500
@@ -86,7 +87,7 @@ def without_http(running: Broker, group: str) -> float:
 def main(report: Report) -> None:
     """Prints checks per second for an endpoint that takes 100 at a time and one that takes them one by one."""
     with broker.running(TRANSACTION_TIMEOUT_SECONDS=0) as running:
-        port = broker.free_port()
+        port = free_port()
         running.start("endpoint", commands.python("-m", "bench.programs.endpoint", str(port)))
         store_halves(running, "alone", HALVES[1])
         alone = without_http(running, "alone")

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from bench import broker, load
-from bench.broker import free_port
 from bench.load import Connection
 from bench.report import Report
+from embedded.folder import free_port
 
 ROUND_TRIPS_MS = (0.0, 10.0, 40.0)
 REQUESTS = 15

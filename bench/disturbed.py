@@ -23,6 +23,7 @@ from bench.broker import KEY, Broker
 from bench.load import Connection, Measured
 from bench.machine import Database
 from bench.report import Report
+from embedded.folder import free_port
 
 POLLERS = 300
 POLL_SECONDS = 30
@@ -152,10 +153,10 @@ async def _measured(
 
 def _stopped(report: Report, running: Broker) -> None:
     """Stops another web process under load, each time for a part of `--seconds`, and measures this one's sends."""
-    port = broker.free_port()
+    port = free_port()
     commands = running.checkout.commands(KEY, port, 1, Path(running.folder) / "other-schedule")
     running.start("other", commands["web"])
-    broker.wait_until_ready(port, running.folder / "other.log")
+    running.wait_until_ready("other", port)
     group = running.processes["other"].pid
     try:
         longest = load.run(_stalls(running.port, port, group, report.options.seconds))
