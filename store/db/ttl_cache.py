@@ -20,7 +20,7 @@ class TtlCache(Generic[Key, Value]):
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._values: dict[Key, tuple[float, Value]] = {}
-        self._look_ups: dict[Key, asyncio.Future[Value | None]] = {}
+        self._look_ups: dict[Key, asyncio.Future[Value | Exception | None]] = {}
 
     def known(self, key: Key) -> Value | None:
         """The cached value; None also where it has to be looked up."""
@@ -35,11 +35,14 @@ class TtlCache(Generic[Key, Value]):
         running = self._look_ups.get(key)
         if running is None:
             running = self._look_ups[key] = asyncio.ensure_future(self._look_up(key, look_up))
-            running.add_done_callback(_notice)
         # A caller that is cancelled leaves the look-up to the other callers.
-        return await asyncio.shield(running)
+        found = await asyncio.shield(running)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
-    async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
+    async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
+        """The value, or what the look-up failed with: raised here, it would be an error of no caller where all were gone."""
         running = asyncio.current_task()
         try:
             value = await look_up()
@@ -47,6 +50,8 @@ class TtlCache(Generic[Key, Value]):
             if value is not None and self._look_ups.get(key) is running:
                 self.remember(key, value)
             return value
+        except Exception as problem:  # noqa: BLE001  # whatever it is: the callers raise it
+            return problem
         finally:
             if self._look_ups.get(key) is running:
                 del self._look_ups[key]
@@ -66,9 +71,3 @@ class TtlCache(Generic[Key, Value]):
         """As `forget`, of every value."""
         self._values.clear()
         self._look_ups.clear()
-
-
-def _notice(look_up: asyncio.Future[Value | None]) -> None:
-    """Each caller has raised what a look-up failed with; where all were cancelled, none waits for it."""
-    if not look_up.cancelled():
-        look_up.exception()
