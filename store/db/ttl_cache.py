@@ -42,7 +42,7 @@ class TtlCache(Generic[Key, Value]):
         return found
 
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
-        """The value, or what the look-up failed with: raised here, it would be an error of no caller if all are gone."""
+        """The value, or what the look-up failed with: raised here, it is an error of no caller where all are gone."""
         running = asyncio.current_task()
         try:
             value = await look_up()
