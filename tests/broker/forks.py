@@ -105,9 +105,15 @@ def others(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(OWN)}
 
 
-@functools.cache
 def server() -> ForkServer:
-    """The one of this process, started at its first use."""
+    """The one of this process, started at its first use; another one when a test has set a variable since, as Spark's
+    do.
+    """
+    return _server_among(frozenset(others(os.environ).items()))
+
+
+@functools.cache
+def _server_among(variables: frozenset[tuple[str, str]]) -> ForkServer:
     return ForkServer()
 
 

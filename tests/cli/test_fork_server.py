@@ -86,6 +86,16 @@ def test_a_process_with_another_variable_than_the_brokers_own_is_no_fork(
     assert not forks.server().forks(["/bin/true"], environment)
 
 
+def test_a_variable_that_a_test_has_set_is_that_of_later_forks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "says.py").write_text("import os\nprint(os.environ['SET_BY_A_TEST'])")
+    before = forks.server()
+    monkeypatch.setenv("SET_BY_A_TEST", "yes")
+
+    assert forks.server().forks([sys.executable, "manage.py"], os.environ)
+    assert forks.run([sys.executable, str(tmp_path / "says.py")], os.environ).stdout == "yes\n"
+    assert not before.forks([sys.executable, "manage.py"], os.environ)
+
+
 def test_forks_end_with_the_process_that_had_them_forked(environment: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "sleeps.py").write_text("import time\ntime.sleep(1000)")
     starter = subprocess.Popen(
