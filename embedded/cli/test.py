@@ -10,8 +10,8 @@ from embedded.commands import ROOT
 
 # Tests wait half of their time for processes that they start: four keep two cores busy.
 PROCESSES = 4
-# Spark has threads for each core. The tests without it took 7:22 in four processes, with the cores busy for 66 % of it,
-# and 6:20 in six, for 78 %.
+# Spark has threads for each core. The tests without it kept two cores busy for 66 % of the time in four processes, and
+# for 78 % in six.
 PROCESSES_WITHOUT_SPARK = 6
 MIN_CORES = 2
 # Gives each of pytest's processes servers of its own from a list, and whole files.
