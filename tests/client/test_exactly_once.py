@@ -65,7 +65,7 @@ def delivery(broker: RunningBroker, orders: str) -> Delivery:
 
 
 class Payments:
-    """A handler whose effect is a row; it fails as often as it is told."""
+    """A handler whose effect is a row; its first `failures` calls raise behind the effect."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures

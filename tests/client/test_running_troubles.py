@@ -18,7 +18,7 @@ SETTLED = Answer(200, {"results": [{"receipt_handle": "receipt-1", "status": 200
 
 
 class Group:
-    """Answers each receive with one message, as often as it is told, and then with silence."""
+    """Answers the first receives, `messages` of them, with one message each, and later ones with silence."""
 
     def __init__(self, messages: int = 1) -> None:
         self.left = messages

@@ -17,7 +17,7 @@ def document(operator: Operator, path: str) -> Any:
     return answer.document
 
 
-def stored(statistics: Any, messages: int, rollbacks: int) -> Any:
+def stored(statistics: dict[str, Any], messages: int, rollbacks: int) -> dict[str, Any] | None:
     """The statistics, once they say that so many messages are stored, and so many transactions rolled back."""
     found = (statistics["totals"]["messages"], statistics["last_hour"]["rollbacks"]["count"])
     return statistics if found == (messages, rollbacks) else None
