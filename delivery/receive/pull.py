@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -37,10 +37,12 @@ async def pull(
     wait_seconds: float,
     hold: Hold,
     gone: asyncio.Future[object] | None = None,
+    require: Callable[[], Awaitable[None]] | None = None,
 ) -> Stretch:
     """The entries of a queue from an offset on, with the queue's bounds.
 
-    Waits for the first one when there is none, until the reader's connection is `gone` or the process ends.
+    Waits for the first one when there is none, until the reader's connection is `gone` or the process ends. After each
+    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile.
 
     The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
     both bounds.
@@ -59,6 +61,8 @@ async def pull(
             if rows or left <= 0 or (gone is not None and gone.done()):
                 break
             await waiter.wait(min(left, READ_AGAIN_SECONDS), gone)
+            if require is not None:
+                await require()
     names = await topics.names({row.topic_id for row in rows})
     return Stretch(
         entries=(_entry(row, names[row.topic_id], topic) for row in rows),

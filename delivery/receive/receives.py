@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -72,13 +72,18 @@ async def receive(group_name: str, request: Receive, gone: asyncio.Future[object
 
 
 async def entries(
-    group_name: str, request: Receive, hold: Hold, gone: asyncio.Future[object] | None = None
+    group_name: str,
+    request: Receive,
+    hold: Hold,
+    gone: asyncio.Future[object] | None = None,
+    require: Callable[[], Awaitable[None]] | None = None,
 ) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
     1. The request is validated before anything is looked up or created for it.
     2. The topic is created at its first use; once: a topic that is deleted while the receive waits stays deleted.
-    3. The group and the topic are looked up again before each read: meanwhile either may be paused or deleted.
+    3. The group and the topic are looked up again before each read: meanwhile either may be paused or deleted. So is
+       the consumer's key, by `require`, which raises the refusal of one that was revoked or narrowed.
     4. Without a message the request is blocked, up to `wait_seconds` in all; a blocked request holds no connection.
     5. When the consumer's connection is `gone`, what was handed out is returned: it would be hidden in vain.
 
@@ -100,6 +105,8 @@ async def entries(
             if not handout.more:
                 pause = READ_AGAIN_ORDERED_SECONDS if receiver.group.ordered else READ_AGAIN_SECONDS
                 await waiter.wait(min(left, pause), gone)
+                if require is not None:
+                    await require()
     return Received(group_name)
 
 

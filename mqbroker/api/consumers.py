@@ -60,7 +60,11 @@ async def receive(request: DataRequest, group: str) -> Answer:
     request.caller.require("consume", group)
     wanted = decode(Receive, request.body)
     request.caller.require("read", wanted.topic)
-    received = await receives.entries(group, wanted, request.hold, request.gone)
+
+    async def require() -> None:
+        (await request.caller_now()).require_receive(group, wanted.topic)
+
+    received = await receives.entries(group, wanted, request.hold, request.gone, require)
     found = page(request.hold, iter(received))
     found.give_back = received.given_back
     return found
@@ -153,5 +157,10 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
-    found = await delivery_pull.pull(topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone)
+
+    async def require() -> None:
+        (await request.caller_now()).require("read", topic)
+
+    at = (topic, queue_id, offset)
+    found = await delivery_pull.pull(*at, max_messages, wait_seconds, request.hold, request.gone, require)
     return page(request.hold, found.entries, found.bounds)

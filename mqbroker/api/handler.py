@@ -108,7 +108,7 @@ class Handler:
             content = body.whole()
             if content is None:
                 return self._answer(exchange, found, body)
-            request = DataRequest(exchange, caller, content)
+            request = DataRequest(exchange, caller, content, self._keys)
             pipelined = prompt.ready(request, **found.named)
             if pipelined is None:
                 return self._answer(exchange, found, body, content)
@@ -227,7 +227,7 @@ class Handler:
                 if exchange.is_refused:
                     answer = self._busy()
                 else:
-                    request = DataRequest(exchange, caller, content)
+                    request = DataRequest(exchange, caller, content, self._keys)
                     answer = await found.view(request, **found.named)
             except Refusal as refusal:
                 answer = answers.refused(refusal)

@@ -21,7 +21,7 @@ from store.reading import lookup
 from transactions import ends, groups, halves
 from transactions.answers import Begun
 from transactions.checks import polling
-from transactions.checks.polling import ReceiveChecks
+from transactions.checks.polling import IsAllowed, ReceiveChecks
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction
 from transactions.reads import history
@@ -180,8 +180,14 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
     caller.require_any("produce")
     asked = decode(ReceiveChecks, request.body or b"{}")
     await require_group(caller, group)
-    may_produce = None if caller.may_everywhere("produce") else partial(caller.may, "produce")
-    return answer({"transactions": await polling.receive(group, asked, request.gone, may_produce)})
+
+    async def allowed() -> IsAllowed | None:
+        now = await request.caller_now()
+        now.require_any("produce")
+        await require_group(now, group)
+        return None if now.may_everywhere("produce") else partial(now.may, "produce")
+
+    return answer({"transactions": await polling.receive(group, asked, request.gone, allowed)})
 
 
 async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from access.audit import Signature
-from mqbroker.access import Caller
+from mqbroker.access import Caller, KeyRing
 from mqbroker.http.exchange import Exchange
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
@@ -31,12 +31,13 @@ BLANK_OFFSET = re.compile(r" (\d\d:\d\d)$")
 class DataRequest:
     """A request of the data plane: its caller, its body, its headers, and what its answer occupies until it is sent."""
 
-    __slots__ = ("_exchange", "_hold", "body", "caller")
+    __slots__ = ("_exchange", "_hold", "_keys", "body", "caller")
 
-    def __init__(self, exchange: Exchange, caller: Caller, body: bytes) -> None:
+    def __init__(self, exchange: Exchange, caller: Caller, body: bytes, keys: KeyRing) -> None:
         self._exchange = exchange
         self.caller = caller
         self.body = body
+        self._keys = keys
         self._hold: Hold | None = None
 
     @property
@@ -50,6 +51,14 @@ class DataRequest:
     def gone(self) -> asyncio.Future[object]:
         """A future that is done as soon as the caller has hung up."""
         return self._exchange.gone
+
+    async def caller_now(self) -> Caller:
+        """The caller as its key is now: while a request waits, the key may be changed, revoked or expire.
+
+        Raises Unauthenticated.
+        """
+        self.caller = await self._keys.caller(self._exchange.headers.get(b"authorization", b""))
+        return self.caller
 
     def close(self) -> None:
         """Returns the answer's bytes to the budget."""

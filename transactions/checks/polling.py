@@ -3,7 +3,7 @@
 import asyncio
 import math
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,9 @@ LONGEST_PAUSE_SECONDS = 1.0
 # A half that is due and was not handed out is claimed elsewhere, is paused, or has a topic outside the key's scopes.
 SHORTEST_PAUSE_SECONDS = 0.2
 
+# Whether a key allows the checks of a topic, by the topic's name.
+IsAllowed = Callable[[str], bool]
+
 
 class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The request of a poll."""
@@ -59,12 +62,14 @@ async def receive(
     group_name: str,
     request: ReceiveChecks,
     gone: asyncio.Future[Any] | None = None,
-    may_produce: Callable[[str], bool] | None = None,
+    allowed: Callable[[], Awaitable[IsAllowed | None]] | None = None,
 ) -> list[Document]:
     """The documents of the group's transactions whose check is due; handing one out is a check asked.
 
     Waits up to `wait_seconds` for the first one, and ends when the producer is `gone`: its checks would be counted for
-    nothing. Transactions of topics that fail `may_produce` are left out. Raises GroupNotExist or MessageIllegal.
+    nothing. Transactions of topics that are not `allowed` are left out; None allows all. It is read before each
+    claim, and raises the refusal of a key that was revoked or narrowed during the wait. Raises GroupNotExist or
+    MessageIllegal.
     """
     _validate(request)
     loop = asyncio.get_running_loop()
@@ -74,7 +79,7 @@ async def receive(
     while gone is None or not gone.done():
         group = await _group(group_name)  # Read each time: its checks may be paused during the wait.
         if due_in <= 0 and not group.checks_paused:
-            topic_ids = None if may_produce is None else await _topics(may_produce)
+            topic_ids = None if allowed is None else await _topics(await allowed())
             halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, topic_ids))
         left = deadline - loop.time()
         if halves or left <= 0:
@@ -93,7 +98,9 @@ async def _group(name: str) -> ProducerGroupRow:
     return group
 
 
-async def _topics(may_produce: Callable[[str], bool]) -> list[int]:
+async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
+    if may_produce is None:
+        return None
     rows = await connections.read(LIST_TOPIC_NAMES, {"max_topics": MAX_TOPICS})
     return [row.id for row in rows if may_produce(row.name)]
 
