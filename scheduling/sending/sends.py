@@ -310,9 +310,10 @@ def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing |
         stored.stored_at,
         duplicate=True,
     )
-    if standing is not None:
-        recalls.stand(answer, standing)
     delay = delays.of_message(accepted.message)
+    # One that was not delayed was visible from the first, and never recalled: retention has dropped its entry.
+    if standing is not None and (delay is not None or standing.visible):
+        recalls.stand(answer, standing)
     if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:
         # A level's entry keeps its time in whole milliseconds, rounded up.
         answer.deliver_at = exact(delays.due_at(delay, stored.stored_at))

@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from delivery import reappend
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from delivery.retries import expiry
@@ -87,6 +88,24 @@ def test_a_send_that_is_repeated_gets_its_first_answer_also_when_its_message_was
 
     assert again["duplicate"] is True
     assert again["commit_log_offset"] == first["commit_log_offset"]
+
+
+def test_a_repeated_send_is_not_answered_as_recalled_where_only_a_retry_keeps_its_message(
+    keeper: Keeper, orders: str
+) -> None:
+    message_id = uuid.uuid4()
+    keeper.send(orders, "order 1", message_id=message_id, queue_id=0)
+    keeper.do(receives.receive(characters.name("coupons"), Receive(topic=orders)))
+    for _ in range(2):
+        keeper.roll()
+    keeper.drop_old()
+    keeper.do(reappend.run())
+    keeper.drop_old()
+    assert keeper.segments_of(message_id) == [3]
+
+    again = keeper.send(orders, "order 1", message_id=message_id, queue_id=0)
+
+    assert (again["duplicate"], again["queue_offset"], again.get("recalled")) == (True, None, None)
 
 
 def test_a_message_that_was_delivered_segments_later_is_not_recalled(keeper: Keeper, orders: str) -> None:
