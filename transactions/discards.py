@@ -17,7 +17,7 @@ from store.segments import retention
 from transactions import answers, ends
 from transactions.answers import Awaited, Ended
 from transactions.ends import INSERT_OPERATIONS, End
-from transactions.errors import TransactionDiscarded
+from transactions.errors import TransactionDiscarded, TransactionEnded
 from transactions.reads import history
 from transactions.rows import DiscardedHalf, ResumedHalf, TransactionId
 from transactions.writing.begins import FIND_TRANSACTIONS
@@ -93,11 +93,17 @@ def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
 async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | None = None) -> Awaited:
     """Makes a discarded transaction pending again, with 0 checks.
 
-    Raises TransactionNotFound when no discarded transaction has this id, TransactionDiscarded when it is older than the
-    retention: no check may keep it longer.
+    Raises TransactionNotFound when no discarded transaction has this id, TransactionEnded when it was discarded and is
+    decided, TransactionDiscarded when it is older than the retention: no check may keep it longer.
     """
-    answer: Awaited = await writer.submit(RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id, note=note)
-    return answer
+    try:
+        resumed: Awaited = await writer.submit(
+            RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id, note=note
+        )
+    except TransactionEnded:
+        await _require_once_discarded(transaction_id)
+        raise
+    return resumed
 
 
 class Resumes(Kind[tuple[uuid.UUID, str | None]]):
@@ -119,8 +125,11 @@ class Resumes(Kind[tuple[uuid.UUID, str | None]]):
 
     async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
         found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
-        if not found or found[0].state != "DISCARDED":
+        if not found or found[0].state == "PREPARED":
             return ends.not_discarded(transaction_id)
+        if found[0].state != "DISCARDED":
+            state = found[0].state
+            return TransactionEnded(f"Transaction {transaction_id} is {state} already: there is nothing to resume.")
         return TransactionDiscarded(
             f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
             f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
@@ -137,14 +146,19 @@ async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note
     decided otherwise.
     """
     end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
-    answer = await ends.decide(end, note)
-    if end.half is None and not await _was_discarded(transaction_id):
-        raise ends.not_discarded(transaction_id)
+    try:
+        answer = await ends.decide(end, note)
+    except TransactionEnded:
+        await _require_once_discarded(transaction_id)
+        raise
+    if end.half is None:
+        await _require_once_discarded(transaction_id)
     return answer
 
 
-async def _was_discarded(transaction_id: uuid.UUID) -> bool:
-    return any(row.decision == "DISCARD" for row in await history.operations_of(transaction_id))
+async def _require_once_discarded(transaction_id: uuid.UUID) -> None:
+    if all(row.decision != "DISCARD" for row in await history.operations_of(transaction_id)):
+        raise ends.not_discarded(transaction_id)
 
 
 async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:

@@ -135,6 +135,11 @@ def test_a_resumed_transaction_is_checked_again_from_the_first_time(
     assert (document["state"], document["check_times"]) == ("PREPARED", 0)
     assert document["history"][-1]["event"] == "resume"
     assert (end.status, end.document["state"]) == (200, "ROLLED_BACK")
+    assert wire.post(f"/v1/discarded/{transaction_id}/resume", {}).problem == problem(
+        409,
+        "transaction_ended",
+        f"Transaction {transaction_id} is ROLLED_BACK already: there is nothing to resume.",
+    )
 
 
 def everything(consumer: Consumer, topic: str) -> list[Entry]:

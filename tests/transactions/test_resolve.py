@@ -64,11 +64,17 @@ def test_a_transaction_that_was_never_discarded_is_not_among_the_discarded(
     if ended == "by an operator":
         wire.post(f"/v1/transactions/{transaction.transaction_id}/resolve", COMMIT)
 
-    answer = wire.post(f"/v1/discarded/{transaction.transaction_id}/resolve", COMMIT)
+    path = f"/v1/discarded/{transaction.transaction_id}"
+    answers = [
+        wire.post(f"{path}/resolve", COMMIT),
+        wire.post(f"{path}/resolve", ROLLBACK),
+        wire.post(f"{path}/resume", {}),
+    ]
 
-    assert answer.problem == problem(
+    refused = problem(
         404,
         "transaction_not_found",
         f"There is no discarded transaction {transaction.transaction_id}: "
         f"GET /v1/transactions/{transaction.transaction_id} tells its state.",
     )
+    assert [answer.problem for answer in answers] == [refused] * 3
