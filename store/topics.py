@@ -77,9 +77,20 @@ async def for_sending(name: str, queue_id: int | None = None) -> TopicFacts:
         if queue_id is not None and settings.AUTO_CREATE_TOPICS:
             require_queue(name, queue_id, settings.DEFAULT_QUEUES)
         topic = await _create(name)
-    if "w" not in topic.permission:
-        raise errors.TopicForbidden(f"The topic {name} has the permission {topic.permission!r}: it takes no messages.")
+    _require_writable(name, topic.permission)
     return topic
+
+
+async def require_possible(name: str, queue_id: int | None) -> None:
+    """Raises what `for_sending` raises, and QueueIllegal for a queue that the topic has not; makes no topic."""
+    validate_sending(name)
+    topic = await _find(name)
+    if topic is None and not settings.AUTO_CREATE_TOPICS:
+        raise absent(name)
+    if topic is not None:
+        _require_writable(name, topic.permission)
+    if queue_id is not None:
+        require_queue(name, queue_id, settings.DEFAULT_QUEUES if topic is None else topic.queues)
 
 
 async def look_up(name: str) -> None:
@@ -122,6 +133,11 @@ def require_queue(name: str, queue_id: int, queues: int) -> None:
     """Raises QueueIllegal unless a topic with so many queues has this one."""
     if not 0 <= queue_id < queues:
         raise errors.QueueIllegal(f"The topic {name} has no queue {queue_id}: its queues are 0 to {queues - 1}.")
+
+
+def _require_writable(name: str, permission: str) -> None:
+    if "w" not in permission:
+        raise errors.TopicForbidden(f"The topic {name} has the permission {permission!r}: it takes no messages.")
 
 
 def require_readable(name: str, permission: str) -> None:

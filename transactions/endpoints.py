@@ -32,17 +32,19 @@ VOID_ANSWERS = 3
 health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
 
-async def of_url(group: ProducerGroupRow, url: str) -> int:
-    """The id of the group's endpoint at this URL.
+async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> int:
+    """The id of the group's endpoint at this URL; a group that does not exist yet (None) has none.
 
     Raises MessageIllegal when the group has registered no such endpoint.
     """
+    rows: Sequence[EndpointId] = ()
     # PostgreSQL takes no NUL in a text, and no endpoint has one.
-    rows = await connections.read(FIND_ENDPOINT, {"group_id": group.id, "url": url}) if "\x00" not in url else ()
+    if group is not None and "\x00" not in url:
+        rows = await connections.read(FIND_ENDPOINT, {"group_id": group.id, "url": url})
     if not rows:
         raise MessageIllegal(
-            f"check_url {url[:200]!r} is no endpoint of the producer group {group.name}: "
-            f"register it at POST /v1/producer-groups/{group.name}/endpoints."
+            f"check_url {url[:200]!r} is no endpoint of the producer group {group_name}: "
+            f"register it at POST /v1/producer-groups/{group_name}/endpoints."
         )
     return rows[0].id
 

@@ -56,15 +56,30 @@ def validate_name(name: str) -> None:
     _groups().validate_name(name, "producer_group")
 
 
-async def for_producing(name: str) -> ProducerGroupRow:
-    """The group that begins a transaction; made at its first use where AUTO_CREATE_TOPICS is on.
+async def find_for_producing(name: str) -> ProducerGroupRow | None:
+    """The group that begins a transaction; None where `for_producing` will make it.
 
     Raises GroupNotExist or TransactionsRejected.
     """
     validate_name(name)
-    group = await _groups().at_first_use(name, api_keys=None)
-    if settings.REJECT_TRANSACTION_MESSAGE or group.reject_transaction_message:
+    group = await find(name)
+    if group is None and not settings.AUTO_CREATE_TOPICS:
+        raise absent(name)
+    if settings.REJECT_TRANSACTION_MESSAGE or (group is not None and group.reject_transaction_message):
         raise TransactionsRejected(f"The producer group {name} may not send half messages: the operator refuses them.")
+    return group
+
+
+async def for_producing(name: str, owner: str | None = None) -> ProducerGroupRow:
+    """As `find_for_producing`, made at its first use: for the API key `owner` alone, or for each key.
+
+    Raises NoPermission, too, where another key was faster to make it.
+    """
+    group = await find_for_producing(name)
+    if group is None:
+        group = await _groups().at_first_use(name, api_keys=None if owner is None else [owner])
+        if owner is not None:
+            _require_key(group, name, owner)
     return group
 
 
@@ -82,18 +97,18 @@ def is_known_to_allow(name: str, key: str) -> bool:
     return group is not None and (group.api_keys is None or key in group.api_keys)
 
 
-async def require_key(name: str, key: str, *, creates: bool) -> None:
+async def require_key(name: str, key: str) -> None:
     """Raises NoPermission when the group has a list of API keys, and this one, by its name, is not among them.
 
-    With `creates` a group that does not exist is made for this key alone, where AUTO_CREATE_TOPICS is on. Any other
-    absent group, and an illegal name, pass: what the caller does next refuses them.
+    An absent group and an illegal name pass: what the caller does next makes or refuses them.
     """
-    if not _groups().is_name(name):
-        return
     group = await find(name)
-    if group is None and creates and settings.AUTO_CREATE_TOPICS:
-        group = await _groups().at_first_use(name, api_keys=[key])
-    if group is None or group.api_keys is None or key in group.api_keys:
+    if group is not None:
+        _require_key(group, name, key)
+
+
+def _require_key(group: ProducerGroupRow, name: str, key: str) -> None:
+    if group.api_keys is None or key in group.api_keys:
         return
     if not any(fnmatch.fnmatchcase(key, pattern) for pattern in group.api_keys):
         raise NoPermission(

@@ -52,32 +52,20 @@ def count(request: BeginTransaction) -> int:
     return len(request.messages or (request,))
 
 
-async def validate(request: BeginTransaction) -> None:
-    """Holds a transaction to the rules that need no group and no topic, before these are made for their first use.
-
-    Raises the refusal that names what is wrong.
-    """
-    groups.validate_name(request.producer_group)
-    _take_immunity(request)
-    immunity.in_seconds(request.check_immunity_seconds)
-    for message in _messages_of(request):
-        topics.validate_sending(message.topic)
-        messages.checked(message)
-        await delays.require_possible(message)
-
-
 async def begin(
     request: BeginTransaction,
     traceparent: str | None = None,
     allowance: Allowance | None = None,
     *,
+    owner: str | None = None,
     left_out: bool = False,
 ) -> Begun:
     """Stores a transaction's messages as half messages, within the allowance of the caller's key.
 
     Answers the fields of POST /v1/transactions; a transaction that was begun before is answered as it stands, with
-    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. Raises a Refusal when a rule is
-    broken or the broker cannot write now; nothing is stored then. With `left_out` a pipelined batch has left it out.
+    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. A group that is made for it belongs
+    to the API key `owner`. Raises a Refusal when a rule is broken or the broker cannot write now; nothing is stored
+    then, and no group or topic is made. With `left_out` a pipelined batch has left it out.
     """
     beginning = ready(request, traceparent) if allowance is None and not left_out else None
     if beginning is not None:
@@ -87,11 +75,11 @@ async def begin(
         left_out = True
     _take_immunity(request)
     try:
-        return await _begin(request, traceparent, allowance, left_out=left_out)
+        return await _begin(request, traceparent, allowance, owner, left_out=left_out)
     except GroupNotExist:
         # This process may remember a group that another one has just deleted.
         groups.forget(request.producer_group)
-    return await _begin(request, traceparent, allowance, left_out=left_out)
+    return await _begin(request, traceparent, allowance, owner, left_out=left_out)
 
 
 def ready(request: BeginTransaction, traceparent: str | None = None) -> Beginning | None:
@@ -136,18 +124,21 @@ def _take_immunity(request: BeginTransaction) -> None:
 
 
 async def _begin(
-    request: BeginTransaction, traceparent: str | None, allowance: Allowance | None, *, left_out: bool
+    request: BeginTransaction,
+    traceparent: str | None,
+    allowance: Allowance | None,
+    owner: str | None,
+    *,
+    left_out: bool,
 ) -> Begun:
-    given = _messages_of(request)
     immunity_seconds = immunity.in_seconds(request.check_immunity_seconds)
-    group = await groups.for_producing(request.producer_group)
-    endpoint_id = await endpoints.of_url(group, request.check_url) if request.check_url is not None else None
+    endpoint_id = await _validate(request, allowance)
     transaction_id = request.transaction_id or new_id()
+    group = await groups.for_producing(request.producer_group, owner)
     accepted = [
         await accept.accept(message, traceparent=traceparent, message_id=_derived_id(request.transaction_id, place))
-        for place, message in enumerate(given)
+        for place, message in enumerate(_messages_of(request))
     ]
-    _validate_together(accepted)
     begun = Begin(
         transaction_id=transaction_id,
         group_id=group.id,
@@ -172,6 +163,28 @@ async def _begin(
     return answer
 
 
+async def _validate(request: BeginTransaction, allowance: Allowance | None) -> int | None:
+    """Holds a transaction to every rule before its group and its topics are made for their first use; gives the id of
+    the endpoint that it names.
+
+    Raises the refusal that names what is wrong.
+    """
+    group = await groups.find_for_producing(request.producer_group)
+    given = _messages_of(request)
+    for message in given:
+        topics.validate_sending(message.topic)
+    _validate_together(request, given)
+    for message in given:
+        await topics.require_possible(message.topic, message.queue_id)
+        await delays.require_possible(message)
+    # The first transaction of a group repeats none.
+    if group is None and (refusal := await limits.of_key(allowance)) is not None:
+        raise refusal
+    if request.check_url is None:
+        return None
+    return await endpoints.of_url(group, request.producer_group, request.check_url)
+
+
 def _is_plain(accepted: Sequence[Accepted]) -> bool:
     """One message without a delay, as almost all are: what a pipelined batch takes."""
     return len(accepted) == 1 and delays.of_message(accepted[0].message) is None
@@ -194,11 +207,13 @@ def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | Non
     return None if transaction_id is None else derived_id(transaction_id, f"message {place}")
 
 
-def _validate_together(accepted: Sequence[Accepted]) -> None:
-    size = sum(len(one.body) for one in accepted)
+def _validate_together(request: BeginTransaction, given: Sequence[Message]) -> None:
+    size = sum(len(messages.checked(message)) for message in given)
     if size > settings.MAX_MESSAGE_BYTES:
         raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
-    if len({one.message_id for one in accepted}) < len(accepted):
+    ids = [message.message_id or _derived_id(request.transaction_id, place) for place, message in enumerate(given)]
+    chosen = [id_ for id_ in ids if id_ is not None]
+    if len(set(chosen)) < len(chosen):
         raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
 
 

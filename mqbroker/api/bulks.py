@@ -97,12 +97,8 @@ class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", 
     ) -> msgspec.Raw:
         for topic in halves.topics_of(self):
             caller.require("produce", topic)
-        await halves.validate(self)
-        await producers.require_group(caller, self.producer_group, creates=True)
-        caller.spend(halves.count(self), size)
-        result = await halves.begin(
-            self, self.traceparent or traceparent, caller.allowance, left_out=left_out is not None
-        )
+        given = self.traceparent or traceparent
+        result = await producers.begin_for(caller, self, given, size, left_out=left_out is not None)
         return with_status(producers.status_of(result), result)
 
 

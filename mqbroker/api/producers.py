@@ -111,12 +111,23 @@ async def recall(request: DataRequest) -> Answer:
 async def begin(request: DataRequest, *, left_out: Beginning | None = None) -> Answer:
     """POST /v1/transactions."""
     begun = _beginning(request)
-    await halves.validate(begun)
-    await require_group(request.caller, begun.producer_group, creates=True)
-    request.caller.spend(halves.count(begun), len(request.body))
-    traceparent = request.traceparent
-    result = await halves.begin(begun, traceparent, request.caller.allowance, left_out=left_out is not None)
+    result = await begin_for(
+        request.caller, begun, request.traceparent, len(request.body), left_out=left_out is not None
+    )
     return answer(result, status_of(result))
+
+
+async def begin_for(
+    caller: Caller, begun: BeginTransaction, traceparent: str | None, size: int, *, left_out: bool
+) -> Begun:
+    """Begins a transaction, whose request has so many bytes, for a caller that may produce to its topics.
+
+    Raises NoPermission for a producer group of other keys, RateLimited, or what `halves.begin` raises.
+    """
+    await require_group(caller, begun.producer_group)
+    caller.spend(halves.count(begun), size)
+    owner = None if caller.may_manage else caller.name
+    return await halves.begin(begun, traceparent, caller.allowance, owner=owner, left_out=left_out)
 
 
 def _beginning(request: DataRequest) -> BeginTransaction:
@@ -200,13 +211,10 @@ async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
         caller.require("produce", (await topics.names({topic_id}))[topic_id])
 
 
-async def require_group(caller: Caller, group: str, *, creates: bool = False) -> None:
-    """Raises NoPermission unless the key may act for the producer group. A key that manages may for each.
-
-    With `creates` a group that does not exist is made for this key, where AUTO_CREATE_TOPICS is on.
-    """
+async def require_group(caller: Caller, group: str) -> None:
+    """Raises NoPermission unless the key may act for the producer group. A key that manages may for each."""
     if not caller.may_manage:
-        await groups.require_key(group, caller.name, creates=creates)
+        await groups.require_key(group, caller.name)
 
 
 def is_known_to_allow(caller: Caller, group: str) -> bool:
