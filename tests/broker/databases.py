@@ -16,6 +16,8 @@ SEND_AWAY = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = %s AND backend_type = 'client backend'
 """
+# File by file it takes half of the CPU of PostgreSQL's default, which writes every page to the WAL, compressed.
+COPY = "CREATE DATABASE {} TEMPLATE {} STRATEGY FILE_COPY"
 
 
 @contextmanager
@@ -37,7 +39,7 @@ def fresh() -> Iterator[str]:
 def copied(template: str) -> Iterator[str]:
     """The URL of a copy of a database without connections; dropped afterwards."""
     name, copy = urlsplit(template).path[1:], f"test_{secrets.token_hex(6)}"
-    create = sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(copy), sql.Identifier(name))
+    create = sql.SQL(COPY).format(sql.Identifier(copy), sql.Identifier(name))
     with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as connection:
         connection.execute(create)
         try:
