@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,19 +14,24 @@ import pytest
 from embedded.commands import ROOT
 from tests.client import pages
 
+# The pip of this environment installs into another one: making one there takes longer than the install.
+PIP = ["pip", "--python", "{}", "--no-cache-dir", "--quiet", "install"]
+UV = ["uv", "pip", "install", "--python", "{}", "--no-cache", "--quiet"]
+
 
 @pytest.fixture(scope="session")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The Python of an environment in which `pip install ./client` was the only command."""
-    yield from environment_after(tmp_path_factory.mktemp("installed"), "pip install ./client")
+    yield from environment_after(tmp_path_factory.mktemp("installed"), [PIP], "./client")
 
 
 @pytest.fixture(scope="session")
 def installed_with_extras(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The Python of an environment in which everything was installed that the commands of the page install."""
-    # By one command: each of them builds the client anew, in an environment that pip makes for that.
-    everything = [words for install in pages.INSTALLS for words in install.split()[2:]]
-    yield from environment_after(tmp_path_factory.mktemp("installed"), f"pip install {' '.join(everything)}")
+    # By one command: each of them builds the client anew, in an environment that is made for that. pip takes ten times
+    # as long, and may know an index that uv does not know.
+    packages = [word for install in pages.INSTALLS for word in shlex.split(install)[2:]]
+    yield from environment_after(tmp_path_factory.mktemp("installed"), [UV, PIP], *packages)
 
 
 @pytest.fixture
@@ -36,8 +42,11 @@ def nothing_logged() -> Iterator[None]:
     logging.disable(logging.NOTSET)
 
 
-def environment_after(folder: Path, install: str) -> Iterator[Path]:
-    """The Python of a new environment after this command, given beside the folder `client` and with an empty HOME."""
+def environment_after(folder: Path, installers: list[list[str]], *packages: str) -> Iterator[Path]:
+    """The Python of a new environment after the first of these installers that can install the packages.
+
+    It is started beside the folder `client`, with an empty HOME.
+    """
     shutil.copytree(ROOT / "client", folder / "client", ignore=shutil.ignore_patterns("__pycache__", "dist"))
     (folder / "home").mkdir()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -45,8 +54,11 @@ def environment_after(folder: Path, install: str) -> Iterator[Path]:
     environment |= {"HOME": str(folder / "home"), "PIP_NO_COMPILE": "1"}
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
     python = folder / "venv" / "bin" / "python"
-    # The pip of this environment installs into that one: making one there takes longer than the install.
-    pip = f"{sys.executable} -m pip --python {python} --no-cache-dir --quiet"
-    subprocess.run(install.replace("pip", pip, 1), shell=True, cwd=folder, env=environment, check=True)
+    for installer in installers:
+        words = [sys.executable, "-m", *(str(python) if word == "{}" else word for word in installer), *packages]
+        if subprocess.run(words, cwd=folder, env=environment).returncode == 0:
+            break
+    else:
+        pytest.fail(f"{' '.join(packages)} could not be installed")
     yield python
     shutil.rmtree(folder)
