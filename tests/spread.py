@@ -56,8 +56,8 @@ SHARING = {
     "a broker that knows who may": ("tests/access/",),
     "the users of a broker's console": ("tests/actions/",),
 }
-# What takes longest, by the CPU of all its processes or by what it waits for: begun before its like, so that none of it is
-# what all others are waited for at the end.
+# What takes longest, by the CPU of all its processes or by what it waits for: begun before its like, so that none of it
+# is what all others are waited for at the end.
 LONGEST = (
     "the export of a past",
     "a session of Spark",
