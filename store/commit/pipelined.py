@@ -40,7 +40,26 @@ class LockedQueues(NamedTuple):
     locked_queues: str
 
 
+class JoinedLog(NamedTuple):
+    """The open segment, of a batch that locks no queue."""
+
+    segment_id: int | None
+    joined: str
+
+
+class LockedQueue(NamedTuple):
+    """The open segment, and the one queue that is locked now."""
+
+    segment_id: int | None
+    joined: str
+    locked_queues: str
+
+
 JOIN_AND_LOCK = Statement(__file__, "join_and_lock", LockedQueues)
+JOIN_AND_LOCK_ONE = Statement(__file__, "join_and_lock_one", LockedQueue)
+JOIN_LOG = Statement(__file__, "join_log", JoinedLog)
+# One of them is in each batch.
+JOINS: tuple[Statement[Any], ...] = (JOIN_AND_LOCK, JOIN_AND_LOCK_ONE, JOIN_LOG)
 
 # Of a batch, by `accept.size_of`. The sockets on the way hold more than that, so that a batch leaves this process at
 # once: one whose sending is interrupted holds its locks until the server ends it.
@@ -166,17 +185,7 @@ class PipelinedBatch:
         packed = arrays.int4(segment_id)
         calls = [call for kind, requests in self._kinds for call in kind.before_locks(requests)]
         queues = {queue for kind, requests in self._kinds for queue in kind.queues(requests)}
-        calls.append(
-            Call(
-                JOIN_AND_LOCK,
-                {
-                    "log_lock": _LOG_LOCK,
-                    "locked_topic_id": arrays.int4s([topic for topic, _ in queues]),
-                    "locked_queue_id": arrays.int4s([queue for _, queue in queues]),
-                    "only_free": _FLAG[self.only_free],
-                },
-            )
-        )
+        calls.append(_lock_all(queues, _FLAG[self.only_free]) if calls or self.only_free else _lock(queues))
         for kind, requests in self._kinds:
             calls.extend(kind.further_locks(requests, _FLAG[self.only_free]))
         for kind, requests in self._kinds:
@@ -191,9 +200,33 @@ class PipelinedBatch:
         """Sets the answers of what was written; gives the segment that was open as the batch began."""
         for kind, requests in self._kinds:
             kind.settle(requests, results)
-        seen = results[JOIN_AND_LOCK].get_value(0, 0)
+        seen = next(results[join] for join in JOINS if join in results).get_value(0, 0)
         return None if seen is None else int.from_bytes(seen)
 
     def left_out(self) -> list[Request[Any]]:
         """The requests that nothing was written for."""
         return [request for request in self.requests if request.answer is None]
+
+
+def _lock(queues: set[tuple[int, int]]) -> Call:
+    """Joins the log and locks these queues. With few callers that is one queue or none."""
+    if len(queues) > 1:
+        return _lock_all(queues, _FLAG[False])
+    if not queues:
+        return Call(JOIN_LOG, {"log_lock": _LOG_LOCK})
+    [(topic_id, queue_id)] = queues
+    parameters = {"topic_id": arrays.int4(topic_id), "queue_id": arrays.int4(queue_id)}
+    return Call(JOIN_AND_LOCK_ONE, {"log_lock": _LOG_LOCK, **parameters})
+
+
+def _lock_all(queues: set[tuple[int, int]], only_free: bytes) -> Call:
+    """As `_lock`, and those that an earlier statement names; with `only_free` none that another session has locked."""
+    return Call(
+        JOIN_AND_LOCK,
+        {
+            "log_lock": _LOG_LOCK,
+            "locked_topic_id": arrays.int4s([topic for topic, _ in queues]),
+            "locked_queue_id": arrays.int4s([queue for _, queue in queues]),
+            "only_free": only_free,
+        },
+    )

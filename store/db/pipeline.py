@@ -57,10 +57,10 @@ class Lost(Exception):
 
 
 class Call(NamedTuple):
-    """A statement with its parameters in binary form; parameters that it does not name are passed over."""
+    """A statement with its parameters in binary form, None for NULL; those that it does not name are passed over."""
 
     statement: Statement[Any]
-    parameters: Mapping[str, bytes]
+    parameters: Mapping[str, bytes | None]
 
 
 # Takes the answers of a transaction, or Failed, NotSent or Lost; once, and raises nothing.

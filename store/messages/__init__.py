@@ -13,6 +13,7 @@ from store.messages.fields import (
     columns,
     is_large,
     packed,
+    packed_one,
     stored,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "columns",
     "is_large",
     "packed",
+    "packed_one",
     "stored",
 ]

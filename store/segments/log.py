@@ -24,6 +24,7 @@ class NewMessages(NamedTuple):
 
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
 APPEND_NEW = Statement(__file__, "append_new", NewMessages)
+APPEND_ONE = Statement(__file__, "append_one")
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)

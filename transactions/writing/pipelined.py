@@ -19,7 +19,7 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.db.uuid7 import of_int
 from store.queues import ENTER_PLACED
-from store.segments.log import APPEND_NEW
+from store.segments.log import APPEND_NEW, APPEND_ONE
 from transactions.answers import EndedMessage
 from transactions.writing import immunity
 
@@ -37,13 +37,24 @@ class EndedMessages(NamedTuple):
     entries: str
 
 
+class BegunOne(NamedTuple):
+    """When and where one message is stored; no row when it is left out."""
+
+    stored_at: datetime
+    log_offset: int
+    appended: str
+
+
 class NamedQueues(NamedTuple):
     """The queues of the half messages that are to be committed."""
 
     ending: str
 
 
+# Of one request by itself there is no `unnest`, no sort and no column as an array: what a lone caller has to wait for.
+BEGIN_ONE = Statement(__file__, "begin_one", BegunOne)
 END_FREE_HALVES = Statement(__file__, "end_free_halves", EndedMessages)
+END_ONE_HALF = Statement(__file__, "end_one_half", EndedMessages)
 KEEP_APPENDED = Statement(__file__, "keep_appended")
 NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
 REFUSE_BEGUN = Statement(__file__, "refuse_begun", RefusedPlaces)
@@ -123,6 +134,8 @@ class Beginning(Request[Kept]):
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        if len(requests) == 1:
+            return requests[0]._calls_of_one(segment_id)
         columns = {
             **accept.columns(
                 [request.accepted.content for request in requests],
@@ -140,10 +153,29 @@ class Beginning(Request[Kept]):
         }
         return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
 
+    def _calls_of_one(self, segment_id: bytes) -> Iterable[Call]:
+        content = self.accepted.content
+        columns = {
+            **accept.columns_of_one(content),
+            "segment_id": segment_id,
+            "transaction_id": self.key,
+            "producer_group_id": arrays.int4(self.group_id),
+            "repeatable": content.message_id.bytes if self.accepted.may_repeat else None,
+            "repeatable_transaction": self.key if self.may_repeat else None,
+            "endpoint_id": None if self.endpoint_id is None else arrays.int4(self.endpoint_id),
+            "immunity_seconds": arrays.float8(self.immunity_seconds),
+            "line": arrays.int4(immunity.line(self.immunity_seconds)),
+            "api_key_id": None if self.api_key_id is None else arrays.int8(self.api_key_id),
+        }
+        return [Call(statement, columns) for statement in (BEGIN_ONE, APPEND_ONE)]
+
     @classmethod
     def settle(cls, requests: Sequence[Self], results: Results) -> None:
-        stored_at = arrays.moment(results[APPEND_NEW].get_value(0, 0) or b"")
-        offsets = LOG_OFFSET.iter_unpack(results[APPEND_NEW].get_value(0, 1) or b"")
+        written = results[BEGIN_ONE if len(requests) == 1 else APPEND_NEW]
+        if not written.ntuples:
+            return
+        stored_at = arrays.moment(written.get_value(0, 0) or b"")
+        offsets = LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
         begun = runtime.part(BegunQueues)
         for request, (log_offset,) in zip(requests, offsets, strict=True):
             if log_offset >= 0:
@@ -187,6 +219,8 @@ class Ending(Request[list[EndedMessage]]):
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        if cls._is_one(requests):
+            return requests[0]._calls_of_one(segment_id)
         columns = {
             "segment_id": segment_id,
             "transaction_id": arrays.uuids([request.key for request in requests]),
@@ -199,8 +233,30 @@ class Ending(Request[list[EndedMessage]]):
         return [Call(statement, columns) for statement in (END_FREE_HALVES, ENTER_PLACED)]
 
     @classmethod
+    def _is_one(cls, requests: Sequence[Self]) -> bool:
+        """Whether it is one end, and the queue of its half message is known or not needed."""
+        return len(requests) == 1 and (requests[0].queue is not None or requests[0].decision != "COMMIT")
+
+    def _calls_of_one(self, segment_id: bytes) -> Iterable[Call]:
+        topic_id, queue_id = self.queue or (None, None)
+        columns = {
+            "segment_id": segment_id,
+            "topic_id": None if topic_id is None else arrays.int4(topic_id),
+            "queue_id": None if queue_id is None else arrays.int4(queue_id),
+            "transaction_id": self.key,
+            "group_id": None if self.group_id is None else arrays.int4(self.group_id),
+            "log_offset": None if self.log_offset is None else arrays.int8(self.log_offset),
+            "decision": self.decision.encode(),
+            "decided_by": self.decided_by.encode(),
+            "remark": None if self.remark is None else self.remark.encode(),
+        }
+        statements = (END_ONE_HALF, ENTER_PLACED) if self.decision == "COMMIT" else (END_ONE_HALF,)
+        return [Call(statement, columns) for statement in statements]
+
+    @classmethod
     def settle(cls, requests: Sequence[Self], results: Results) -> None:
-        ended = ENDED.iter_unpack(results[END_FREE_HALVES].get_value(0, 0) or b"")
+        written = results[END_ONE_HALF if cls._is_one(requests) else END_FREE_HALVES]
+        ended = ENDED.iter_unpack((written.get_value(0, 0) if written.ntuples else None) or b"")
         visible: Counter[int] = Counter()
         for place, message_id, topic_id, queue_id, queue_offset in ended:
             request = requests[place - 1]

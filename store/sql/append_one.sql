@@ -1,0 +1,14 @@
+-- Append one message to the open segment, at the log offset that the statement before took for it (register `mq.appended`);
+-- without one nothing is appended. Safe because that statement looked for the segment and the id under the lock of the log.
+-- An id that another process stored meanwhile fails the statement, and the batch is sent again.
+INSERT INTO commit_log (
+    segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
+    tags, keys, sharding_key, traceparent, properties, body, body_form
+)
+SELECT
+    %(segment_id)b::integer, a.log_offset, now(), %(born_at)b::timestamptz, %(topic_id)b::integer,
+    %(queue_id)b::integer, %(message_id)b::uuid, %(transaction_id)b::uuid, %(producer_group_id)b::integer,
+    %(tags)b::text, string_to_array(%(keys)b::text, ' '), %(sharding_key)b::text, %(traceparent)b::text,
+    %(properties)b::bytea, %(body)b::bytea, coalesce(%(body_form)b::text, 'text')
+FROM (SELECT nullif(current_setting('mq.appended', true), '')::bigint AS log_offset) AS a
+WHERE a.log_offset IS NOT NULL
