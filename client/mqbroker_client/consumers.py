@@ -8,9 +8,10 @@ from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.connection import Broker
 from mqbroker_client.errors import GroupNotExist
+from mqbroker_client.handlers import Handler
 from mqbroker_client.messages import Delivery
 from mqbroker_client.results import Page, Settled
-from mqbroker_client.running import Handler, Limits, Redeliver, Runner, stopped_by_signals
+from mqbroker_client.running import Limits, Redeliver, Runner, stopped_by_signals
 
 __all__ = ["Consumer", "Page", "Redeliver", "Settled"]
 

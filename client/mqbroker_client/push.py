@@ -7,8 +7,9 @@ from typing import Any
 
 from mqbroker_client.calls import Document, given
 from mqbroker_client.checks import SignedListener, listed
+from mqbroker_client.handlers import Handler, require_run
 from mqbroker_client.messages import Delivery
-from mqbroker_client.running import Handler, delay_seconds, reason_of
+from mqbroker_client.running import delay_seconds, reason_of
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class PushListener(SignedListener):
     def _result(self, delivery: Delivery) -> Document:
         named: Document = {"message_id": str(delivery.message.message_id)}
         try:
-            self.handler(delivery)
+            require_run(self.handler(delivery), "give a plain function")
         except Exception as error:
             log.exception("message %s was not handled", delivery.message.message_id)
             failed = {"status": "nack", "reason": reason_of(error)}

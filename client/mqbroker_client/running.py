@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from mqbroker_client import errors, tracing
 from mqbroker_client.calls import Call, in_utf8
 from mqbroker_client.calls import consumer as calls
+from mqbroker_client.handlers import Handler, require_run
 from mqbroker_client.messages import Delivery
 from mqbroker_client.retries import Retry
 
@@ -29,10 +30,8 @@ LONGEST_PAUSE_SECONDS = 10.0
 # Between two looks at a thread that may just have begun its request.
 STOP_PAUSE_SECONDS = 0.05
 
+A_PLAIN_FUNCTION = "give a plain function, or run it by AsyncConsumer"
 MAY_NOT_READ = "the API key may not read the consumer group: give ordered=True or ordered=False"
-
-#: Does the work of one delivery. Its return acks, its exception nacks.
-Handler = Callable[[Delivery], object]
 
 
 class Redeliver(Exception):
@@ -235,7 +234,7 @@ class Runner:
         while (delivery := self._received.get()) is not None:
             try:
                 with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
-                    self._handler(delivery)
+                    require_run(self._handler(delivery), A_PLAIN_FUNCTION)
             except BaseException as error:
                 # The function is the program's own. What is raised to end a thread ends the run.
                 log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)

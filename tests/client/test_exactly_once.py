@@ -107,6 +107,37 @@ def test_a_handler_that_fails_leaves_nothing_and_is_tried_again(place: Place, de
     assert pay(delivery) == "paid"
 
 
+@pytest.mark.parametrize("place", ["postgresql", "mariadb"], indirect=True)
+def test_a_handler_that_fails_on_a_lost_connection_says_why_itself(place: Place, delivery: Delivery) -> None:
+    def pay(delivery: Delivery, connection: Any) -> None:
+        place.cut()
+        raise ValueError("no money")
+
+    with pytest.raises(ValueError, match="no money"):
+        Inbox("payments", place.connect).exactly_once(pay)(delivery)
+
+
+def test_a_handler_that_no_thread_can_run_leaves_nothing_in_the_inbox(tmp_path: Path, delivery: Delivery) -> None:
+    """Else the message that comes again, to the mended handler, would be taken for done."""
+    path = tmp_path / "shop.sqlite3"
+    inbox = Inbox("payments", lambda: sqlite3.connect(path))
+    inbox.create_table()
+    engine = create_engine(f"sqlite:///{path}")
+
+    @inbox.exactly_once
+    async def pay(delivery: Delivery, connection: sqlite3.Connection) -> None: ...
+
+    @exactly_once("payments", sessionmaker(engine))
+    async def pay_in_session(delivery: Delivery, session: Session) -> None: ...
+
+    for handle in (pay, pay_in_session):
+        with pytest.raises(TypeError, match="the handler returned a coroutine and nothing of it has run"):
+            handle(delivery)
+    with engine.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM mqbroker_inbox")).scalar() == 0
+    engine.dispose()
+
+
 def test_each_group_has_an_inbox_of_its_own(place: Place, delivery: Delivery) -> None:
     for group in ("payments", "reports"):
         assert Inbox(group, place.connect).exactly_once(Payments().pay)(delivery) == "paid"

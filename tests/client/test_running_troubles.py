@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -69,6 +69,31 @@ def test_a_delay_that_is_no_number_ends_no_thread(kind: str) -> None:
         run.end()
 
     assert settled(server) == [("ack", None)]
+
+
+async def coroutine_function(delivery: Delivery) -> None:
+    raise AssertionError("no event loop runs it")
+
+
+def generator_function(delivery: Delivery) -> Iterator[None]:
+    yield
+
+
+@pytest.mark.usefixtures("nothing_logged")
+@pytest.mark.parametrize("handler", [coroutine_function, generator_function])
+def test_what_a_thread_cannot_run_is_nacked_with_the_way_out(handler: Callable[[Delivery], object]) -> None:
+    with scripted(Group()) as server:
+        run = Run("threads", server.url, "coupons", "orders", handler, ordered=False)
+        run.thread.start()
+        eventually(lambda: settled(server))
+        run.end()
+
+    [(verb, reason)] = settled(server)
+    assert (verb, reason.partition(": ")[2]) == (
+        "nack",
+        f"the handler returned a {handler.__name__.removesuffix('_function')} and nothing of it has run: "
+        "give a plain function, or run it by AsyncConsumer",
+    )
 
 
 class Halt(BaseException):

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
@@ -152,8 +153,9 @@ class OwnSession:
             for last in dialect.commit:
                 self.session.write(last, {})
         except Exception:
-            for last in dialect.rollback:
-                self.session.write(last, {})
+            with suppress(Exception):  # of a session that was lost: what broke it is the error that is raised
+                for last in dialect.rollback:
+                    self.session.write(last, {})
             raise
         return found
 

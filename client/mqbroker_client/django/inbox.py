@@ -7,10 +7,9 @@ from django.db import close_old_connections, connections, transaction
 
 from mqbroker_client.django.apps import config
 from mqbroker_client.django.sessions import DjangoSessions
+from mqbroker_client.handlers import Handler, require_run
 from mqbroker_client.inbox import rows
 from mqbroker_client.messages import Delivery
-
-Handler = Callable[[Delivery], object]
 
 
 def exactly_once(group: str) -> Callable[[Handler], Handler]:
@@ -22,7 +21,11 @@ def exactly_once(group: str) -> Callable[[Handler], Handler]:
             alias = config().options.database
             with transaction.atomic(using=alias, durable=True):
                 session = DjangoSessions(alias).of(connections[alias])
-                return handle(delivery) if rows.claim(session, group, delivery) else None
+                if not rows.claim(session, group, delivery):
+                    return None
+                result = handle(delivery)
+                require_run(result, "give a plain function")
+                return result
 
         return closing_connections(handle_once)
 

@@ -1,11 +1,12 @@
 """Handling each message exactly once: its row in the inbox commits with what the handler does, or not at all."""
 
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import wraps
 from typing import Any
 
 from mqbroker_client.barrier.sessions import Connection, DriverSessions
+from mqbroker_client.handlers import require_run
 from mqbroker_client.inbox import rows
 from mqbroker_client.messages import Delivery
 
@@ -48,9 +49,12 @@ class Inbox:
                         connection.rollback()
                         return None
                     result = handle(delivery, connection)
+                    require_run(result, "give a plain function")
                     connection.commit()
                 except BaseException:
-                    connection.rollback()
+                    # Of a connection that was lost: what broke it is the error that is raised.
+                    with suppress(Exception):
+                        connection.rollback()
                     raise
                 return result
 

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from sqlalchemy.orm import Session, sessionmaker
 
+from mqbroker_client.handlers import require_run
 from mqbroker_client.inbox import rows
 from mqbroker_client.messages import Delivery
 from mqbroker_client.sqlalchemy.sessions import ConnectionSession
@@ -26,7 +27,9 @@ def exactly_once(
             with sessions.begin() as session:
                 if not _claim(session.connection(), group, delivery):
                     return None
-                return handle(delivery, session)
+                result = handle(delivery, session)
+                require_run(result, "give a plain function, or decorate it by exactly_once_async")
+                return result
 
         return handle_once
 
