@@ -190,8 +190,9 @@ class Broker:
             # Whatever mixed the answers up, the next one on this connection would be wrong as well.
             pool.renew()
             raise
-        if requests.is_of_gateway(answer):
+        if len(self.urls) > 1 and requests.is_of_another(answer):
             self._move_on(used)
+            raise requests.unreachable(self.urls[used], request, f"HTTP {answer.status} without a code of the broker's")
         return answer
 
     def _move_on(self, used: int) -> None:

@@ -14,7 +14,6 @@ from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.ids import uuid7
 
 VERSION = "0.1.0"
-GATEWAY_STATUSES = (502, 503, 504)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +105,14 @@ def unreachable(url: str, request: Request, reason: object) -> errors.Unreachabl
     return errors.Unreachable(f"no answer from {url}: {reason}", code="unreachable", request_id=request.id)
 
 
-def is_of_gateway(answer: Answer) -> bool:
-    """Whether something before the broker answered in its place: 502, 503 or 504 without a code of the broker's."""
-    return answer.status in GATEWAY_STATUSES and "code" not in (_document(answer.body) or {})
+def is_of_another(answer: Answer) -> bool:
+    """Whether something else answered in the broker's place: a gateway before it, or a program that is none.
+
+    The broker's own answers are JSON objects, and its refusals have a code.
+    """
+    if 200 <= answer.status < 300:
+        return bool(answer.body) and answer.body.lstrip()[:1] != b"{"
+    return "code" not in (_document(answer.body) or {})
 
 
 def is_own(request: Request, headers: Mapping[str, str]) -> bool:

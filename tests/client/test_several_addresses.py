@@ -11,7 +11,7 @@ from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended
-from tests.client.answers import SENT
+from tests.client.answers import SENT, problem
 from tests.client.servers import Answer, busy, scripted
 
 CLOSED = "http://127.0.0.1:1"
@@ -53,6 +53,36 @@ async def test_a_gateway_without_a_broker_gives_way_in_an_event_loop_too() -> No
             await AsyncProducer(broker, "shop").send("orders", b"1")
 
     assert (len(away.asked), len(server.asked)) == (1, 1)
+
+
+HTML = {"Content-Type": "text/html"}
+OF_OTHERS = {
+    "a broken server": Answer(500, b"<html>Internal Server Error</html>", HTML),
+    "another site": Answer(404, b"<html>Not Found</html>", HTML),
+    "a log-in page": Answer(200, b"<html>Log in</html>", HTML),
+    "another program": Answer(404, {"detail": "Not Found"}),
+}
+
+
+@pytest.mark.parametrize("answer", OF_OTHERS.values(), ids=OF_OTHERS)
+async def test_an_address_at_which_something_else_answers_gives_way_to_the_next(answer: Answer) -> None:
+    with scripted(answer) as other, scripted(SENT) as server:
+        broker = Broker([other.url, server.url], "mq_key")
+        Producer(broker, "shop").send("orders", b"1")
+        async with AsyncBroker([other.url, server.url], "mq_key") as in_loop:
+            await AsyncProducer(in_loop, "shop").send("orders", b"1")
+
+    assert (broker.url, in_loop.url) == (server.url, server.url)
+    assert (len(other.asked), len(server.asked)) == (2, 2)
+
+
+def test_a_refusal_of_the_broker_gives_way_to_no_other_address() -> None:
+    with scripted(problem(500, "internal_error", "It is in the log.")) as server, scripted(SENT) as other:
+        producer = Producer(Broker([server.url, other.url], "mq_key"), "shop")
+        with pytest.raises(errors.BrokerError, match=r"internal_error \(500\)"):
+            producer.send("orders", b"1")
+
+    assert (len(server.asked), other.asked) == (1, [])
 
 
 def test_the_environment_names_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,8 +200,9 @@ class AsyncBroker:
             self._move_on(used)
             raise requests.unreachable(url, request, error or type(error).__name__) from error
         requests.require_own(url, request, answer)
-        if requests.is_of_gateway(answer):
+        if len(self.urls) > 1 and requests.is_of_another(answer):
             self._move_on(used)
+            raise requests.unreachable(url, request, f"HTTP {answer.status} without a code of the broker's")
         return answer
 
     def _move_on(self, used: int) -> None:
