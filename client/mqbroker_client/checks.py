@@ -12,7 +12,7 @@ from standardwebhooks import Webhook, WebhookVerificationError
 
 from mqbroker_client.calls import Document
 from mqbroker_client.messages import HalfMessage
-from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
+from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_of
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -34,7 +34,7 @@ def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Iterator[tuple[H
         yield from zip(halves, check.answer(halves), strict=True)
         return
     for half in halves:
-        yield half, outcome_of(partial(check, half))
+        yield half, outcome_of(partial(in_thread, partial(check, half)))
 
 
 #: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.

@@ -4,6 +4,7 @@ import asyncio
 import enum
 import inspect
 import logging
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,6 +38,19 @@ def outcome_of(run: Callable[[], object]) -> Outcome:
         # The function is the program's own and may raise anything. Its traceback stays in this log.
         log.exception(FAILED)
         return unknown(f"{type(error).__name__}: {error}")
+
+
+def in_thread(run: Callable[[], object]) -> object:
+    """What `run` returns. Its SystemExit is an error like another, except in the main thread.
+
+    There a signal may have raised it. Elsewhere it would end, without a word, a thread that answers checks.
+    """
+    try:
+        return run()
+    except SystemExit as error:
+        if threading.current_thread() is threading.main_thread():
+            raise
+        raise RuntimeError(f"SystemExit: {error}") from error
 
 
 async def outcome_awaited(run: Callable[[], object]) -> Outcome:

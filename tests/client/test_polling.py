@@ -1,10 +1,12 @@
 """Producers that cannot be called fetch their checks and answer them."""
 
+import sys
 import threading
 import time
 
 import pytest
 from mqbroker_client import Broker, CheckPoller, HalfMessage, LocalTransactionState, Producer, Retry
+from mqbroker_client.aio import AsyncBroker, AsyncCheckPoller, AsyncProducer
 from mqbroker_client.ids import uuid7
 
 from tests.broker.polling import at_this_load
@@ -45,6 +47,40 @@ def test_a_failing_check_is_answered_unknown() -> None:
 
     assert server.asked[1].body["state"] == "UNKNOWN"
     assert server.asked[1].body["remark"] == "LookupError: no such order"
+
+
+def test_a_check_that_exits_is_answered_unknown_and_the_thread_goes_on() -> None:
+    def leave(half: HalfMessage) -> LocalTransactionState:
+        sys.exit("no such order")
+
+    with scripted(DUE, STILL_PREPARED, DUE, STILL_PREPARED, NOTHING_DUE) as server:
+        poller = CheckPoller(producer_of(server), leave, wait_seconds=0)
+        poller.start()
+        server.wait_for(requests=4)
+        poller.stop()
+
+    assert [asked.body["remark"] for asked in server.asked[1:4:2]] == ["RuntimeError: SystemExit: no such order"] * 2
+
+
+async def test_a_check_that_exits_ends_no_event_loop() -> None:
+    def leave(half: HalfMessage) -> LocalTransactionState:
+        sys.exit("no such order")
+
+    with scripted(DUE, STILL_PREPARED) as server:
+        async with AsyncBroker(server.url, "mq_key") as broker:
+            await AsyncCheckPoller(AsyncProducer(broker, "shop"), leave).answer_due()
+
+    assert server.asked[1].body["remark"] == "RuntimeError: SystemExit: no such order"
+
+
+def test_an_exit_of_the_main_thread_ends_its_check() -> None:
+    """A signal's handler may have raised it: a process that answers checks has to end."""
+
+    def leave(half: HalfMessage) -> LocalTransactionState:
+        sys.exit(3)
+
+    with scripted(DUE) as server, pytest.raises(SystemExit):
+        CheckPoller(producer_of(server), leave).answer_due()
 
 
 def test_a_decision_that_came_first_is_no_failure() -> None:

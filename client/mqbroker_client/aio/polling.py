@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from mqbroker_client import errors
 from mqbroker_client.aio.producers import AsyncProducer
@@ -11,7 +12,7 @@ from mqbroker_client.checks import BatchCheck
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.polling import GROUP_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
 from mqbroker_client.retries import PASSING, Retry
-from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
+from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ class AsyncCheckPoller:
 
     async def _outcome(self, half: HalfMessage) -> Outcome:
         def check() -> object:
-            return self.check(half)
+            return in_thread(partial(self.check, half))
 
         async def awaited() -> object:
             found = self.check(half)
