@@ -127,6 +127,22 @@ def captured() -> Any:
     return Capturing.said, orders()
 
 
+def without_autocommit() -> Any:
+    """Transactions that the program itself begins and commits, with blocks of `atomic` within them."""
+    transaction.set_autocommit(False)
+    for order_id in ("first", "second"):
+        with transaction.atomic():
+            insert(order_id)
+            send(TOPIC, order_id)
+        transaction.commit()
+    with transaction.atomic():
+        insert("rolled back")
+        send(TOPIC, "rolled back")
+    transaction.rollback()
+    transaction.set_autocommit(True)
+    return orders()
+
+
 def checks() -> Any:
     return answer_checks(seconds=5)
 

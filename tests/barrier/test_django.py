@@ -70,6 +70,12 @@ def test_a_savepoint_that_is_rolled_back_takes_its_messages_along(shop: Place, b
     assert received(broker, shop) == [b"after a rollback", b"outer", b'{"order":1}']
 
 
+@pytest.mark.parametrize("shop", ["postgresql"], indirect=True)  # Django's SQLite has no transaction without autocommit
+def test_a_program_that_commits_by_itself_sends_each_message_once(shop: Place, broker: RunningBroker) -> None:
+    assert told_by(shop, broker.url, "without_autocommit") == ["first", "second"]
+    assert received(broker, shop) == [b"first", b"second"]
+
+
 def test_messages_of_one_transaction_are_ended_together(small_shop: Place, broker: RunningBroker) -> None:
     told_by(small_shop, broker.url, "savepoints")
 

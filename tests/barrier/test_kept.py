@@ -1,5 +1,6 @@
 """While the broker is away, `on_unavailable="keep"` lets local transactions commit; each message arrives once."""
 
+import multiprocessing
 import threading
 import time
 from collections import Counter
@@ -25,7 +26,7 @@ from tests.broker.polling import at_this_load, eventually
 from tests.broker.proxy import LossyProxy
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
-from tests.client.servers import scripted
+from tests.client.servers import Silence, scripted
 from tests.client.test_coalescing import results
 
 THREADS = 4
@@ -145,6 +146,29 @@ def test_kept_messages_go_together(place: Place) -> None:
         assert KeptMessages(Producer(Broker(server.url, API_KEY), place.group), place.barrier).send() == 10
 
     assert [(asked.path, len(asked.body["operations"])) for asked in server.asked] == [("/v1/bulk", 10)] * 2
+
+
+def test_a_process_that_is_forked_while_kept_messages_are_sent_sends_them_too(place: Place) -> None:
+    with outbox_of(place, AWAY, on_unavailable="keep") as (outbox, sessions):
+        buy(outbox, sessions, "orders", name("order"))
+
+    def send() -> None:
+        kept.send_in_background()
+        for thread in threading.enumerate():
+            if thread.name == "kept messages":
+                thread.join(10)
+
+    with scripted(Silence(), results) as server:
+        kept = KeptMessages(Producer(Broker(server.url, API_KEY), place.group), place.barrier)
+        kept.send_in_background()
+        server.wait_for(requests=1)
+        forked = multiprocessing.get_context("fork").Process(target=send)
+        forked.start()
+        server.wait_for(requests=2)
+        forked.join(20)
+
+    assert forked.exitcode == 0
+    place.run("DELETE FROM mqbroker_barrier")
 
 
 def test_kept_messages_that_the_broker_refuses_hold_up_no_others(place: Place, broker: RunningBroker) -> None:

@@ -28,7 +28,7 @@ class KeptMessages:
 
     producer: Producer
     barrier: Barrier
-    _busy: threading.Lock = field(default_factory=threading.Lock, init=False)
+    _thread: threading.Thread | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
         """Sends what is kept until none is left, the broker is away, or `seconds` are over; how many transactions."""
@@ -37,16 +37,16 @@ class KeptMessages:
 
     def send_in_background(self) -> None:
         """Begins `send` in a thread, unless one of this process is at it."""
-        if self._busy.acquire(blocking=False):
-            threading.Thread(target=self._run, name="kept messages", daemon=True).start()
+        # No lock: a fork would leave it held. Here the parent's thread is not alive, and two that send harm nothing.
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="kept messages", daemon=True)
+            self._thread.start()
 
     def _run(self) -> None:
         try:
             self.send()
         except Exception:
             log.exception("kept messages were not sent")
-        finally:
-            self._busy.release()
 
     def _send_all(self, table: Table, give_up_at: float) -> int:
         count = 0

@@ -64,6 +64,8 @@ def _commit(connection: BaseDatabaseWrapper) -> None:
     """In place of `connection.commit`, once."""
     del connection.__dict__["commit"]
     staged = [function for _, function, *_ in connection.run_on_commit if isinstance(function, Staged)]
+    # With autocommit off, those of earlier commits are in the list until it is on again.
+    staged = [one for one in staged if not one.is_prepared]
     if not staged:
         connection.commit()
         return

@@ -3,7 +3,6 @@
 `manage.py mqbroker consume TOPIC GROUP HANDLER`: one that runs a consumer.
 """
 
-import signal
 import threading
 from typing import Any
 
@@ -14,6 +13,7 @@ from mqbroker_client.consumers import Consumer
 from mqbroker_client.django.apps import config
 from mqbroker_client.django.inbox import closing_connections
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.running import stopped_by_signals
 
 
 class Command(BaseCommand):
@@ -62,8 +62,7 @@ class Command(BaseCommand):
 
     def _answer_checks(self) -> None:
         stop = threading.Event()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
-        self.stdout.write(f"answers checks of {config().options.producer_group}")
-        self.stdout.flush()
-        config().work.run(stop)
+        with stopped_by_signals(stop):
+            self.stdout.write(f"answers checks of {config().options.producer_group}")
+            self.stdout.flush()
+            config().work.run(stop)
