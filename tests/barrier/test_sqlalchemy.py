@@ -197,6 +197,23 @@ def test_what_would_never_be_sent_is_refused(shop: Shop) -> None:
         shop.outbox.send(foreign, shop.place.topic, "not listened to")
 
 
+def test_a_session_of_another_database_than_the_outboxs_is_refused(shop: Shop) -> None:
+    """Its row would lie where no check looks: the check would roll back what has committed."""
+    shop.sessions.configure(bind=sa.create_engine("sqlite://"))
+
+    with shop.sessions() as session, pytest.raises(BarrierError, match="give the outbox the engine of the session"):
+        shop.outbox.send(session, shop.place.topic, "elsewhere")
+
+
+def test_a_session_of_two_databases_sends_with_that_of_the_outbox(shop: Shop, broker: RunningBroker) -> None:
+    shop.sessions.configure(bind=None, binds={Order: shop.outbox.engine, Base: sa.create_engine("sqlite://")})
+    with shop.sessions.begin() as session:
+        session.add(Order(item="tea"))
+        shop.outbox.send(session, shop.place.topic, "tea")
+
+    assert (shop.received(broker), shop.orders(), shop.rows()) == ([b"tea"], ["tea"], 1)
+
+
 @pytest.fixture(params=["sqlite+aiosqlite", "postgresql+psycopg"])
 def asynchronous(request: pytest.FixtureRequest, place: Place) -> Iterator[tuple[Place, str]]:
     """A place, and the address of its asynchronous engine."""

@@ -17,7 +17,7 @@ from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable, Prepared
 from mqbroker_client.messages import HalfMessage, Message, MessageFields
 from mqbroker_client.producers import Producer
 from mqbroker_client.sqlalchemy.barrier import EngineBarrier
-from mqbroker_client.sqlalchemy.sessions import in_a_thread
+from mqbroker_client.sqlalchemy.sessions import in_a_thread, require_same_database, require_transaction
 from mqbroker_client.states import LocalTransactionState, Outcome
 
 log = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ class _Work:
 class Outbox:
     """Sends messages with the transactions of the sessions that it listens to. Safe to share between threads.
 
-    `engine` is the one whose database has the barrier's table. The outbox is a check, too: give it to `CheckListener`
-    and `CheckPoller`.
+    `engine` is the one whose database has the barrier's table: that of the sessions, or one of several that they are
+    bound to by `binds`. The outbox is a check, too: give it to `CheckListener` and `CheckPoller`.
     """
 
     def __init__(
@@ -76,12 +76,13 @@ class Outbox:
 
         `body` is bytes, a text, or what is JSON. As a statement would, it begins the transaction where none is open.
         Raises OutsideTransaction where the session does not begin one by itself (`autobegin=False`), and BarrierError
-        for a session of a maker that the outbox does not listen to. At the COMMIT, a broker error rolls back and is
-        raised.
+        for a session of a maker that the outbox does not listen to, or of another database. At the COMMIT, a broker
+        error rolls back and is raised.
         """
         own = _own_session(session)
         if not isinstance(own, tuple(self._classes)):
             raise BarrierError("the outbox does not listen to this session: call outbox.listen(sessionmaker) first")
+        require_same_database(own, self.engine)
         message = Message(topic, encoded(body), **fields)
         transaction = own.get_nested_transaction() or own.get_transaction() or _begun(own)
         work: _Work = own.info.setdefault(self, _Work())
@@ -109,6 +110,7 @@ class Outbox:
             return
         # A statement that fails should do so before the half is stored.
         session.flush()
+        require_transaction(session, self.engine)
         work.is_begun = True
         work.prepared = self.steps.before_commit(session, [one.message for one in work.staged])
 

@@ -1,6 +1,7 @@
 """The barrier's way to an engine's database, also where its driver is asynchronous."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,6 +12,7 @@ from sqlalchemy.pool import Pool, PoolProxiedConnection
 from sqlalchemy.util import await_only, greenlet_spawn
 
 from mqbroker_client.barrier.dialects import Dialect, dialect_of
+from mqbroker_client.barrier.errors import BarrierError
 from mqbroker_client.barrier.sessions import Parameters, Row, Session
 
 Found = TypeVar("Found")
@@ -64,14 +66,51 @@ class EngineSessions:
 
     def of(self, connection: Connection | OrmSession) -> Session:
         """The connection to the engine's database, or that of a session, in its transaction."""
-        if isinstance(connection, OrmSession):
-            with_engine = {} if connection.bind else {"bind": self.engine}
-            connection = connection.connection(bind_arguments=with_engine)
-        return ConnectionSession(connection)
+        return ConnectionSession(_connection_of(connection, self.engine))
 
     def run(self, work: Callable[[], Found]) -> Found:
         """In this thread; an asynchronous driver gets an event loop for it, so the caller must not be in one."""
         return asyncio.run(greenlet_spawn(work)) if self.engine.dialect.is_async else work()
+
+
+def require_same_database(session: OrmSession, engine: Engine) -> None:
+    """Raises BarrierError where the session's row would lie where no check looks for it.
+
+    Hosts and users may differ: one of the two may go through a pooler.
+    """
+    if session.bind is not None and _database(session.bind.engine) != _database(engine):
+        raise BarrierError(
+            f"the session is bound to {_name(session.bind.engine)} and the outbox to {_name(engine)}: give the outbox "
+            "the engine of the session, or a session of several databases `binds` in place of `bind`"
+        )
+
+
+def require_transaction(session: OrmSession, engine: Engine) -> None:
+    """Raises BarrierError in autocommit mode, where a rollback takes nothing back."""
+    connection = _connection_of(session, engine)
+    driver = connection.connection.dbapi_connection
+    get_autocommit = getattr(driver, "get_autocommit", None)  # PyMySQL and mysqlclient
+    is_on = get_autocommit() if callable(get_autocommit) else getattr(driver, "autocommit", False)
+    if is_on is True or connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
+        raise BarrierError(
+            "the session's connection is in autocommit mode, so its work is committed already, and the message is not "
+            "sent: give the session an engine with another isolation_level"
+        )
+
+
+def _connection_of(connection: Connection | OrmSession, engine: Engine) -> Connection:
+    if isinstance(connection, Connection):
+        return connection
+    return connection.connection(bind_arguments={} if connection.bind else {"bind": engine})
+
+
+def _database(engine: Engine) -> tuple[str, str | None]:
+    name, database = engine.url.get_backend_name(), engine.url.database
+    return name, os.path.realpath(database) if name == "sqlite" and database else database
+
+
+def _name(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=True)
 
 
 def in_a_thread(run: Callable[[], Found]) -> Found:
