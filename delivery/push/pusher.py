@@ -24,6 +24,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.errors import Refusal
+from webhooks.answers import Answer
 from webhooks.caller import Caller
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -165,14 +166,23 @@ class Push:
             await returns.give_back(subscriber.group, [pushed.receipt_handle for pushed in call], 0)
             return
         settlement = protocol.settle(answer, call)
-        # By `_subscriber` as it is now: the calls beside this one may have opened or closed its circuit.
-        await subscribers.note(self._subscriber, settlement.answer)
         if settlement.acked:
             await receipts.ack(subscriber.group, settlement.acked)
+        await self._note(settlement.answer)
         for nack, handles in settlement.nacked.items():
             await receipts.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
+
+    async def _note(self, answer: Answer) -> None:
+        """Keeps what a call shows of the server's health. Where that fails the messages are settled all the same: else
+        they would come again, or count a failure that none of them had.
+        """
+        try:
+            # By `_subscriber` as it is now: the calls beside this one may have opened or closed its circuit.
+            await subscribers.note(self._subscriber, answer)
+        except Refusal as refusal:
+            logger.warning("a server's health is not kept", subscription=self._subscriber.name, reason=refusal.detail)
 
 
 def _invisible_seconds(subscriber: Subscriber) -> float:

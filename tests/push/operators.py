@@ -1,6 +1,8 @@
 """An operator who subscribes servers to topics."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -74,6 +76,13 @@ class Operator:
             "WHERE g.id = r.group_id AND g.name = %s RETURNING r.group_id",
             group,
         )
+
+    @contextmanager
+    def holds(self, name: str) -> Iterator[None]:
+        """Locks the row of a subscription, as a long transaction does."""
+        with psycopg.connect(self._broker.database_url) as connection:
+            connection.execute("SELECT FROM subscription WHERE name = %s FOR UPDATE", (name,))
+            yield
 
     def _execute(self, statement: Any, *values: object) -> list[Any]:
         with psycopg.connect(self._broker.database_url, autocommit=True) as connection:
