@@ -13,6 +13,8 @@ import pyarrow
 import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 
+from analytics.files import paced
+
 # What a task holds until it is written as a group of rows: readers skip whole groups, and each has a size in memory.
 GROUP_BYTES = 16 * 1024 * 1024
 UNFINISHED = ".unfinished"
@@ -60,7 +62,8 @@ class GroupedFile:
         folder.mkdir(parents=True, exist_ok=True)
         self._path = folder / f"part-{uuid.uuid4()}.parquet{UNFINISHED}"
         self._schema = pyarrow.schema([column for column in schema if column.name != "segment"])
-        self._writer = parquet.ParquetWriter(self._path, self._schema)
+        self._file = paced.created(self._path)
+        self._writer = parquet.ParquetWriter(self._file, self._schema)
         self._held: list[pyarrow.RecordBatch] = []
         self._bytes = 0
 
@@ -76,6 +79,7 @@ class GroupedFile:
         if self._held:
             self._write()
         self._writer.close()
+        self._file.close()
         return [str(self._path)]
 
     def _write(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analytics.errors import ExportUnderWay, FolderRefused
+from analytics.files import paced
 from analytics.files.manifest import KIND, TABLES, is_of
 from analytics.files.manifest import NAME as MANIFEST
 
@@ -67,15 +68,17 @@ def require_replaceable(target: Path, contents: Contents = EXPORT) -> None:
 
 
 def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPORT) -> None:
-    """Puts finished contents in the target's place.
+    """Puts finished contents in the target's place, and on the disk: the broker may drop what they hold.
 
     A kill between the two renames leaves the earlier ones in the workspace; the next command puts them back.
     Raises FolderRefused when the target has other files by now.
     """
     require_replaceable(target, contents)
+    paced.settle(finished)
     if target.exists():
         target.rename(_earlier(workspace))
     finished.rename(target)
+    paced.sync(target.parent)
 
 
 @contextmanager

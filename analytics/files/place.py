@@ -8,6 +8,8 @@ from typing import Protocol
 
 import pyarrow
 
+from analytics.files import paced
+
 
 class Place(Protocol):
     """A folder of files; paths are relative to it, with slashes. What cannot be read or written is an OSError."""
@@ -76,7 +78,7 @@ class Local:
 
     def created(self, path: str) -> pyarrow.NativeFile:
         (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-        return pyarrow.OSFile(str(self.folder / path), "wb")
+        return paced.created(self.folder / path)
 
     def checksum(self, path: str) -> str:
         with (self.folder / path).open("rb") as opened:
