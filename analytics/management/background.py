@@ -1,9 +1,14 @@
-"""Has a command give way to the broker's processes: it goes on in a child that gets processors last.
+"""Has a command give way to the broker's processes: it goes on in a child that gets processors and the disk last.
+
+On the last of the processors only, as many as it has tasks: a thread of the broker's that wakes up finds another one
+idle, and one that becomes idle takes over threads that wait. One that the command holds does neither.
+
+Its reads and writes are those of the kernel's idle class, which schedulers of disks that have classes (mq-deadline,
+BFQ) let pass when no other is waiting.
 
 At the most, 19, where this process may make a group of the processors' controller (root outside a container):
 
-1. A group of the idle class (`cpu.idle`, since Linux 5.15). A thread of another group pre-empts at once, and a
-   processor that only such a group uses is an idle one for whatever wakes up.
+1. A group of the idle class (`cpu.idle`, since Linux 5.15). A thread of another group pre-empts at once.
 
 Else, which comes close to it:
 
@@ -13,7 +18,6 @@ Else, which comes close to it:
 3. SCHED_BATCH: a thread that wakes up does not pre-empt others. SCHED_IDLE does worse between sessions: the kernel
    takes a processor with such threads for an idle one, and wakes others up there, where they wait for the next tick.
 4. The longest slice of time: since Linux 6.12 a thread with a shorter one pre-empts, and does not wait for its end.
-5. The last of the processors only: a thread of the broker's that wakes up finds another one idle.
 
 Decision 34 has what senders notice of each. All that the command starts, Java and its workers, does the same.
 """
@@ -28,6 +32,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
+
+import psutil
 
 MOST = 19
 GROUPS = Path("/sys/fs/cgroup")
@@ -80,15 +86,20 @@ def _end_with(front: int) -> None:
 def _step_back(niceness: int, processors: int) -> None:
     os.setsid()
     os.nice(niceness)
-    if sys.platform != "linux" or (niceness == MOST and _is_in_idle_group()):
+    if sys.platform != "linux":
+        return
+    # A container may forbid it.
+    with contextlib.suppress(OSError, psutil.Error):
+        psutil.Process().ionice(psutil.IOPRIO_CLASS_IDLE)
+    if processors:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
+    if niceness == MOST and _is_in_idle_group():
         return
     # A kernel without autogroups has no such file.
     with contextlib.suppress(OSError):
         AUTOGROUP.write_text(str(niceness), encoding="ascii")
     os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     _take_long_slices(niceness)
-    if processors:
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
 
 
 def _is_in_idle_group() -> bool:
