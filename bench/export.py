@@ -13,8 +13,9 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 import msgspec
 import psycopg
@@ -30,71 +31,14 @@ SIDES = ("limit", "source", "jdbc")
 TURNS = 3
 INCREMENT = 10_000
 RATES = (500, 2000)
-# How an export gives way, from the default on.
-MANNERS = {"by default": (), "with --nice 0": ("--nice", "0")}
+# How an export gives way: the options that it is given.
+MANNERS = ((), ("--nice", "0"))
+BY_DEFAULT = "by default"
 CONNECTIONS = 32
-IDLE_SECONDS = 10.0
-SETTLE_SECONDS = 2.0
 TOPIC, GROUP = "exported", "exporters"
 MEGABYTE = 1024 * 1024
 
-FILL = """
-WITH place AS MATERIALIZED (
-    SELECT
-        (SELECT id FROM segment WHERE state = 'open') AS segment_id,
-        (SELECT id FROM topic WHERE name = %(topic)s) AS topic_id,
-        (SELECT id FROM producer_group WHERE name = %(group)s) AS group_id
-),
-
--- Before the first new row: a look for each of them would pass all that were written before it.
-tail AS MATERIALIZED (
-    SELECT q AS queue_id, coalesce(max(c.queue_offset), -1) AS queue_offset
-    FROM place AS p
-    CROSS JOIN generate_series(0, 3) AS q
-    LEFT JOIN consume_queue AS c ON (c.segment_id, c.topic_id, c.queue_id) = (p.segment_id, p.topic_id, q)
-    GROUP BY q
-),
-
-stored AS (
-    INSERT INTO commit_log (
-        segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
-        properties, body, body_form
-    )
-    SELECT
-        p.segment_id, nextval('commit_log_offset'), now(), p.topic_id, n %% 4, gen_random_uuid(),
-        CASE WHEN n %% 2 = 0 THEN gen_random_uuid() END, CASE WHEN n %% 2 = 0 THEN p.group_id END,
-        convert_to(format('{"number":"%%s","source":"shop"}', n), 'UTF8'), b.body, 'text'
-    FROM place AS p
-    CROSS JOIN generate_series(1, %(messages)s) AS n
-    CROSS JOIN LATERAL (
-        SELECT convert_to(string_agg(encode(sha512(convert_to(format('%%s:%%s', n, part), 'UTF8')), 'hex'), ''), 'UTF8')
-        FROM generate_series(1, 8) AS part
-    ) AS b (body)
-    RETURNING segment_id, log_offset, topic_id, queue_id, message_id, transaction_id, producer_group_id
-),
-
-entered AS (
-    INSERT INTO consume_queue (
-        segment_id, topic_id, queue_id, queue_offset, log_segment, log_offset, tags_code, reconsume_times, entered_at
-    )
-    SELECT
-        s.segment_id, s.topic_id, s.queue_id,
-        t.queue_offset + row_number() OVER (PARTITION BY s.queue_id ORDER BY s.log_offset), s.segment_id, s.log_offset,
-        0, 0, now()
-    FROM stored AS s
-    INNER JOIN tail AS t USING (queue_id)
-)
-
-INSERT INTO operation (
-    segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times,
-    stored_at, log_segment, log_offsets, message_ids, topic_ids, queue_ids
-)
-SELECT
-    s.segment_id, nextval('operation_id'), s.transaction_id, s.producer_group_id, 'COMMIT', 'producer', now(), 0,
-    now(), s.segment_id, ARRAY[s.log_offset], ARRAY[s.message_id], ARRAY[s.topic_id], ARRAY[s.queue_id]
-FROM stored AS s
-WHERE s.transaction_id IS NOT NULL
-"""
+FILL = Path(__file__).with_name("export.sql")
 # As autovacuum would have done by the time of a nightly export.
 SETTLE = ("VACUUM ANALYZE commit_log", "VACUUM ANALYZE consume_queue", "VACUUM ANALYZE operation")
 
@@ -139,9 +83,12 @@ async def _prepare(port: int) -> None:
 def fill(connection: psycopg.Connection, messages: int) -> None:
     """Stores messages with their entries and transactions by one statement."""
     connection.execute("SET statement_timeout = 0")
-    connection.execute(FILL.encode(), {"topic": TOPIC, "group": GROUP, "messages": messages})
+    connection.execute(FILL.read_bytes(), {"topic": TOPIC, "group": GROUP, "messages": messages})
     for statement in SETTLE:
         connection.execute(statement.encode())
+    # Else the kernel writes these rows half a minute later, at once, and commits of that round wait for 40 ms.
+    with psycopg.connect(connection.info.dsn, user="postgres", password=connection.info.password) as superuser:
+        superuser.execute("CHECKPOINT")
 
 
 def readers(report: Report, running: Broker, connection: psycopg.Connection) -> None:
@@ -215,42 +162,63 @@ def _command(to: Path, *words: str) -> list[str]:
     return commands.manage("export", "--to", str(to), *words)
 
 
-def senders(report: Report, running: Broker, connection: psycopg.Connection) -> None:
-    """Latencies of a steady load, idle and during an export of everything, in rounds of both."""
-    for rate in RATES:
-        rounds: dict[str, list[tuple[Measured, Measured]]] = {manner: [] for manner in MANNERS}
-        load.run(_steady(running.port, rate, lambda seconds: seconds < SETTLE_SECONDS))
-        for number in range(report.options.rounds):
-            for manner, words in MANNERS.items():
-                rounds[manner].append(_round(running, rate, words))
-                both = [one.percentile_ms(99) for one in rounds[manner][-1]]
-                report.progress(
-                    f"{rate}/s, export {manner}, round {number + 1}, load {os.getloadavg()[0]:.1f}: {both} ms"
-                )
-        for manner, found in rounds.items():
-            report.line(f"senders at {rate}/s, export {manner}", _of_rounds(found))
+@dataclass
+class Round:
+    """The latencies of senders during an export, and in the idle rounds before and after it."""
+
+    before: Measured
+    during: Measured
+    after: Measured
+
+    @property
+    def idle_ms(self) -> float:
+        """The p99 of senders alone, in milliseconds."""
+        return mean((self.before.percentile_ms(99), self.after.percentile_ms(99)))
+
+    @property
+    def during_ms(self) -> float:
+        """The p99 beside the export, in milliseconds."""
+        return self.during.percentile_ms(99)
 
 
-def _round(running: Broker, rate: int, words: Sequence[str]) -> tuple[Measured, Measured]:
-    idle = load.run(_steady(running.port, rate, lambda seconds: seconds < IDLE_SECONDS))
+def senders(rate: int, words: Sequence[str], report: Report, running: Broker, connection: psycopg.Connection) -> None:
+    """Latencies of a steady load during an export of everything, with idle rounds between."""
+    # Not counted: it says how long the first idle round is, and what it reads from the disk is in memory then.
+    idle = _idle(running, rate, _during(running, rate, words).seconds)
+    rounds: list[Round] = []
+    for number in range(report.options.rounds):
+        during = _during(running, rate, words)
+        rounds.append(Round(idle, during, idle := _idle(running, rate, during.seconds)))
+        report.progress(f"round {number + 1}, load {os.getloadavg()[0]:.1f}: {_of_rounds(rounds[-1:])}")
+    report.line(f"senders at {rate}/s, export {' '.join(words) or BY_DEFAULT}", _of_rounds(rounds))
+
+
+def _idle(running: Broker, rate: int, seconds: float) -> Measured:
+    """As long as the export before it, whose files are gone from the disk by then."""
+    os.sync()
+    return load.run(_steady(running.port, rate, lambda passed: passed < seconds))
+
+
+def _during(running: Broker, rate: int, words: Sequence[str]) -> Measured:
     with _scratch() as folder, _in_background(running, folder / "export", words) as export:
         during = load.run(_steady(running.port, rate, lambda _: export.poll() is None))
     if export.returncode:
         raise RuntimeError(f"the export ended with {export.returncode}")
-    return idle, during
+    return during
 
 
-def _of_rounds(rounds: list[tuple[Measured, Measured]]) -> dict[str, float]:
-    idle = [one.percentile_ms(99) for one, _ in rounds]
-    during = [one.percentile_ms(99) for _, one in rounds]
-    ratios = [both[1] / both[0] for both in zip(idle, during, strict=True)]
+def _of_rounds(rounds: Sequence[Round]) -> dict[str, float]:
+    """Medians. A p99 is that of the fewest `sends` at least."""
+    ratios = [one.during_ms / one.idle_ms for one in rounds]
     return {
-        "idle_p99_ms": median(idle),
-        "during_p99_ms": median(during),
+        "idle_p99_ms": median(one.idle_ms for one in rounds),
+        "during_p99_ms": median(one.during_ms for one in rounds),
         "ratio": median(ratios),
         "worst_ratio": max(ratios),
-        "during_p50_ms": median(one.percentile_ms(50) for _, one in rounds),
-        "export_s": median(one.seconds for _, one in rounds),
+        "idle_p50_ms": median(one.before.percentile_ms(50) for one in rounds),
+        "during_p50_ms": median(one.during.percentile_ms(50) for one in rounds),
+        "export_s": median(one.during.seconds for one in rounds),
+        "sends": min(len(side.latencies) for one in rounds for side in (one.before, one.during, one.after)),
     }
 
 
@@ -290,7 +258,11 @@ def _in_background(running: Broker, to: Path, words: Sequence[str]) -> Iterator[
 PARTS: dict[str, Callable[[Report, Broker, psycopg.Connection], None]] = {
     "readers": readers,
     "increment": increment,
-    "senders": senders,
+    **{
+        f"senders at {rate}/s, {' '.join(words) or BY_DEFAULT}": partial(senders, rate, words)
+        for rate in RATES
+        for words in MANNERS
+    },
 }
 
 

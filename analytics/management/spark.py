@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from analytics.session import Cluster
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
-# The broker's processes need the others: decision 32 has the figures.
+# Senders wait for a second one: decision 34 has the figures.
 CORES = 1
 
 
@@ -56,7 +56,7 @@ def add_to(parser: CommandParser) -> None:
         type=tasks,
         default=CORES,
         metavar="N",
-        help="how many tasks run at once where Spark runs here (default: %(default)s, so that senders do not wait)",
+        help="how many tasks run at once where Spark runs here (default: %(default)s; 2 where no sender shares the machine)",
     )
     parser.add_argument(
         "--nice",

@@ -55,7 +55,9 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
 def add_spark(parser: argparse.ArgumentParser) -> None:
     """The Spark of an export and of its reports, where it runs on this machine; `spark_words` passes them on."""
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
-    parser.add_argument("--cores", metavar="N", help="how many tasks run at once (default: 1)")
+    parser.add_argument(
+        "--cores", metavar="N", help="how many tasks run at once (default: 1; 2 where no sender shares the machine)"
+    )
     parser.add_argument(
         "--nice", metavar="N", help="by how much Spark gives way to other processes (default: 19, the most; 0: not)"
     )
