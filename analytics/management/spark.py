@@ -56,7 +56,7 @@ def add_to(parser: CommandParser) -> None:
         type=tasks,
         default=CORES,
         metavar="N",
-        help="how many tasks run at once where Spark runs here (default: %(default)s; 2 where no sender shares the machine)",
+        help="how many tasks run at once where Spark runs here (default: %(default)s; 2 where no sender shares it)",
     )
     parser.add_argument(
         "--nice",
