@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from mqbroker_client import errors, forks
-from mqbroker_client.calls import Call, Document
+from mqbroker_client.calls import Call
 from mqbroker_client.retries import PASSING
 
 #: The broker's limit of operations in a bulk, and how many bytes one may have.
@@ -18,10 +18,12 @@ MAX_BYTES = 4 * 1024 * 1024
 #: before brought one, it waits for all of them at once.
 FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
+INTERRUPTED = "the thread that sent this call with its own was interrupted"
 
-#: The answer to a call by itself, within so many seconds.
-Alone = Callable[[float], Document]
-Together = Callable[[Sequence[Call[Any]], float], Sequence[Document | errors.BrokerError]]
+#: The result of a call by itself, within so many seconds.
+Alone = Callable[[float], Any]
+#: The result of each of several calls, or its error.
+Together = Callable[[Sequence[Call[Any]], float], Sequence[Any]]
 
 
 class Part:
@@ -46,8 +48,8 @@ class Waiting(Part):
     def __init__(self, call: Call[Any], alone: Alone) -> None:
         super().__init__(call)
         self.alone = alone
-        #: The call's own answer or error, or the error of the whole request.
-        self.answer: Document | errors.BrokerError | None = None
+        #: The call's own result or error, or the error of the whole request.
+        self.answer: Any = None
         self.failed: errors.BrokerError | None = None
         #: The calls that this one's thread has to send, its own among them; empty until it is the first of them.
         self.together: list[Waiting] = []
@@ -100,8 +102,8 @@ class Lane:
         """Calls that wait for the one that is under way."""
         return len(self._waiting)
 
-    def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Document:
-        """The answer to one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+    def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Any:
+        """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
         give_up_at = time.monotonic() + seconds
         mine = self._join(call, alone)
         if mine is None:
@@ -153,15 +155,16 @@ class Lane:
 
     def _send(self, mine: Waiting, seconds: float) -> None:
         together, mine.together = mine.together, []
-        failed: errors.BrokerError | None = errors.Unreachable(
-            "the thread that sent this call with its own was interrupted", code="unreachable"
-        )
-        answers: Sequence[Document | errors.BrokerError | None] = [None] * len(together)
+        failed: errors.BrokerError | None = None
+        answers: Sequence[Any] = ()
         try:
-            answers, failed = self._answers(together, seconds), None
+            answers = self._answers(together, seconds)
         except errors.BrokerError as error:
             failed = error
         finally:
+            if not answers:
+                answers = [None] * len(together)
+                failed = failed or errors.Unreachable(INTERRUPTED, code="unreachable")
             try:
                 self._answer_all(mine, together, answers, failed)
                 if len(together) > 1:
@@ -173,7 +176,7 @@ class Lane:
         self,
         mine: Waiting,
         together: list[Waiting],
-        answers: Sequence[Document | errors.BrokerError | None],
+        answers: Sequence[Any],
         failed: errors.BrokerError | None,
     ) -> None:
         """Give each thread its answer, and wake the first of those that still wait for theirs."""
@@ -188,7 +191,7 @@ class Lane:
                     last = each
         mine.wake_next()
 
-    def _answers(self, together: list[Waiting], seconds: float) -> Sequence[Document | errors.BrokerError]:
+    def _answers(self, together: list[Waiting], seconds: float) -> Sequence[Any]:
         if len(together) == 1:
             try:
                 return [together[0].alone(seconds)]
@@ -223,7 +226,7 @@ class Lane:
         if others:
             self._hand_on()
 
-    def _answer(self, mine: Waiting, give_up_at: float) -> Document:
+    def _answer(self, mine: Waiting, give_up_at: float) -> Any:
         if mine.failed is not None and not isinstance(mine.failed, PASSING):
             # Whatever is wrong with the request that they shared, each call has an answer of its own.
             return mine.alone(max(give_up_at - time.monotonic(), 0.001))

@@ -117,12 +117,13 @@ class Broker:
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other threads. Its repetitions go alone."""
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
-        alone = partial(self._alone, OwnRequest(self._requests, call))
+        alone = partial(self._alone, call, OwnRequest(self._requests, call))
         lane = self._lane if call.operation else None
         while True:
             try:
                 seconds = tries.begin()
-                return requests.result_of(call, lane.ask(call, seconds, alone) if lane else alone(seconds))
+                result: Result = lane.ask(call, seconds, alone) if lane else alone(seconds)
+                return result
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None
@@ -158,23 +159,18 @@ class Broker:
         tries = Tries(retry, timeout_seconds=self.timeout_seconds)
         while True:
             try:
-                answers = self._together(calls, tries.begin())
-                break
+                return self._together(calls, tries.begin())
             except PASSING as error:
                 time.sleep(tries.pause_after(error, "POST /v1/bulk"))
-        return [
-            answer if isinstance(answer, errors.BrokerError) else requests.result_of(call, answer)
-            for call, answer in zip(calls, answers, strict=True)
-        ]
 
-    def _alone(self, own: OwnRequest, seconds: float) -> Document:
+    def _alone(self, call: Call[Result], own: OwnRequest, seconds: float) -> Result:
         request = own.get()
-        return requests.document_of(request, self._once(request, seconds))
+        return requests.result_of(call, requests.document_of(request, self._once(request, seconds)))
 
-    def _together(self, calls: Sequence[Call[Any]], seconds: float) -> Sequence[Document | errors.BrokerError]:
+    def _together(self, calls: Sequence[Call[Result]], seconds: float) -> list[Result | errors.BrokerError]:
         request = self._requests.bulk(calls)
         document = requests.document_of(request, self._once(request, seconds))
-        return requests.results_of(request, document, len(calls))
+        return requests.results_of(request, document, calls)
 
     def _once(self, request: Request, seconds: float) -> Answer:
         used = self._used

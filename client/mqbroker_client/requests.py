@@ -152,20 +152,28 @@ def result_of(call: Call[Result], document: Document) -> Result:
         raise errors.AnswerNotUnderstood(detail, status=200, code="answer_not_understood") from error
 
 
-def results_of(request: Request, document: Document, count: int) -> list[Document | errors.BrokerError]:
-    """The answer or error of each call of a bulk, in their order. Raises AnswerNotUnderstood for fewer or more."""
-    results = document.get("results")
+def results_of(
+    request: Request, document: Document, calls: Sequence[Call[Result]]
+) -> list[Result | errors.BrokerError]:
+    """The result or error of each call of a bulk, in their order. Raises AnswerNotUnderstood for fewer or more.
+
+    All are read here, by one thread: each of the threads that wait for one would take twice as long for its own.
+    """
+    results, count = document.get("results"), len(calls)
     if not isinstance(results, list) or len(results) != count:
         raise _not_understood(request, f"a bulk of {count} operations was not answered by as many results", 200)
-    return [_result(request, result) for result in results]
+    return [_result(request, call, result) for call, result in zip(calls, results, strict=True)]
 
 
-def _result(request: Request, result: Document) -> Document | errors.BrokerError:
+def _result(request: Request, call: Call[Any], result: Document) -> Any:
     if not isinstance(result, dict) or not isinstance(result.get("status"), int):
         raise _not_understood(request, "a result of a bulk has no status", 200)
     status: int = result["status"]
     if 200 <= status < 300:
-        return result
+        try:
+            return result_of(call, result)
+        except errors.AnswerNotUnderstood as error:
+            return error
     # What a call by itself is answered as the header Retry-After.
     pause = result.get("retry_after_seconds")
     return errors.from_problem(status, result, request.id, None if pause is None else float(pause))

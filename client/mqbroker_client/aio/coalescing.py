@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mqbroker_client import errors
-from mqbroker_client.calls import Call, Document
+from mqbroker_client.calls import Call
 from mqbroker_client.coalescing import Part, taken
 from mqbroker_client.retries import PASSING
 
 #: Turns of the event loop in which the tasks that were just answered bring their next calls.
 TURNS = 3
 
-Alone = Callable[[float], Awaitable[Document]]
-Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Document | errors.BrokerError]]]
+Alone = Callable[[float], Awaitable[Any]]
+Together = Callable[[Sequence[Call[Any]], float], Awaitable[Sequence[Any]]]
 
 
 class Waiting(Part):
@@ -27,7 +27,7 @@ class Waiting(Part):
         super().__init__(call)
         self.alone = alone
         self.give_up_at = time.monotonic() + seconds
-        self.answer: asyncio.Future[Document | None] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
 
 class AsyncLane:
@@ -46,8 +46,8 @@ class AsyncLane:
         """Calls that wait for the one that is under way."""
         return len(self._waiting)
 
-    async def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Document:
-        """The answer to one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
+    async def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Any:
+        """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
         if not self._under_way:
             self._under_way = True
             try:
@@ -83,7 +83,7 @@ class AsyncLane:
                 await asyncio.sleep(0)
             self._hand_on()
 
-    async def _answers(self, together: list[Waiting]) -> Sequence[Document | errors.BrokerError | None]:
+    async def _answers(self, together: list[Waiting]) -> Sequence[Any]:
         first = together[0]
         seconds = max(first.give_up_at - time.monotonic(), 0.001)
         try:
@@ -96,7 +96,7 @@ class AsyncLane:
             return [error.anew() if isinstance(error, PASSING) else None for _ in together]
 
 
-def _settle(together: Sequence[Waiting], answers: Sequence[Document | errors.BrokerError | None]) -> None:
+def _settle(together: Sequence[Waiting], answers: Sequence[Any]) -> None:
     for each, answer in zip(together, answers, strict=True):
         if each.answer.done():
             continue

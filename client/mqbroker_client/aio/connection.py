@@ -146,12 +146,13 @@ class AsyncBroker:
             return await self._do(line, call, tries)
 
     async def _do(self, line: Line, call: Call[Result], tries: Tries) -> Result:
-        alone = partial(self._alone, line.session, OwnRequest(self._requests, call))
+        alone = partial(self._alone, line.session, call, OwnRequest(self._requests, call))
         lane = line.lane if call.operation else None
         while True:
             try:
                 seconds = tries.begin()
-                return requests.result_of(call, await (lane.ask(call, seconds, alone) if lane else alone(seconds)))
+                result: Result = await (lane.ask(call, seconds, alone) if lane else alone(seconds))
+                return result
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None
@@ -180,16 +181,18 @@ class AsyncBroker:
             line = self._lines[loop] = Line(session, lane, is_left=loop in self._closed)
         return line
 
-    async def _alone(self, session: aiohttp.ClientSession, own: OwnRequest, seconds: float) -> Document:
+    async def _alone(
+        self, session: aiohttp.ClientSession, call: Call[Result], own: OwnRequest, seconds: float
+    ) -> Result:
         request = own.get()
-        return requests.document_of(request, await self._once(session, request, seconds))
+        return requests.result_of(call, requests.document_of(request, await self._once(session, request, seconds)))
 
     async def _together(
-        self, session: aiohttp.ClientSession, calls: Sequence[Call[Any]], seconds: float
-    ) -> Sequence[Document | errors.BrokerError]:
+        self, session: aiohttp.ClientSession, calls: Sequence[Call[Result]], seconds: float
+    ) -> Sequence[Result | errors.BrokerError]:
         request = self._requests.bulk(calls)
         document = requests.document_of(request, await self._once(session, request, seconds))
-        return requests.results_of(request, document, len(calls))
+        return requests.results_of(request, document, calls)
 
     async def _once(self, session: aiohttp.ClientSession, request: Request, seconds: float) -> Answer:
         used = self._used

@@ -106,7 +106,10 @@ def _all_sent(answer: Document) -> list[Sent]:
 
 def _traceparent(messages: Sequence[Message]) -> str | None:
     """Messages of one call have one trace context: the first that one of them names, else the caller's."""
-    return next((message.traceparent for message in messages if message.traceparent), None) or tracing.current()
+    for message in messages:
+        if message.traceparent:
+            return message.traceparent
+    return tracing.current()
 
 
 def _begun(transaction_id: UUID, messages: Sequence[Message]) -> Callable[[Document], Begun]:
