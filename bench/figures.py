@@ -6,8 +6,7 @@ from statistics import median
 
 @dataclass
 class Figures:
-    """The figures of one round; CPU in microseconds, WAL in bytes and pages that were written whole to it, each per
-    operation. None: not measured."""
+    """The figures of one round; CPU in microseconds and WAL in bytes, both per operation. None: not measured."""
 
     per_second: float | None = None
     p50_ms: float | None = None
@@ -15,8 +14,6 @@ class Figures:
     web_cpu_us: float | None = None
     postgres_cpu_us: float | None = None
     wal_bytes: float | None = None
-    # None or next to none, unless a checkpoint has begun in this round or an earlier one.
-    whole_pages: float | None = None
     load_cpu_us: float | None = None
     refused: float | None = None
     # Beside the yardstick, and beside the other checkout, each in the same round.

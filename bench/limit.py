@@ -216,7 +216,6 @@ class Limit:
             load_cpu_us=cpu * 1e6 / done,
             postgres_cpu_us=used.cpu_seconds * 1e6 / done,
             wal_bytes=used.wal_bytes / done,
-            whole_pages=used.whole_pages / done,
         )
 
 

@@ -10,8 +10,6 @@ import psycopg
 
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
-# Of the whole server. A page is written whole at its first change behind the beginning of a checkpoint.
-WHOLE_PAGES = "SELECT wal_fpi FROM pg_stat_wal"
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 
 
@@ -115,11 +113,10 @@ def require_durability(connection: psycopg.Connection) -> dict[str, str]:
 
 @dataclass
 class Used:
-    """PostgreSQL's use during a block: CPU of all its processes, bytes of WAL, pages that are whole in it."""
+    """PostgreSQL's use during a block: CPU of all its processes, and bytes of WAL."""
 
     cpu_seconds: float = 0.0
     wal_bytes: int = 0
-    whole_pages: int = 0
 
 
 @dataclass
@@ -132,14 +129,10 @@ class Database:
     def used(self) -> Iterator[Used]:
         """The use until the end of the block."""
         used = Used()
-        before, position, pages = self._cpu(), self._count(WAL_POSITION), self._count(WHOLE_PAGES)
+        before, position = self._cpu(), int(str(_value(self.connection, WAL_POSITION)))
         yield used
         used.cpu_seconds = sum(cpu - before.get(pid, 0.0) for pid, cpu in self._cpu().items())
-        used.wal_bytes = self._count(WAL_POSITION) - position
-        used.whole_pages = self._count(WHOLE_PAGES) - pages
-
-    def _count(self, query: str) -> int:
-        return int(str(_value(self.connection, query)))
+        used.wal_bytes = int(str(_value(self.connection, WAL_POSITION))) - position
 
     def _cpu(self) -> dict[int, float]:
         return {pid: cpu_seconds(pid) for (pid,) in self.connection.execute(SERVER_PROCESSES)}

@@ -16,14 +16,13 @@ HEADINGS = {
     "web_cpu_us": "web µs",
     "postgres_cpu_us": "postgres µs",
     "wal_bytes": "WAL bytes",
-    "whole_pages": "whole pages",
     "load_cpu_us": "load µs",
     "of_limit": "of the limit",
     "of_other": "beside",
     "cpu_of_other": "beside by CPU",
     "refused": "refused",
 }
-RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms", "whole_pages")
+RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms")
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,6 @@ def measure(case: Case | Arrival, running: Broker, database: Database, seconds: 
         web_cpu_us=web * 1e6 / done,
         postgres_cpu_us=used.cpu_seconds * 1e6 / done,
         wal_bytes=used.wal_bytes / done,
-        whole_pages=used.whole_pages / done,
         load_cpu_us=(now.user + now.system - own.user - own.system) * 1e6 / done,
         refused=measured.refused,
     )
