@@ -5,10 +5,12 @@ shell first, and takes twice the processor time to start.
 """
 
 import argparse
-from typing import Any
+import signal
+from types import FrameType
+from typing import Any, NoReturn
 
 from celery.apps.beat import Beat
-from celery.beat import PersistentScheduler
+from celery.beat import PersistentScheduler, Service
 
 from mqbroker.celery.app import app
 
@@ -29,6 +31,20 @@ class BeatByName(Beat):
     def init_loader(self) -> None:
         """Completes the app."""
         app.finalize()
+
+    def install_sync_handler(self, service: Service) -> None:
+        """Has a signal end the service, which then writes its schedule.
+
+        Celery's own handler writes and closes it first, also under a task that is being sent: beat then goes on, and
+        ends by what fails next.
+        """
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, end)
+
+
+def end(number: int, _: FrameType | None) -> NoReturn:
+    """The handler of a signal."""
+    raise SystemExit
 
 
 def main() -> None:
