@@ -45,14 +45,14 @@ CALLS: dict[View, Call] = {
         "Send a message",
         given=Message,
         answers={201: Sent, 200: Sent},
-        problems=(404, 409, 413),
+        problems=(404, 409, 413, 429),
         description="201 when it was stored now; 200 and `duplicate` when the same `message_id` was stored before.",
     ),
     producers.send_batch: Call(
         "Send a batch",
         given=SendBatch,
         answers={201: SentBatch, 200: SentBatch},
-        problems=(404, 409, 413),
+        problems=(404, 409, 413, 429),
         description="One topic, one queue, consecutive offsets, all or nothing.",
     ),
     producers.recall: Call(

@@ -70,6 +70,14 @@ def test_a_key_sends_as_many_messages_a_second_as_it_may(broker: RunningBroker, 
     assert holder.begins().problem["code"] == "rate_limited"
 
 
+def test_the_schema_says_which_calls_are_limited(operator: Operator) -> None:
+    paths = operator.reads("/v1/schema")["paths"]
+
+    limited = {(method, path) for path, of in paths.items() for method in of if "429" in of[method]["responses"]}
+
+    assert limited == {("post", "/v1/messages"), ("post", "/v1/messages/batch"), ("post", "/v1/transactions")}
+
+
 def test_what_drains_a_topic_is_not_limited(broker: RunningBroker, operator: Operator) -> None:
     holder = Holder(operator, broker.urls, messages_per_second=1)
     begun = holder.begins().document
