@@ -47,11 +47,13 @@ async def pull(
     The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
     both bounds.
     """
-    topic = await topics.for_reading(topic_name)
-    _validate(topic, queue_id, max_messages, wait_seconds)
     deadline = time.monotonic() + wait_seconds
-    with notifier.listening((topic.id,), object()) as waiter:
-        while True:
+    reader = object()
+    while True:
+        # Each time: during the wait the topic may be deleted, or made anew under its name.
+        topic = await topics.for_reading(topic_name)
+        _validate(topic, queue_id, max_messages, wait_seconds)
+        with notifier.listening((topic.id,), reader) as waiter:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             [bounds] = await queues.bounds([(topic.id, queue_id)])
             is_there = bool(rows) and rows[0].queue_offset == offset
@@ -61,8 +63,8 @@ async def pull(
             if rows or left <= 0 or (gone is not None and gone.done()):
                 break
             await waiter.wait(min(left, READ_AGAIN_SECONDS), gone)
-            if require is not None:
-                await require()
+        if require is not None:
+            await require()
     names = await topics.names({row.topic_id for row in rows})
     return Stretch(
         entries=(_entry(row, names[row.topic_id], topic) for row in rows),

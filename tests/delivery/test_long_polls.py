@@ -116,6 +116,28 @@ def test_a_waiting_reader_of_a_queue_is_woken(producer: Producer, distant_consum
     assert poll.bodies_at_once() == ["order 2"]
 
 
+@pytest.mark.parametrize(
+    ("method", "body", "code"),
+    [("DELETE", None, "topic_not_exist"), ("PUT", b'{"permission": "w"}', "topic_forbidden")],
+    ids=["deleted", "closed to readers"],
+)
+def test_a_reader_that_waits_on_a_topic_reads_nothing_of_it_once_it_is(
+    broker: RunningBroker,
+    producer: Producer,
+    distant_consumer: Consumer,
+    orders: str,
+    method: str,
+    body: bytes | None,
+    code: str,
+) -> None:
+    producer.send(orders, b"order 1", queue_id=1, delay_level=1)
+    poll = LongPoll.pull(distant_consumer, orders, 1, 0)
+
+    assert broker.wire().call(method, f"/v1/topics/{orders}", body).status in (200, 204)
+
+    assert poll.request.answer().problem["code"] == code
+
+
 def test_a_group_that_is_paused_while_its_consumer_waits_is_handed_nothing(
     broker: RunningBroker, producer: Producer, distant_consumer: Consumer, orders: str
 ) -> None:
