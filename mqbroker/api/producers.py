@@ -198,7 +198,10 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
         await require_group(now, group)
         return None if now.may_everywhere("produce") else partial(now.may, "produce")
 
-    return answer({"transactions": await polling.receive(group, asked, request.gone, allowed)})
+    received = await polling.receive(group, asked, request.gone, allowed)
+    found = answer({"transactions": list(received.documents.values())})
+    found.give_back = received.given_back
+    return found
 
 
 async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:

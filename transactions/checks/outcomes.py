@@ -16,6 +16,7 @@ from transactions.ends import INSERT_CHECK_ATTEMPTS, End
 from transactions.rows import CheckAnswer
 
 POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
+RETURN_CHECKS = Statement(__file__, "return_checks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,21 @@ class Postponements(Kind[Attempt]):
 
 
 POSTPONEMENTS = Postponements()
+
+
+class Returns(Kind[list[Attempt]]):
+    """Checks that were handed out and reached no producer are taken back; the attempts say why."""
+
+    async def decide(self, batch: Batch, pending: list[Pending[list[Attempt]]]) -> None:
+        for one in pending:
+            ids = [attempt.transaction_id for attempt in one.request]
+            await batch.read(RETURN_CHECKS, {"transaction_ids": ids, "reason": one.request[0].reason})
+            for attempt in one.request:
+                batch.insert(INSERT_CHECK_ATTEMPTS, attempt.row())
+            one.outcome = True
+
+
+RETURNS = Returns()
 
 
 async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:

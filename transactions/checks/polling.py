@@ -20,7 +20,7 @@ from store.errors import GroupNotExist, MessageIllegal
 from transactions import groups
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
-from transactions.checks.outcomes import Attempt
+from transactions.checks.outcomes import RETURNS, Attempt
 from transactions.checks.questions import Document
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import ProducerGroupRow, TopicName
@@ -36,6 +36,10 @@ MAX_BYTES = 8 * 1024 * 1024
 LONGEST_PAUSE_SECONDS = 1.0
 # A half that is due and was not handed out is claimed elsewhere, is paused, or has a topic outside the key's scopes.
 SHORTEST_PAUSE_SECONDS = 0.2
+
+# Why an attempt decided nothing. A check that is returned is due again at once.
+HANDED_OUT = "Handed out to a polling producer."
+RETURNED = "The polling producer hung up before its answer: the check that was handed out does not count."
 
 # Whether a key allows the checks of a topic, by the topic's name.
 IsAllowed = Callable[[str], bool]
@@ -58,12 +62,30 @@ class Handout:
     topic_ids: list[int] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a poll was handed: the transactions to check, each with its document."""
+
+    documents: dict[uuid.UUID, Document]
+
+    async def given_back(self, gone: asyncio.Future[object]) -> bool:
+        """Takes the checks back if the producer's connection is `gone`: it was not asked, so they are not counted.
+
+        Called right before the answer is written. One that the connection loses after that is counted.
+        Raises SystemBusy.
+        """
+        if not gone.done() or not self.documents:
+            return False
+        await writer.submit(RETURNS, [_attempt(transaction_id, RETURNED) for transaction_id in self.documents])
+        return True
+
+
 async def receive(
     group_name: str,
     request: ReceiveChecks,
     gone: asyncio.Future[Any] | None = None,
     allowed: Callable[[], Awaitable[IsAllowed | None]] | None = None,
-) -> list[Document]:
+) -> Received:
     """The documents of the group's transactions whose check is due; handing one out is a check asked.
 
     Waits up to `wait_seconds` for the first one, and ends when the producer is `gone`: its checks would be counted for
@@ -88,7 +110,8 @@ async def receive(
         await _wait(min(left, max(due_in, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS), gone)
         due_in = await _seconds_to_next(group.id)
     documents = await questions.transactions(halves)
-    return [documents[half.transaction_id] for half in halves if half.transaction_id in documents]
+    ids = [half.transaction_id for half in halves if half.transaction_id in documents]
+    return Received({transaction_id: documents[transaction_id] for transaction_id in ids})
 
 
 async def _group(name: str) -> ProducerGroupRow:
@@ -156,22 +179,22 @@ class Handouts(Kind[Handout]):
                 "topic_ids": one.request.topic_ids,
             }
             halves = await batch.read(CLAIM_HALVES, claim)
-            await outcomes.postpone(batch, [_attempt(half.transaction_id) for half in halves])
+            await outcomes.postpone(batch, [_attempt(half.transaction_id, HANDED_OUT) for half in halves])
             one.outcome = halves
 
 
 HANDOUTS = Handouts()
 
 
-def _attempt(transaction_id: uuid.UUID) -> Attempt:
+def _attempt(transaction_id: uuid.UUID, reason: str) -> Attempt:
     return Attempt(
         transaction_id=transaction_id,
         endpoint_id=None,
         endpoint_url=None,
-        counted=True,
+        counted=reason == HANDED_OUT,
         answer=None,
         status=None,
         latency_ms=0,
-        reason="Handed out to a polling producer.",
+        reason=reason,
         wait_seconds=float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
     )

@@ -1,0 +1,16 @@
+-- Take back checks that were handed out to a producer that has hung up: they were not asked, so they are not counted, and
+-- are due at once. A half that was ended or discarded meanwhile is left as it is. The rows are locked in id order, and
+-- probed as an array, as by `postpone_checks`.
+WITH locked AS (
+    SELECT h.transaction_id
+    FROM half_message AS h
+    WHERE
+        h.transaction_id = any(%(transaction_ids)s::uuid []) AND h.check_times > 0
+        AND CASE WHEN h.discarded_at IS NULL THEN true END
+    ORDER BY h.transaction_id
+    FOR UPDATE
+)
+
+UPDATE half_message AS h
+SET check_times = h.check_times - 1, exhausted = false, last_failure = %(reason)s::text, next_check_at = now()
+WHERE h.transaction_id = any(array(SELECT l.transaction_id FROM locked AS l))
