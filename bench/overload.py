@@ -22,8 +22,8 @@ from bench.load import Connection, Measured
 from bench.report import Report
 
 TIMES = 2.0
-# As many as wait for an answer when the first one has waited as long as it may, and a crowd in which most are refused.
-CALLERS = (1536, 4096)
+# As many as wait for an answer when the first one has waited as long as it may, and a crowd of which a part is refused.
+CALLERS = (4096, 8192)
 OPENED_TOGETHER = 128
 # What a process needs to be as fast as it can be.
 CLOSED = 128

@@ -80,13 +80,13 @@ AUTO_CREATE_TOPICS = env.switch(
 
 # --- group commit ---------------------------------------------------------------------------------------------------
 GROUP_COMMIT_MAX_REQUESTS = env.whole(
-    "GROUP_COMMIT_MAX_REQUESTS",
-    512,
-    "Requests that one transaction writes at most. More saves commits and costs latency.",
-    1,
+    "GROUP_COMMIT_MAX_REQUESTS", 512, "Most requests of a transaction. More saves commits and costs latency.", 1
 )
 GROUP_COMMIT_MAX_WAITING = env.whole(
     "GROUP_COMMIT_MAX_WAITING", 8192, "Requests that may wait in one web process; the next is answered 503.", 1
+)
+GROUP_COMMIT_MAX_WAIT_MILLISECONDS = env.whole(
+    "GROUP_COMMIT_MAX_WAIT_MILLISECONDS", 300, "Time until new work is begun; then 503 (waitTimeMillsInSendQueue).", 1
 )
 GROUP_COMMIT_MAX_WAITING_BYTES = env.whole(
     "GROUP_COMMIT_MAX_WAITING_BYTES", 64 * 1024 * 1024, "Body bytes that may wait in one web process; then 503.", 1

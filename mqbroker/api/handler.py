@@ -83,6 +83,7 @@ class Handler:
         # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
         self._too_many = answers.refused(waiting.too_many(waiting.places()))
         self._too_long = answers.refused(waiting.too_long())
+        self._most_wait_seconds = waiting.most_wait_seconds()
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
@@ -175,7 +176,7 @@ class Handler:
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return waited > waiting.MAX_WAIT_SECONDS or writer.waiting().is_full
+        return waited > self._most_wait_seconds or writer.waiting().is_full
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""

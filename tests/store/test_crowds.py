@@ -3,9 +3,12 @@
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
+
+import pytest
 
 from tests.broker.databases import writers_halted
 from tests.broker.load import Crowd
@@ -16,8 +19,17 @@ from tests.broker.wire import Wire, problem
 # More callers than a process serves in the time for which new work may wait.
 CROWD = 3000
 REQUESTS = 20
+IMPATIENT = QUICK | {"MQBROKER_GROUP_COMMIT_MAX_WAIT_MILLISECONDS": "100"}
 TOO_LONG = "Other requests wait for 0.1 s to be written: nothing was stored, try again in a second."
 KEY = f"Authorization: Bearer {API_KEY}\r\n"
+
+
+@pytest.fixture
+def impatient(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
+    """Another web process on the same database, in which new work waits for 0.1 s only."""
+    redis_url = broker.environment["REDIS_URL"]
+    with RunningBroker(tmp_path, broker.database_url, redis_url, IMPATIENT, tasks=False) as impatient:
+        yield impatient
 
 
 class Caller(asyncio.Protocol):
@@ -44,10 +56,10 @@ class Caller(asyncio.Protocol):
 
 
 async def test_new_work_is_refused_while_other_new_work_has_waited_too_long(
-    broker: RunningBroker, wire: Wire, orders: str
+    impatient: RunningBroker, wire: Wire, orders: str
 ) -> None:
-    assert wire.post("/v1/messages", {"topic": orders, "body": "the first"}).status == 201
-    host, _, port = urlsplit(broker.url).netloc.partition(":")
+    assert impatient.wire().post("/v1/messages", {"topic": orders, "body": "the first"}).status == 201
+    host, _, port = urlsplit(impatient.url).netloc.partition(":")
     message = json.dumps({"topic": orders, "body": "order"}).encode()
     head = f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\n{KEY}Content-Length: {len(message)}\r\n\r\n".encode()
     answers, refused, loop = list[bytes](), asyncio.Event(), asyncio.get_running_loop()
@@ -77,7 +89,7 @@ async def test_new_work_is_refused_while_other_new_work_has_waited_too_long(
 async def test_new_work_that_no_next_batch_would_take_is_refused_instead_of_waiting_for_one(
     broker: RunningBroker, tmp_path: Path, orders: str
 ) -> None:
-    settings = QUICK | {"MQBROKER_GROUP_COMMIT_MAX_REQUESTS": "2"}
+    settings = IMPATIENT | {"MQBROKER_GROUP_COMMIT_MAX_REQUESTS": "2"}
     redis_url = broker.environment["REDIS_URL"]
     message = {"topic": orders, "body": "order"}
     with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as slow:
