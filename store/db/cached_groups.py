@@ -49,11 +49,11 @@ class Groups(Generic[Facts]):
         """The group of this name, or None."""
 
         async def look_up() -> Facts | None:
-            # No group has an impossible name, which may hold characters that PostgreSQL refuses in text.
-            rows = await connections.read(self.found, {"name": name}) if self.is_name(name) else ()
+            rows = await connections.read(self.found, {"name": name})
             return rows[0] if rows else None
 
-        return await self._by_name.get(name, look_up)
+        # No group has an impossible name, which may be of any length, and hold what PostgreSQL refuses in text.
+        return await self._by_name.get(name, look_up) if self.is_name(name) else None
 
     async def existing(self, name: str) -> Facts:
         """The group of this name.
