@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from mqbroker_client import errors, forks
-from mqbroker_client.calls import Call
+from mqbroker_client.calls import Call, Result
 from mqbroker_client.retries import PASSING
 
 #: The broker's limit of operations in a bulk, and how many bytes one may have.
@@ -102,7 +102,7 @@ class Lane:
         """Calls that wait for the one that is under way."""
         return len(self._waiting)
 
-    def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Any:
+    def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Result]) -> Result:
         """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
         give_up_at = time.monotonic() + seconds
         mine = self._join(call, alone)
@@ -120,7 +120,8 @@ class Lane:
         finally:
             if not is_woken or mine.answer is None or mine.after is not None:
                 self._leave(mine)
-        return self._answer(mine, give_up_at)
+        result: Result = self._answer(mine, give_up_at)
+        return result
 
     def _join(self, call: Call[Any], alone: Alone) -> Waiting | None:
         with self._lock:

@@ -122,8 +122,7 @@ class Broker:
         while True:
             try:
                 seconds = tries.begin()
-                result: Result = lane.ask(call, seconds, alone) if lane else alone(seconds)
-                return result
+                return lane.ask(call, seconds, alone) if lane else alone(seconds)
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None

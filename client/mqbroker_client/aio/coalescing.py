@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from mqbroker_client import errors
-from mqbroker_client.calls import Call
+from mqbroker_client.calls import Call, Result
 from mqbroker_client.coalescing import Part, taken
 from mqbroker_client.retries import PASSING
 
@@ -46,7 +46,7 @@ class AsyncLane:
         """Calls that wait for the one that is under way."""
         return len(self._waiting)
 
-    async def ask(self, call: Call[Any], seconds: float, alone: Alone) -> Any:
+    async def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Awaitable[Result]]) -> Result:
         """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
         if not self._under_way:
             self._under_way = True
@@ -58,7 +58,7 @@ class AsyncLane:
         self._waiting.append(mine)
         try:
             async with asyncio.timeout(seconds):
-                found = await mine.answer
+                found: Result | None = await mine.answer
         except TimeoutError:
             raise errors.Unreachable("no answer came within the time of this try", code="unreachable") from None
         finally:

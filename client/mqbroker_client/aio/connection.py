@@ -151,8 +151,7 @@ class AsyncBroker:
         while True:
             try:
                 seconds = tries.begin()
-                result: Result = await (lane.ask(call, seconds, alone) if lane else alone(seconds))
-                return result
+                return await (lane.ask(call, seconds, alone) if lane else alone(seconds))
             except PASSING as error:
                 pause = tries.pause_after(error, call.what)
             lane = None
