@@ -1,16 +1,19 @@
 """A plugin for tests in several processes: servers of its own for each, and whole files to each, the longest first.
 
-`./mq test` names it in PYTEST_PLUGINS, because Django's settings are read before any conftest. It starts the servers
-and lists them in MQ_SERVERS_OF_TESTS; pytest-xdist counts its processes gw0, gw1, ….
+`./mq test` names it in PYTEST_PLUGINS, starts the servers and lists them in MQ_SERVERS_OF_TESTS.
 """
 
 import gc
 import json
 import os
-from typing import Any
 
 import pytest
-from xdist.scheduler import LoadFileScheduling
+from django.conf import settings
+
+from embedded.commands import ROOT
+from mqbroker import server_urls
+from tests.broker import forks
+from tests.workers import Workers
 
 # The files and folders whose tests share what takes long to start, by what that is: they stay in one process. The first
 # that names a file has it.
@@ -85,6 +88,16 @@ LONGEST = (
     "tests/transactions/test_check_back.py",
     "tests/transactions/test_large_checks.py",
     "tests/delivery/test_crowd.py",
+    # These wait for long.
+    "tests/transactions/test_deleted_groups.py",
+    "tests/push/test_push_health.py",
+    "tests/delivery/test_long_polls.py",
+    "tests/http/test_http_connections.py",
+    "tests/scheduling/test_recalls.py",
+    "tests/scheduling/test_levels.py",
+    "tests/scheduling/test_delay_stats.py",
+    "tests/transactions/test_polls.py",
+    "tests/lookup/test_traces.py",
 )
 # What needs the broker that a process starts once for all of its tests: begun after the rest, because a broker that
 # idles takes 4 % of a core.
@@ -119,15 +132,22 @@ LATER = (
 
 # With the default, each 700 new objects cost a collection.
 gc.set_threshold(50_000, 20, 50)
+# Until all tests are collected, what is made stays.
+gc.disable()
 
-if "PYTEST_XDIST_WORKER" in os.environ:
-    # Until all tests are collected, what is made stays.
-    gc.disable()
-    _servers = json.loads(os.environ["MQ_SERVERS_OF_TESTS"])
-    # A process that takes the place of a crashed one has a number of its own.
-    os.environ.update(_servers[int(os.environ.pop("PYTEST_XDIST_WORKER").removeprefix("gw")) % len(_servers)])
-    # A pytest that a test starts is none of these processes.
-    os.environ["PYTEST_PLUGINS"] = os.environ["PYTEST_PLUGINS"].removesuffix(__name__).rstrip(",")
+# A pytest that a test starts is none of these processes.
+SERVERS: list[dict[str, str]] = json.loads(os.environ.pop("MQ_SERVERS_OF_TESTS"))
+os.environ["PYTEST_PLUGINS"] = os.environ["PYTEST_PLUGINS"].removesuffix(__name__).rstrip(",")
+
+
+# Those of the processes that are not yet there.
+fork_servers: list[forks.ForkServer] = []
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """What all processes of this checkout's tests fork brokers from imports its packages while tests are collected."""
+    if session.config.rootpath == ROOT and not session.config.option.collectonly:
+        fork_servers.extend(forks.start(len(SERVERS)))
 
 
 def pytest_collection_finish() -> None:
@@ -136,23 +156,53 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def turn(scope: str) -> tuple[bool, int]:
-    """What a file, or what several share, is sorted by: the least is begun first."""
-    return scope.startswith(LATER), LONGEST.index(scope) if scope in LONGEST else len(LONGEST)
+def pytest_unconfigure() -> None:
+    """Lets the last collection have them, too: a package says on the terminal what it leaves behind."""
+    gc.unfreeze()
 
 
-class ByFile(LoadFileScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Gives each process whole files of tests, and all files that share something to one."""
-
-    def _assign_work_unit(self, node: Any) -> None:
-        self.workqueue.move_to_end(min(self.workqueue, key=turn), last=False)
-        super()._assign_work_unit(node)
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
+def group_of(item: pytest.Item) -> str:
+    """What a test shares with others: its file, or what several files share."""
+    file = item.nodeid.partition("::")[0]
+    return next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
-    return ByFile(config, log)
+def turn(group: str) -> tuple[bool, int]:
+    """What a group is sorted by: the least is begun first."""
+    return group.startswith(LATER), LONGEST.index(group) if group in LONGEST else len(LONGEST)
+
+
+def use_servers(number: int) -> None:
+    """Gives this process servers of its own, in its environment and in what Django's settings have read of it."""
+    os.environ.update(SERVERS[number])
+    settings.DATABASE_URL = os.environ["DATABASE_URL"]
+    settings.REDIS_URL = server_urls.task_broker(os.environ["REDIS_URL"])
+    # What holds on to this one has it, too.
+    settings.DATABASES["default"].update(server_urls.database(settings.DATABASE_URL))
+    settings.TASK_QUEUE = server_urls.task_queue(settings.DATABASES["default"])
+    if fork_servers:
+        forks.use(fork_servers.pop(number))
+    leave_fork_servers()
+
+
+def leave_fork_servers() -> None:
+    """Leaves them to the other processes, each of which ends its own with itself."""
+    while fork_servers:
+        fork_servers.pop().close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
+    """Runs whole groups in each process, the longest first."""
+    if session.testsfailed or session.config.option.collectonly:
+        return None
+    groups: dict[str, list[int]] = {}
+    for index, item in enumerate(session.items):
+        groups.setdefault(group_of(item), []).append(index)
+    ordered = [groups[name] for name in sorted(groups, key=turn)]
+    Workers(session, ordered, use_servers, leave_fork_servers).run(len(SERVERS))
+    if session.shouldfail:
+        raise session.Failed(session.shouldfail)
+    if session.shouldstop:
+        raise session.Interrupted(session.shouldstop)
+    return True

@@ -5,7 +5,7 @@ import json
 import os
 
 from embedded import commands
-from embedded.cli import foreground, options, private
+from embedded.cli import classes, foreground, options, private
 from embedded.commands import ROOT
 
 # Tests wait half of their time for processes that they start: four keep two cores busy.
@@ -27,8 +27,12 @@ def main(words: list[str]) -> int:
         ).print_help()
         return 0
     number = processes(words)
-    with private.several(max(number, 1)) as environments:
-        return foreground.run(command(words, number), shared(environments, number))
+    if number != PROCESSES_WITHOUT_SPARK:
+        classes.keep_once()
+    count = max(number, 1)
+    # A copy of a database, which nearly every broker of the tests runs on, takes 0.3 s on a disk and 0.05 s in memory.
+    with private.several(count, private.memory(count)) as environments:
+        return foreground.run(commands.python("-m", "pytest", *others(words)), shared(environments, number))
 
 
 def processes(words: list[str]) -> int:
@@ -37,23 +41,27 @@ def processes(words: list[str]) -> int:
     All tests, or a selection of them by mark or name, run in PROCESSES; where `-m` leaves Spark out, in
     PROCESSES_WITHOUT_SPARK. A file or folder runs in one. `-n 3` and `-n 0` say otherwise.
     """
-    parser = argparse.ArgumentParser("mq test", add_help=False, allow_abbrev=False)
-    parser.add_argument("-n", "--numprocesses", type=int)
+    parser = numbers()
     parser.add_argument("-m", dest="marks", default="")
-    given, others = parser.parse_known_args(words)
+    given, left = parser.parse_known_args(words)
     if given.numprocesses is not None:
         return max(int(given.numprocesses), 0)
-    names_a_path = any((ROOT / word.partition("::")[0]).exists() for word in others if not word.startswith("-"))
-    is_debugged = {"-s", "--pdb", "--trace"} & set(others)
+    names_a_path = any((ROOT / word.partition("::")[0]).exists() for word in left if not word.startswith("-"))
+    is_debugged = {"-s", "--pdb", "--trace"} & set(left)
     if names_a_path or is_debugged or len(os.sched_getaffinity(0)) < MIN_CORES:
         return 0
     return PROCESSES_WITHOUT_SPARK if "not spark" in given.marks else PROCESSES
 
 
-def command(words: list[str], number: int) -> list[str]:
-    """pytest's own command line. Files stay whole and in their order: fixtures of a module are made once."""
-    spread = ["--dist", "loadfile", "--no-loadscope-reorder", "-n", str(number)] if number else []
-    return commands.python("-m", "pytest", *spread, *words)
+def others(words: list[str]) -> list[str]:
+    """pytest's own options."""
+    return numbers().parse_known_args(words)[1]
+
+
+def numbers() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("mq test", add_help=False, allow_abbrev=False)
+    parser.add_argument("-n", "--numprocesses", type=int)
+    return parser
 
 
 def shared(environments: list[dict[str, str]], number: int) -> dict[str, str]:

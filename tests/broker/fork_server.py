@@ -3,9 +3,10 @@
 Two thirds of the start of a web process, a worker or a command go into packages that no test changes. They are imported
 here once; a fork then imports the broker's own modules, reads its settings and runs as `python -m` would have it run.
 
-`python fork_server.py <root of the checkout>`; a line of JSON in is a request, a line of JSON out its answer:
+`python fork_server.py <root of the checkout> <socket> …`; a line of JSON is a request, and a line of JSON its answer:
 `{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`, and
-`{"pid": 7}` → `{"status": null}` while it runs. Its forks end with it.
+`{"pid": 7}` → `{"status": null}` while it runs. Its forks end with it. Each socket has a server of its own, which ends
+when the other end of its socket is closed; they, too, are forks of the one that has imported.
 """
 
 import contextlib
@@ -16,8 +17,9 @@ import json
 import os
 import runpy
 import signal
+import socket
 import sys
-from typing import Any
+from typing import IO, Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
 # What web processes, workers, beat and commands are made of.
@@ -67,9 +69,9 @@ def import_installed(names: list[str]) -> None:
                 del sys.modules[begun]
 
 
-def serve() -> dict[str, Any] | None:
+def serve(requests: IO[str], answers: IO[str]) -> dict[str, Any] | None:
     """Answers requests until there are no more; in a fork, returns what it is to run."""
-    for line in sys.stdin:
+    for line in requests:
         request: dict[str, Any] = json.loads(line)
         if "pid" in request:
             answer = {"status": status(request["pid"])}
@@ -78,7 +80,7 @@ def serve() -> dict[str, Any] | None:
             if not pid:
                 return request
             answer = {"pid": pid}
-        print(json.dumps(answer), flush=True)
+        print(json.dumps(answer), file=answers, flush=True)
     return None
 
 
@@ -125,20 +127,26 @@ def run(words: list[str]) -> None:
         runpy.run_path(words[0], run_name="__main__")
 
 
-def main(root: str) -> None:
+def main(root: str, *sockets: str) -> None:
     gc.disable()
     # This file's folder: what is run has another.
     del sys.path[0]
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
-    server = os.getpid()
     import_installed(installed_modules(root))
     # Pages that a collection does not write to stay shared.
     gc.freeze()
-    request = serve()
+    numbers = [int(number) for number in sockets]
+    # The first one serves here.
+    mine = next((number for number in numbers[1:] if not os.fork()), numbers[0])
+    for number in set(numbers) - {mine}:
+        os.close(number)
+    server = os.getpid()
+    with socket.socket(fileno=mine) as connected:
+        request = serve(connected.makefile("r"), connected.makefile("w"))
     if request is not None:
         become(server, request)
         run(request["words"])
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

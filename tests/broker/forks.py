@@ -1,9 +1,9 @@
 """Processes that are forked from one that has imported what they need: `fork_server.py` says how."""
 
-import functools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -47,19 +47,13 @@ class Fork:
 
 
 class ForkServer:
-    """The process that forks. It ends with this one, whose end of the pipe is then closed."""
+    """The process that forks. It ends with this one, whose end of the socket is then closed."""
 
-    def __init__(self) -> None:
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN[0])} | PATH
-        self._process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(ROOT)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env=self.environment,
-            start_new_session=True,
-        )
+    def __init__(self, environment: Mapping[str, str], connected: socket.socket) -> None:
+        self.environment = environment
+        self._requests, self._answers = connected.makefile("w"), connected.makefile("r")
+        # They hold it open.
+        connected.close()
         self._turn = threading.Lock()
 
     def forks(self, command: Sequence[str], environment: Mapping[str, str]) -> bool:
@@ -90,14 +84,15 @@ class ForkServer:
 
     def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """One request and its answer."""
-        process = self._process
-        assert process.stdin
-        assert process.stdout
         with self._turn:
-            process.stdin.write(json.dumps(request) + "\n")
-            process.stdin.flush()
-            answer: dict[str, Any] = json.loads(process.stdout.readline())
+            print(json.dumps(request), file=self._requests, flush=True)
+            answer: dict[str, Any] = json.loads(self._answers.readline())
         return answer
+
+    def close(self) -> None:
+        """Leaves it to the other processes that have this end of its socket."""
+        self._requests.close()
+        self._answers.close()
 
 
 def others(environment: Mapping[str, str]) -> dict[str, str]:
@@ -105,16 +100,41 @@ def others(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if not name.startswith(OWN)}
 
 
+def start(count: int) -> list[ForkServer]:
+    """So many, for as many processes of tests: the packages are imported once."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(OWN[0])} | PATH
+    pairs = [socket.socketpair() for _ in range(count)]
+    numbers = [theirs.fileno() for _, theirs in pairs]
+    subprocess.Popen(
+        [sys.executable, str(PROGRAM), str(ROOT), *map(str, numbers)],
+        stdin=subprocess.DEVNULL,
+        pass_fds=numbers,
+        cwd=ROOT,
+        env=environment,
+        start_new_session=True,
+    )
+    for _, theirs in pairs:
+        theirs.close()
+    return [ForkServer(environment, ours) for ours, _ in pairs]
+
+
+# The servers of this process, by the variables that their forks have in common.
+_servers: dict[frozenset[tuple[str, str]], ForkServer] = {}
+
+
+def use(server: ForkServer) -> None:
+    """Has this process use a server that another one has started."""
+    _servers[frozenset(others(server.environment).items())] = server
+
+
 def server() -> ForkServer:
     """The one of this process, started at its first use; another one when a test has set a variable since, as Spark's
     do.
     """
-    return _server_among(frozenset(others(os.environ).items()))
-
-
-@functools.cache
-def _server_among(variables: frozenset[tuple[str, str]]) -> ForkServer:
-    return ForkServer()
+    variables = frozenset(others(os.environ).items())
+    if variables not in _servers:
+        [_servers[variables]] = start(1)
+    return _servers[variables]
 
 
 def run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,106 @@
+"""Tests in several processes: each outcome is pytest's own, and a process that is killed fails one test only."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from embedded.commands import ROOT
+
+OUTCOMES = """
+import os, warnings
+import pytest
+
+@pytest.fixture(scope="session")
+def place():
+    yield
+    assert False, "the fixture of the session has failed"
+
+def test_passes(place):
+    print("never shown")
+
+def test_fails(place):
+    print("shown")
+    warnings.warn("a warning")
+    assert os.getpid() == 0
+
+@pytest.mark.skip(reason="not here")
+def test_is_skipped():
+    pass
+"""
+KILLED = """
+import os, signal
+
+def test_before(): pass
+def test_kills(): os.kill(os.getpid(), signal.SIGKILL)
+def test_after(): pass
+"""
+MADE = """
+import os
+import pytest
+
+@pytest.fixture(scope="session")
+def made():
+    with open({place!r}, "a") as opened:
+        opened.write(f"{{os.getpid()}}\\n")
+"""
+
+
+def pytest_in(folder: Path, *options: str, processes: int = 2) -> subprocess.CompletedProcess[str]:
+    """A pytest over a folder in so many processes, without servers."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis -p no:valkey -p no:anyio\n")
+    servers = [{name: os.environ[name] for name in ("DATABASE_URL", "REDIS_URL")}] * processes
+    places = {"MQ_SERVERS_OF_TESTS": json.dumps(servers), "PYTEST_PLUGINS": "tests.spread"}
+    command = [sys.executable, "-m", "pytest", "-rA", "-c", str(folder / "pytest.ini"), *options, str(folder)]
+    return subprocess.run(command, env=os.environ | places, cwd=ROOT, capture_output=True, text=True)
+
+
+def closing(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout.splitlines()[-1].strip("= ").partition(" in ")[0]
+
+
+def test_outcomes_output_and_warnings_are_those_of_one_process(tmp_path: Path) -> None:
+    (tmp_path / "test_outcomes.py").write_text(OUTCOMES)
+    (tmp_path / "test_others.py").write_text("def test_passes(): pass")
+
+    done = pytest_in(tmp_path)
+
+    assert (done.returncode, closing(done)) == (1, "1 failed, 2 passed, 1 skipped, 1 warning, 1 error")
+    assert "Captured stdout call" in done.stdout
+    assert "UserWarning: a warning" in done.stdout
+    assert "the fixture of the session has failed" in done.stdout
+    assert "SKIPPED [1]" in done.stdout
+
+
+def test_a_process_that_is_killed_fails_its_test_and_another_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "test_killed.py").write_text(KILLED)
+    (tmp_path / "test_others.py").write_text("def test_passes(): pass")
+
+    done = pytest_in(tmp_path)
+
+    assert (done.returncode, closing(done)) == (1, "1 failed, 3 passed")
+    assert [line for line in done.stdout.splitlines() if line.startswith("FAILED") and "::test_kills" in line]
+    assert "the process of this test ended by -9" in done.stdout
+
+
+def test_the_first_failure_is_the_last_test_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "test_fails.py").write_text("def test_fails(): assert False")
+    (tmp_path / "test_others.py").write_text("def test_never(): assert False")
+
+    done = pytest_in(tmp_path, "-x", processes=1)
+
+    assert (done.returncode, closing(done).partition(",")[0]) == (1, "1 failed")
+    assert "test_never" not in done.stdout
+
+
+def test_a_process_makes_the_fixtures_of_its_session_once_for_all_its_files(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(MADE.format(place=str(tmp_path / "made")))
+    for number in range(4):
+        (tmp_path / f"test_{number}.py").write_text("def test_one(made): pass\ndef test_two(made): pass")
+
+    done = pytest_in(tmp_path)
+
+    assert (done.returncode, closing(done)) == (0, "8 passed")
+    by = (tmp_path / "made").read_text().splitlines()
+    assert len(by) == len(set(by)) <= 2
