@@ -7,17 +7,27 @@ import os
 import signal
 import sys
 
-from django.core.management import execute_from_command_line
+from analytics.management import manners
 
-from store import runtime
+
+def main(words: list[str]) -> None:
+    """Runs one command."""
+    # Not at the top: a command that gives way to others does so before it imports Django.
+    from django.core.management import execute_from_command_line
+
+    from store import runtime
+
+    with runtime.installed(runtime.Runtime()):
+        execute_from_command_line(words)
+
 
 if __name__ == "__main__":
+    manners.give_way(sys.argv[1:])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     # What a command imports stays, and a collection with each 700 objects would go through it again and again.
     gc.set_threshold(50_000)
     try:
-        with runtime.installed(runtime.Runtime()):
-            execute_from_command_line(sys.argv)
+        main(sys.argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # What reads the output has what it wants, as in `… | head`: no error, and nothing more to flush at the end.

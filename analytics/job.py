@@ -67,7 +67,7 @@ class Wishes:
 def export(conninfo: str, target: Target, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> str | None:
     """Exports the database to a folder, or to one behind a URL; announces each table when it is written and counted.
 
-    `environ` leads to Java. Gives the reason where the broker could not note the export. Raises ExportFailed; the
+    `environ` leads to Java. Returns the reason where the broker could not note the export. Raises ExportFailed; the
     target is then as it was before.
     """
     with failures_as_ours():
@@ -170,6 +170,7 @@ def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
         raise FolderRefused(f"{place} holds no export with a list of its files: export to it once more.")
     found = check.of_files(place, made)
     with failures_as_ours(), connections.connect(conninfo) as broker:
+        connections.bind(broker)
         if connections.database(broker) == made.database:
             found += check.against(broker, place, made)
         else:
@@ -187,7 +188,7 @@ def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
 
 
 def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier: Place | None = None) -> Manifest:
-    """Writes the files of an export, up to the first table that differs from the broker's; gives their manifest.
+    """Writes the files of an export, up to the first table that differs from the broker's; returns their manifest.
 
     What the place `earlier` holds is taken from there and not read again. Raises LogBusy, SegmentDropped, CountsDiffer,
     or FolderRefused when the earlier export is of another database.
@@ -197,6 +198,7 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
     with connections.connect(conninfo) as broker:
         # No transaction stays open while Spark writes: it would keep PostgreSQL from cleaning up the hot tables.
         broker.autocommit = True
+        connections.bind(broker)
         database = connections.database(broker)
         kept = [part for part in before.parts if _is_kept(part, ends)] if before else []
         if earlier:

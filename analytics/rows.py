@@ -7,6 +7,13 @@ from datetime import datetime
 from typing import NamedTuple
 
 
+class Backend(NamedTuple):
+    """The server's process of a session, and the port of its client; None by a Unix socket."""
+
+    pid: int
+    port: int | None
+
+
 class Count(NamedTuple):
     """The rows of a closed range that are there, and how many of them an export must hold."""
 

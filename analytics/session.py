@@ -15,6 +15,7 @@ import pyspark
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
+from analytics import java
 from analytics.errors import ExportFailed
 from analytics.java import Java
 
@@ -72,17 +73,26 @@ HERE = Cluster()
 
 @contextmanager
 def opened(
-    runtime: Java, jdbc: Path | None, scratch: Path, *, brief: bool, cluster: Cluster = HERE
+    runtime: Java,
+    jdbc: Path | None,
+    scratch: Path,
+    *,
+    brief: bool,
+    cluster: Cluster = HERE,
+    class_options: str | None = None,
 ) -> Iterator[SparkSession]:
     """A session on this Java, with this JDBC driver where frames are read by it; `brief` for little work.
 
-    What it spills goes to the folder `scratch`. Raises ExportFailed when Spark does not start.
+    What it spills goes to the folder `scratch`. Its classes come from an archive, unless `class_options` say otherwise.
+    Raises ExportFailed when Spark does not start.
     """
+    options = [JAVA_OPTIONS, *([BRIEF_OPTIONS] if brief else [])]
+    options.append(java.class_options(runtime) if class_options is None else class_options)
     settings = {
         **SETTINGS,
         **({} if cluster.master else ON_THIS_MACHINE),
         **({"spark.jars": str(jdbc)} if jdbc else {}),
-        "spark.driver.extraJavaOptions": f"{JAVA_OPTIONS} {BRIEF_OPTIONS}" if brief else JAVA_OPTIONS,
+        "spark.driver.extraJavaOptions": " ".join(options).strip(),
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
         **cluster.settings,
@@ -129,7 +139,7 @@ def _ended(session: SparkSession) -> Iterator[None]:
 def _choices(cluster: Cluster) -> dict[str, str]:
     """The Python of the workers, and the folder of Spark's settings: of the caller only where a master is."""
     # This Python has pyarrow and the driver, and not the first of the PATH.
-    ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(LOGGING.parent)}
+    ours = {"PYSPARK_PYTHON": sys.executable, "SPARK_CONF_DIR": str(java.NO_SETTINGS)}
     return {name: os.environ.get(name, value) if cluster.master else value for name, value in ours.items()}
 
 

@@ -19,7 +19,7 @@ def is_submitted(environ: Mapping[str, str]) -> bool:
 
 def main(words: list[str]) -> None:
     """Runs the export with these words of the command line."""
-    # spark-submit puts this folder on the path; the broker's rooms lie one above.
+    # spark-submit puts this folder on the path; the broker's packages lie one above.
     sys.path[0] = str(Path(__file__).resolve().parents[1])
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     from django.core.management import execute_from_command_line

@@ -27,7 +27,7 @@ class Files(Protocol):
         """Writes the rows, or holds them until they are a group."""
 
     def close(self) -> list[str]:
-        """Writes what is held; gives the paths of all files."""
+        """Writes what is held; returns the paths of all files."""
 
 
 def files(folder: Path, schema: pyarrow.Schema, day_of: str | None) -> Files:
@@ -51,7 +51,7 @@ class DayFiles:
             self._files[day].add(rows)
 
     def close(self) -> list[str]:
-        """Writes what is held; gives the paths of all files."""
+        """Writes what is held; returns the paths of all files."""
         return [path for file in self._files.values() for path in file.close()]
 
 
@@ -75,7 +75,7 @@ class GroupedFile:
             self._write()
 
     def close(self) -> list[str]:
-        """Writes what is held; gives the path."""
+        """Writes what is held; returns the path."""
         if self._held:
             self._write()
         self._writer.close()

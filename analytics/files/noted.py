@@ -9,7 +9,7 @@ from store.segments import exports
 
 
 def note(conninfo: str, target: str, made: Manifest) -> str | None:
-    """Notes an export whose files and list are in place; gives the reason where the database refuses.
+    """Notes an export whose files and list are in place; returns the reason where the database refuses.
 
     The segment that was open is not held whole: writers may have added to it since. A role that only reads may export,
     and the export is complete without the note.

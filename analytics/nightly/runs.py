@@ -10,7 +10,7 @@ from store.db.statements import Statement
 
 
 class Claimed(NamedTuple):
-    """A night's run that this process is to start, and the how-manieth try it is."""
+    """A night's run that this process is to start, and which try of it this is."""
 
     day: date
     tries: int

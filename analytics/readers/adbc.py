@@ -4,15 +4,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from analytics import connections
 from analytics.files import days
 from analytics.readers import arrow
 from analytics.readers.source import query
+from analytics.rows import Backend
 from analytics.tables import Table
+
+if TYPE_CHECKING:
+    from adbc_driver_postgresql import dbapi
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +65,18 @@ def arrow_schema(table: Table) -> pyarrow.Schema:
     return to_arrow_schema(table.columns, timezone="UTC")
 
 
+def bind(cursor: "dbapi.Cursor") -> None:
+    """Keeps the server's process of a reader's session to the processors of this one."""
+    cursor.execute(connections.FIND_BACKEND.text)
+    [found] = cursor.fetchall()
+    connections.bind_backend(Backend(*found))
+
+
 def _write(
     conninfo: str, schema: pyarrow.Schema, to: Path, day_of: str | None, query: str, first: str = ""
 ) -> list[str]:
     """The paths of new files with the rows of the query; in a worker, or in the command."""
     files = days.files(to, schema, day_of)
-    for batch in arrow.batches(conninfo, query, schema, first.split(";") if first else ()):
+    for batch in arrow.batches(conninfo, query, schema, first.split(";") if first else (), bind):
         files.add(batch)
     return files.close()

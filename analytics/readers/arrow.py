@@ -3,13 +3,15 @@
 The worker of a cluster has this module only, and no other of the broker: it imports none.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow
-from adbc_driver_postgresql import StatementOptions, dbapi
+
+if TYPE_CHECKING:
+    from adbc_driver_postgresql import dbapi
 
 # What the driver gathers before it gives a batch; one row may be larger.
 BATCH_BYTES = 8 * 1024 * 1024
@@ -31,15 +33,25 @@ def numbered(
 
 
 def batches(
-    conninfo: str, query: str, schema: pyarrow.Schema, first: Sequence[str] = ()
+    conninfo: str,
+    query: str,
+    schema: pyarrow.Schema,
+    first: Sequence[str] = (),
+    begin: "Callable[[dbapi.Cursor], None] | None" = None,
 ) -> Iterator[pyarrow.RecordBatch]:
     """The rows of a query with the columns of the schema, after the statements `first` of the same transaction.
 
+    `begin` gets the cursor before the query.
     JSON bytes become maps where the schema has them. Raises ADBC's errors, which name no password.
     """
+    # Here, because it imports pandas, half a second of the start of a report, which reads no database.
+    from adbc_driver_postgresql import StatementOptions, dbapi
+
     with dbapi.connect(conninfo) as connection, connection.cursor() as cursor:
         for statement in first:
             cursor.execute(statement)
+        if begin:
+            begin(cursor)
         cursor.adbc_statement.set_options(**{StatementOptions.BATCH_SIZE_HINT_BYTES.value: str(BATCH_BYTES)})
         cursor.execute(query)
         for batch in cursor.fetch_record_batch():

@@ -3,7 +3,7 @@
 import argparse
 
 from embedded import commands
-from embedded.cli import database, foreground, options
+from embedded.cli import classes, database, foreground, options
 from embedded.cli.settings import refuse_bad_settings
 
 
@@ -29,5 +29,6 @@ def main(given_words: list[str]) -> int:
     words += ["--compact"] if given.compact else []
     words += ["--master", given.master] if given.master else []
     words += options.spark_words(given)
+    classes.keep_once()
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage("export", *words), environment)

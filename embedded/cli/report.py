@@ -3,7 +3,7 @@
 import argparse
 
 from embedded import commands, environment
-from embedded.cli import database, foreground, options
+from embedded.cli import classes, database, foreground, options
 from embedded.cli.settings import refuse_bad_settings
 
 
@@ -30,6 +30,7 @@ def main(given_words: list[str]) -> int:
     words += ["--to", given.to] if given.to else []
     words += ["--html", str(given.html)] if given.html else []
     words += options.spark_words(given)
+    classes.keep_once()
     if given.console:
         with database.of(given.folder) as environ:
             return foreground.run(commands.manage("report", *words, "--console"), environ)

@@ -47,7 +47,7 @@ class Past:
         return START + timedelta(seconds=self.seconds, microseconds=7)
 
     def add(self, table: str, row: Mapping[str, Any], returning: str = "*") -> Any:
-        """Inserts a row, with the defaults of its model; gives one of its columns."""
+        """Inserts a row, with the defaults of its model; returns one of its columns."""
         row = {**defaults(table), **row}
         [values] = self.connection.execute(
             sql.SQL("INSERT INTO {} ({}) VALUES ({}) RETURNING {}").format(
@@ -74,13 +74,13 @@ class Past:
             )
 
     def topic(self, name: str) -> int:
-        """Makes a topic; gives its id."""
+        """Makes a topic; returns its id."""
         topic_id: int = self.add("topic", {"name": name, "queues": 4, "permission": "rw"}, "id")
         self.names[topic_id] = name
         return topic_id
 
     def group(self, name: str) -> int:
-        """Makes a producer group; gives its id."""
+        """Makes a producer group; returns its id."""
         group_id: int = self.add(
             "producer_group", {"name": name, "reject_transaction_message": False, "checks_paused": False}, "id"
         )
@@ -179,7 +179,7 @@ class Past:
         queue_offsets: list[int] | None = None,
         **others: Any,
     ) -> datetime:
-        """Appends an operation; gives its time."""
+        """Appends an operation; returns its time."""
         said_at = self.now()
         row = {
             "segment_id": segment_id,

@@ -41,15 +41,6 @@ def problems(database: str, folder: Path) -> list[str]:
     return said
 
 
-def live(writer: Connection, ended: int, undecided: int) -> None:
-    """Ends some transactions and leaves others."""
-    for number in range(ended):
-        writers.end(writer, writers.begin(writer), "COMMIT" if number % 2 else "ROLLBACK")
-    for _ in range(undecided):
-        writers.begin(writer)
-    writer.commit()
-
-
 def waste(writer: Connection) -> None:
     """Takes a log offset and rolls it back."""
     writers.begin(writer)
@@ -59,9 +50,9 @@ def waste(writer: Connection) -> None:
 @pytest.fixture
 def exported(spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path) -> Path:
     """An export of ended and undecided transactions, with log offsets that no message has."""
-    live(writer, ended=6, undecided=2)
+    writers.live(writer, ended=6, undecided=2)
     waste(writer)
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
     return export(spark, busy_database, tmp_path / "first")
 
 
@@ -70,7 +61,7 @@ def test_an_increment_adds_what_is_new_and_keeps_the_files_of_the_rest(
 ) -> None:
     for transaction_id in [row["transaction_id"] for row in rows(exported / "transactions_open")]:
         writers.end(writer, transaction_id, "COMMIT")
-    live(writer, ended=3, undecided=1)
+    writers.live(writer, ended=3, undecided=1)
 
     second = export(spark, busy_database, tmp_path / "second", exported)
 
@@ -88,7 +79,7 @@ def test_an_increment_adds_what_is_new_and_keeps_the_files_of_the_rest(
 def test_small_files_of_a_day_are_gathered_and_hold_the_same_rows(
     spark: SparkSession, busy_database: str, writer: Connection, exported: Path, tmp_path: Path
 ) -> None:
-    live(writer, ended=3, undecided=1)
+    writers.live(writer, ended=3, undecided=1)
     second = export(spark, busy_database, tmp_path / "second", exported)
     before, made = sorted_rows(second / "messages"), listed(second)
 
@@ -109,7 +100,7 @@ def test_a_column_that_is_newer_than_a_file_is_null_in_reports_and_in_gathered_f
             file = exported / part.path
             parquet.write_table(parquet.read_table(file, partitioning=None).drop_columns(["due_at"]), file)
     before = len(rows(exported / "entries"))
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
 
     second = export(spark, busy_database, tmp_path / "second", exported)
     entries = tables.read(spark, Local(second), listed(second)).entries

@@ -3,14 +3,18 @@
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import psutil
 import pytest
 
-from tests.analytics.conftest import start
+from tests.analytics.conftest import ROOT, start
 from tests.analytics.kills import WAIT_SECONDS, wait_until
+
+Found = TypeVar("Found")
 
 WORDS = ("--nice", "19", "--cores", "1")
 # Of a process: its niceness, its class at the disk, how many processors it may use, and whether its session is another
@@ -30,6 +34,14 @@ def manners(process: psutil.Process) -> tuple[int, int, int, bool]:
     number = process.pid
     is_apart = os.getsid(number) != os.getsid(0)
     return process.nice(), process.ionice().ioclass, len(os.sched_getaffinity(number)), is_apart
+
+
+def of_living(processes: Sequence[psutil.Process], look: Callable[[psutil.Process], Found]) -> set[Found]:
+    """What is found of those that have not ended by then, as a shell of Spark's start may have: the kernel takes from a
+    process that ends its class at the disk and its group.
+    """
+    found = [(process, look(process)) for process in processes]
+    return {seen for process, seen in found if process.status() != psutil.STATUS_ZOMBIE}
 
 
 def is_in_idle_group(process: psutil.Process) -> bool:
@@ -56,7 +68,7 @@ def begun(
 def test_all_of_an_export_gives_way_and_ctrl_c_ends_it(busy_database: str, tmp_path: Path) -> None:
     export, others = begun(busy_database, tmp_path / "export", NO_GROUPS if MAY_MAKE_GROUPS else ())
     with export:
-        found = {(*manners(process), os.sched_getscheduler(process.pid)) for process in others}
+        found = of_living(others, lambda process: (*manners(process), os.sched_getscheduler(process.pid)))
         export.send_signal(signal.SIGINT)
         _, said = export.communicate(timeout=WAIT_SECONDS)
 
@@ -72,7 +84,7 @@ def test_all_of_an_export_is_in_a_group_of_the_idle_class_where_it_may_make_one(
 ) -> None:
     export, others = begun(busy_database, tmp_path / "export")
     with export:
-        found = {(*manners(process), is_in_idle_group(process)) for process in others}
+        found = of_living(others, lambda process: (*manners(process), is_in_idle_group(process)))
         export.send_signal(signal.SIGINT)
         _, said = export.communicate(timeout=WAIT_SECONDS)
 
@@ -88,3 +100,28 @@ def test_all_of_an_export_ends_when_the_process_that_was_started_is_killed(busy_
 
         assert psutil.wait_procs(others, timeout=WAIT_SECONDS)[1] == []
     assert not (tmp_path / "export").exists()
+
+
+@pytest.mark.parametrize("command", ["export", "report"])
+@pytest.mark.parametrize(
+    ("words", "niceness", "processors"),
+    [((), 19, 1), (("--ni=7", "--co", "2"), 7, 2), (("--nice", "0"), 0, os.cpu_count())],
+    ids=["by default", "as it is asked to", "not at all"],
+)
+def test_a_command_gives_way_before_it_imports_django(
+    command: str, words: Sequence[str], niceness: int, processors: int, tmp_path: Path
+) -> None:
+    environ = {
+        **os.environ,
+        "DJANGO_SETTINGS_MODULE": "tests.analytics.noting_settings",
+        "MQ_NOTES": f"{tmp_path}/notes",
+    }
+    del environ["MQBROKER_EXPORT_NICE"]
+
+    ended = subprocess.run(
+        [sys.executable, "manage.py", command, *words], cwd=ROOT, env=environ, capture_output=True, timeout=WAIT_SECONDS
+    )
+
+    # It misses the name of a folder, which only Django says.
+    assert ended.returncode == 2
+    assert (tmp_path / "notes").read_text() == f"{niceness} {processors}\n"

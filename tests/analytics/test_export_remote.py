@@ -79,15 +79,6 @@ def problems(database: str, place: Hadoop) -> list[str]:
     return said
 
 
-def live(writer: Connection, ended: int, undecided: int) -> None:
-    """Ends some transactions and leaves others."""
-    for number in range(ended):
-        writers.end(writer, writers.begin(writer), "COMMIT" if number % 2 else "ROLLBACK")
-    for _ in range(undecided):
-        writers.begin(writer)
-    writer.commit()
-
-
 def files(folder: Path) -> list[str]:
     """All files that a reader of the folder looks at, and such as begin with `_`."""
     paths = (str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
@@ -103,11 +94,11 @@ def offsets(folder: Path) -> list[int]:
 def test_an_increment_is_added_and_leaves_the_listed_files_and_nothing_else(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=4, undecided=2)
+    writers.live(writer, ended=4, undecided=2)
     first = add(spark, busy_database, place)
     for transaction_id in [row["transaction_id"] for row in rows(folder / "transactions_open")]:
         writers.end(writer, transaction_id, "COMMIT")
-    live(writer, ended=3, undecided=1)
+    writers.live(writer, ended=3, undecided=1)
     written = {part.path: (folder / part.path).stat().st_mtime_ns for part in first.parts if part.table == "messages"}
 
     second = add(spark, busy_database, place)
@@ -131,9 +122,9 @@ def problems_here(database: str, folder: Path) -> list[str]:
 def test_small_files_are_gathered_behind_a_url_as_well(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=4, undecided=0)
+    writers.live(writer, ended=4, undecided=0)
     add(spark, busy_database, place)
-    live(writer, ended=4, undecided=0)
+    writers.live(writer, ended=4, undecided=0)
 
     gathered = add(spark, busy_database, place, compact=True)
 
@@ -147,7 +138,7 @@ def test_small_files_are_gathered_behind_a_url_as_well(
 def test_what_is_damaged_behind_a_url_is_named(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
     [part] = [part for part in add(spark, busy_database, place).parts if part.table == "messages"]
     (folder / part.path).unlink()
 
@@ -161,10 +152,10 @@ def test_what_is_damaged_behind_a_url_is_named(
 def test_a_failing_export_leaves_the_earlier_one_as_it_was(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=2, undecided=1)
+    writers.live(writer, ended=2, undecided=1)
     add(spark, busy_database, place)
     before = files(folder)
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
     pinned = []
 
     def fail(counted: Counted) -> None:
@@ -185,7 +176,7 @@ def test_a_failing_export_leaves_the_earlier_one_as_it_was(
 def test_what_killed_exports_left_is_no_part_of_the_export_and_goes_with_the_next(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=4, undecided=1)
+    writers.live(writer, ended=4, undecided=1)
     kill_in_the_middle(busy_database, place)
     assert (folder / remote.BEGUN).is_file()
     assert manifest.read(place) is None
@@ -194,7 +185,7 @@ def test_what_killed_exports_left_is_no_part_of_the_export_and_goes_with_the_nex
 
     made = add(spark, busy_database, place)
     assert left.isdisjoint(files(folder))
-    live(writer, ended=4, undecided=1)
+    writers.live(writer, ended=4, undecided=1)
     kill_in_the_middle(busy_database, place)
 
     assert listed(place) == made
@@ -226,7 +217,7 @@ def test_only_one_export_at_a_time_goes_to_a_url(busy_database: str, place: Hado
 def test_a_lock_that_was_lost_is_noticed_before_the_manifest_is_written(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop
 ) -> None:
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
 
     def end_the_holder(draft: Draft) -> None:
         writer.execute("SELECT pg_terminate_backend(%s)", (draft.holder.info.backend_pid,))
@@ -240,7 +231,7 @@ def test_a_lock_that_was_lost_is_noticed_before_the_manifest_is_written(
 def test_an_export_that_another_one_overtook_does_not_replace_its_manifest(
     spark: SparkSession, busy_database: str, writer: Connection, place: Hadoop, folder: Path
 ) -> None:
-    live(writer, ended=2, undecided=0)
+    writers.live(writer, ended=2, undecided=0)
 
     with pytest.raises(ExportUnderWay) as refused:
         commit_after(lambda draft: sign(folder, database="of another broker"), spark, busy_database, place)

@@ -76,6 +76,15 @@ def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> Non
     connection.execute(RECORD, {**said, "queue_offset": queue_offset})
 
 
+def live(connection: Connection, ended: int, undecided: int) -> None:
+    """Ends some transactions and leaves others."""
+    for number in range(ended):
+        end(connection, begin(connection), "COMMIT" if number % 2 else "ROLLBACK")
+    for _ in range(undecided):
+        begin(connection)
+    connection.commit()
+
+
 @contextmanager
 def at_work(database: str, threads: int) -> Iterator[None]:
     """So many producers at once, until the block ends; each leaves some transactions undecided for a while.

@@ -55,7 +55,6 @@ class Command(BaseCommand):
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
-        spark.give_way(options)
         place = to or verify or ""
         try:
             done = self._export(place, options) if to else self._verify(place, options)

@@ -48,7 +48,6 @@ class Command(BaseCommand):
         began = time.monotonic()
         if find_spec("pyspark") is None:
             raise CommandError(f"{ExtraMissing(MISSING)} ({ExtraMissing.code})")
-        spark.give_way(options)
         try:
             place = self._make(export, options)
         except ExportFailed as failure:
