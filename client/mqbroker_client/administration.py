@@ -3,10 +3,16 @@
 import base64
 import os
 from dataclasses import dataclass
-from typing import Any
+from typing import Unpack
 
 from mqbroker_client.calls import Document
 from mqbroker_client.calls import administration as calls
+from mqbroker_client.calls.administration import (
+    ConsumerGroupSettings,
+    EndpointSettings,
+    ProducerGroupSettings,
+    TopicSettings,
+)
 from mqbroker_client.connection import Broker
 from mqbroker_client.errors import GroupNotExist
 
@@ -29,19 +35,27 @@ class Admin:
 
     broker: Broker
 
-    def create_topic(self, topic: str, **settings: Any) -> Document:
-        """Create it or change its settings (`queues`, `reserved_hours`, `permission`)."""
+    def create_topic(self, topic: str, **settings: Unpack[TopicSettings]) -> Document:
+        """Create it or change its settings (`queues`, `reserved_hours`, `permission`); the topic as it is then."""
         return self.broker.do(calls.put("topics", topic, settings))
 
-    def create_producer_group(self, group: str, **settings: Any) -> Document:
-        """Create it or change its settings (`reject_transaction_message`, `max_undecided`, `checks_paused`)."""
+    def create_producer_group(self, group: str, **settings: Unpack[ProducerGroupSettings]) -> Document:
+        """Create it or change its settings: `reject_transaction_message`, `max_undecided`, `checks_paused`, `api_keys`.
+
+        The answer is the group as it is then.
+        """
         return self.broker.do(calls.put("producer-groups", group, settings))
 
-    def create_consumer_group(self, group: str, **settings: Any) -> Document:
-        """Create it or change its settings (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`)."""
+    def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
+        """Create it or change its settings: `start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`.
+
+        The answer is the group as it is then.
+        """
         return self.broker.do(calls.put("consumer-groups", group, settings))
 
-    def register_endpoint(self, group: str, url: str, *, secret: str | None = None, **settings: Any) -> Endpoint:
+    def register_endpoint(
+        self, group: str, url: str, *, secret: str | None = None, **settings: Unpack[EndpointSettings]
+    ) -> Endpoint:
         """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
 
         The secret is made here when none is given, because the broker shows one only once: a registration that is

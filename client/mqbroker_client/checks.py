@@ -38,7 +38,7 @@ def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Iterator[tuple[H
 
 
 #: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.
-MAX_CHECK_BYTES = 32 * 1024 * 1024
+MAX_CALL_BYTES = 32 * 1024 * 1024
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -47,6 +47,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
+    """An HTTP answer to the broker's call: results, or a problem document."""
+
     status: HTTPStatus
     document: Document
 
@@ -82,7 +84,7 @@ class SignedListener:
 
     def reply(self, headers: Mapping[str, str], body: bytes) -> Reply:
         """The answer to one POST. Nothing in an unsigned or altered body is looked at."""
-        if len(body) > MAX_CHECK_BYTES:
+        if len(body) > MAX_CALL_BYTES:
             return _too_large()
         if not any(_signed_by(secret, headers, body) for secret in self.secrets):
             return _problem(HTTPStatus.UNAUTHORIZED, "the signature is missing, too old, or made with no known secret")
@@ -120,7 +122,7 @@ class SignedListener:
             length = int(environ.get("CONTENT_LENGTH") or 0)
         except ValueError:
             return _problem(HTTPStatus.BAD_REQUEST, "Content-Length is not a number")
-        if not 0 <= length <= MAX_CHECK_BYTES:
+        if not 0 <= length <= MAX_CALL_BYTES:
             return _too_large()
         headers = {
             name.removeprefix("HTTP_").replace("_", "-").lower(): value
@@ -138,7 +140,7 @@ class SignedListener:
             if event["type"] == "http.disconnect":
                 return _problem(HTTPStatus.BAD_REQUEST, "the caller left before its request was whole")
             body += event.get("body", b"")
-            if len(body) > MAX_CHECK_BYTES:
+            if len(body) > MAX_CALL_BYTES:
                 return _too_large()
             if not event.get("more_body", False):
                 break
@@ -193,11 +195,11 @@ def _signed_by(secret: str, headers: Mapping[str, str], body: bytes) -> bool:
 
 
 def _only_post() -> Reply:
-    return _problem(HTTPStatus.METHOD_NOT_ALLOWED, "checks come by POST")
+    return _problem(HTTPStatus.METHOD_NOT_ALLOWED, "the broker calls by POST")
 
 
 def _too_large() -> Reply:
-    return _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a check is at most {MAX_CHECK_BYTES} bytes")
+    return _problem(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a call of the broker has at most {MAX_CALL_BYTES} bytes")
 
 
 def _problem(status: HTTPStatus, detail: str) -> Reply:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import urllib3
 
@@ -16,7 +16,7 @@ from mqbroker_client.calls import Call, Document, Result, path
 from mqbroker_client.coalescing import Lane, Part, taken
 from mqbroker_client.later import LATER_SECONDS, Later
 from mqbroker_client.pool import ConnectionPool
-from mqbroker_client.requests import VERSION, Answer, OwnRequest, Request, Requests
+from mqbroker_client.requests import VERSION, Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
 log = logging.getLogger(__name__)
@@ -58,10 +58,13 @@ class Broker:
         self._later = Later(self._send_later)
 
     @classmethod
-    def from_env(cls, **limits: Any) -> Self:
-        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY."""
+    def from_env(cls, **options: Unpack[Options]) -> Self:
+        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY.
+
+        `options` are those of the constructor. Raises ValueError where a variable is missing.
+        """
         url, api_key = requests.from_environment()
-        return cls(url, api_key, **limits)
+        return cls(url, api_key, **options)
 
     def __enter__(self) -> Self:
         return self

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.connection import Broker
 from mqbroker_client.errors import GroupNotExist
@@ -32,9 +31,12 @@ class Consumer:
         invisible_seconds: float | None = None,
         filter: str | Mapping[str, str] | None = None,
     ) -> list[Delivery]:
-        """Up to `max_messages`, as soon as there is one; none after `wait_seconds`.
+        """Up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (20 at most).
 
-        `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`.
+        They are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within that time, or
+        they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`. The
+        group is made at its first receive, unless the broker's AUTO_CREATE_TOPICS is off. The numbers are defaults of
+        the broker's settings. Raises `MessageIllegal` or `FilterIllegal` for what it does not take.
         """
         return self.broker.do(
             calls.receive(
@@ -48,25 +50,39 @@ class Consumer:
         )
 
     def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Done: the group never sees them again, where the answer says 200."""
+        """Done: a delivery with the status 200 never comes again to the group.
+
+        410: its invisible time was over, and the message comes, or came, again.
+        """
         handles = handles_of(deliveries)
-        return self._settle(calls.ack(self.group, handles)) if handles else []
+        return self.broker.do(calls.ack(self.group, handles)) if handles else []
 
     def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
     ) -> list[Settled]:
-        """Not done: they come again after the group's retry delay, or the one given. The reason is in their trace."""
+        """Not done: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
+
+        After the group's last retry a message is a dead letter. The reason, of 1,000 characters at most, is kept with
+        the message's trace. The statuses are those of `ack`.
+        """
         handles = handles_of(deliveries)
         nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
-        return self._settle(nack) if handles else []
+        return self.broker.do(nack) if handles else []
 
     def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
-        """More time: they stay hidden from the group for `invisible_seconds` from now."""
+        """More time: they stay hidden from the group for `invisible_seconds` from now.
+
+        The statuses are those of `ack`.
+        """
         handles = handles_of(deliveries)
-        return self._settle(calls.extend(self.group, handles, invisible_seconds)) if handles else []
+        return self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
 
     def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
-        """Read a queue from `offset` on. Nothing is remembered; an offset outside of the queue: `OffsetOutOfRange`."""
+        """Read up to `max` entries of a queue from `offset` on; the broker remembers nothing of it.
+
+        Without an entry there it waits up to `wait_seconds`. Raises `OffsetOutOfRange` for an offset that the queue
+        does not hold, with both bounds in its `problem`.
+        """
         return self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
 
     def is_ordered(self) -> bool:
@@ -111,9 +127,7 @@ class Consumer:
         with stopped_by_signals(stop):
             Runner(self, topic, handler, limits).run(stop)
 
-    def _settle(self, call: Call[list[Settled]]) -> list[Settled]:
-        return self.broker.do(call)
-
 
 def handles_of(deliveries: Iterable[Delivery]) -> list[str]:
+    """The receipt handles of deliveries, in their order."""
     return [delivery.receipt_handle for delivery in deliveries]

@@ -36,17 +36,25 @@ class Message:
     """
 
     topic: str
+    #: 1 byte to 4 MiB by the broker's default. A text is sent as UTF-8.
     body: bytes
+    #: One word or more, without `|`: what a tag expression of a consumer is compared with.
     tags: str | None = None
-    #: For look-up. A text alone is one key.
+    #: For look-up, each without blanks. A text alone is one key.
     keys: Sequence[str] = ()
+    #: Up to 128, which an SQL filter of a consumer reads. RocketMQ's own names, such as KEYS, are refused.
     properties: Mapping[str, str] = field(default_factory=dict)
-    #: Messages of a topic with the same sharding key go to one queue, in order.
+    #: Messages of a topic with the same sharding key, of 64 characters at most, go to one queue, in order.
     sharding_key: str | None = None
+    #: The queue, from 0; by default the broker chooses one.
     queue_id: int | None = None
+    #: Visible after the delay of this level, from 1: one of the broker's list. At most one of the three delays.
     delay_level: int | None = None
+    #: Visible so many seconds after it is stored, or after the commit of its transaction.
     delay_seconds: float | None = None
+    #: Visible at this time, which needs a zone.
     deliver_at: datetime | None = None
+    #: When it came into being, with a zone; by default the time at which it is stored.
     born_at: datetime | None = None
     message_id: UUID = field(default_factory=OwnId.make)
     #: The W3C trace context that is stored with it; of the span that the caller is in where OpenTelemetry is installed.
@@ -101,9 +109,11 @@ class Message:
 class StoredMessage(Message):
     """A message as a consumer gets it."""
 
+    #: By the broker's clock.
     stored_at: datetime
     commit_log_offset: int
     transaction_id: UUID | None = None
+    #: The retries before this delivery; 0 at the first.
     reconsume_times: int = 0
 
     @classmethod
@@ -179,6 +189,7 @@ class Delivery(Entry):
     """An entry that was received by a consumer group, hidden from it until it is acked or its time is over."""
 
     receipt_handle: str
+    #: 1 at the first delivery.
     delivery_attempt: int
 
     @classmethod

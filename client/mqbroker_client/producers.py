@@ -62,7 +62,12 @@ class Producer:
     def send(
         self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
     ) -> Sent:
-        """Store a message that is visible at once, or after its delay. A text is sent as UTF-8."""
+        """Store a message that is visible at once, or after its delay. The fields are those of `Message`.
+
+        The topic is made with its first message, unless the broker's AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
+        `Refused` or `MessageTooLarge` for a message that breaks a rule, `Unavailable` or `Unreachable` after the last
+        try.
+        """
         return self.send_message(Message.of(topic, body, json=json, **fields))
 
     def send_message(self, message: Message) -> Sent:
@@ -96,7 +101,12 @@ class Producer:
         check_url: str | None = None,
         **fields: Unpack[MessageFields],
     ) -> Transaction:
-        """Store a half. A delay counts from the commit."""
+        """Store a half message: durable, and visible to no consumer before the commit, from which a delay counts.
+
+        Without an end the broker asks what became of it after `check_immunity_seconds`, or 6 s where that is less or
+        None: at the endpoint `check_url`, else at any endpoint of the group, or by a `CheckPoller`. The same
+        `transaction_id` again, with the same messages, is the same transaction.
+        """
         return self.begin_messages(
             [Message.of(topic, body, json=json, **fields)],
             transaction_id=transaction_id,
@@ -113,7 +123,7 @@ class Producer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> Transaction:
-        """Store one half or several, of one topic or several, that are decided together.
+        """Store half messages, up to 128 of one topic or several, that are decided together; as `begin`.
 
         A message that was tried in another transaction has a new id in this one: see `Transaction.messages`.
         """

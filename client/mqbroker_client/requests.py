@@ -5,13 +5,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 import urllib3
 
 from mqbroker_client import errors
 from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.ids import uuid7
+from mqbroker_client.retries import Retry
 
 VERSION = "0.1.0"
 
@@ -90,6 +91,16 @@ def addresses(url: str | Sequence[str]) -> list[str]:
         if urllib3.util.parse_url(one).scheme not in ("http", "https"):
             raise ValueError(f"the broker's address is http://… or https://…, not {one!r}")
     return found
+
+
+class Options(TypedDict, total=False):
+    """What a `Broker` or an `AsyncBroker` is made with beside its address and its key."""
+
+    connect_seconds: float
+    timeout_seconds: float
+    retry: Retry
+    connections: int
+    coalescing: bool
 
 
 def from_environment() -> tuple[str, str]:

@@ -12,7 +12,10 @@ from mqbroker_client.messages import Entry, Message
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a message was stored. `queue_offset` is None while it is delayed."""
+    """Where a message was stored. `queue_offset` is None while it is delayed.
+
+    `recall_handle` is what `Producer.recall` takes, None without a delay. `duplicate`: it was stored before.
+    """
 
     message_id: UUID
     topic: str
@@ -65,7 +68,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A transaction whose half is stored."""
+    """A transaction whose half messages are stored. `next_check_at`: when the broker first asks about it."""
 
     transaction_id: UUID
     messages: Sequence[Message]

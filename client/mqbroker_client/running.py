@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: The broker's `MAX_RECEIVE` by default.
+#: The default of the broker's MAX_RECEIVE_MESSAGES.
 MOST_RECEIVED = 32
 LONGEST_REASON = 1_000
 LONGEST_PAUSE_SECONDS = 10.0

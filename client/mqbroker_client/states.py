@@ -26,6 +26,8 @@ class LocalTransactionState(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
+    """What a local transaction came to; the remark, of LONGEST_REMARK characters at most, says why it is UNKNOWN."""
+
     state: LocalTransactionState
     remark: str | None = None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import urllib3
 from mqbroker_client import CheckListener, HalfMessage, LocalTransactionState
-from mqbroker_client.checks import MAX_CHECK_BYTES
+from mqbroker_client.checks import MAX_CALL_BYTES
 from standardwebhooks import Webhook
 
 from tests.client.answers import CHECK, TRANSACTION_ID
@@ -195,7 +195,7 @@ def test_only_post_is_answered() -> None:
 
 def test_an_oversized_body_is_refused_unread() -> None:
     statuses: list[str] = []
-    environ = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": str(MAX_CHECK_BYTES + 1)}
+    environ = {"REQUEST_METHOD": "POST", "CONTENT_LENGTH": str(MAX_CALL_BYTES + 1)}
 
     CheckListener(Orders().check, [NEW_SECRET]).wsgi(environ, lambda status, headers: statuses.append(status))  # type: ignore[arg-type]  # only what is used of a WSGI server
 

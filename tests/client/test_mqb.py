@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 from mqbroker_client.cli import main
@@ -18,6 +20,7 @@ from mqbroker_client.cli import main
 from tests.broker.running import API_KEY, RunningBroker
 from tests.client.pages import environment
 from tests.client.servers import busy, scripted
+from tests.control.stock import SWITCH_OFF
 
 
 class Mqb:
@@ -125,6 +128,20 @@ def test_lists_are_tables_or_json(mqb: Mqb, broker: RunningBroker, orders: str) 
     assert any(row.startswith(orders) and " rw " in row for row in rows)
     assert API_KEY not in mqb.run("keys")[0]
     assert mqb.run("discarded", "--group", orders)[0] == ""
+
+
+def test_a_discarded_transaction_is_listed_with_its_topic_and_its_time(
+    mqb: Mqb, broker: RunningBroker, orders: str
+) -> None:
+    transaction_id = str(Producer(broker.client(), orders).begin(orders, b"1").transaction_id)
+    with psycopg.connect(broker.database_url) as connection:
+        connection.execute(SWITCH_OFF, [transaction_id])
+
+    header, row = mqb.run("discarded", "--group", orders)[0].splitlines()
+
+    shown = dict(zip(re.split(r" {2,}", header), re.split(r" {2,}", row), strict=True))
+    assert (shown["transaction id"], shown["producer group"], shown["topics"]) == (transaction_id, orders, orders)
+    assert shown["discarded at"] > shown["stored at"]
 
 
 def test_a_reset_is_a_dry_run_until_it_is_meant(mqb: Mqb, broker: RunningBroker, orders: str) -> None:

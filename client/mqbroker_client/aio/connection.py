@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
 import aiohttp
@@ -13,7 +13,7 @@ from yarl import URL
 from mqbroker_client import calls, errors, forks, requests
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.calls import Call, Document, Result
-from mqbroker_client.requests import Answer, OwnRequest, Request, Requests
+from mqbroker_client.requests import Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
 # What a parent had opened. A session that is collected takes its sockets out of an epoll that the parent shares.
@@ -81,10 +81,10 @@ class AsyncBroker:
         forks.remember(self)
 
     @classmethod
-    def from_env(cls, **limits: Any) -> Self:
-        """The broker of MQBROKER_URL, which may be several addresses with commas, and MQBROKER_API_KEY."""
+    def from_env(cls, **options: Unpack[Options]) -> Self:
+        """The broker of MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
         url, api_key = requests.from_environment()
-        return cls(url, api_key, **limits)
+        return cls(url, api_key, **options)
 
     async def __aenter__(self) -> Self:
         self._closed.discard(asyncio.get_running_loop())

@@ -30,7 +30,7 @@ class AsyncConsumer:
         invisible_seconds: float | None = None,
         filter: str | Mapping[str, str] | None = None,
     ) -> list[Delivery]:
-        """Up to `max_messages`, as soon as there is one; none after `wait_seconds`."""
+        """Up to `max_messages` as soon as there is one, or none after `wait_seconds`; as `Consumer.receive`."""
         return await self.broker.do(
             calls.receive(
                 self.group,
@@ -43,14 +43,14 @@ class AsyncConsumer:
         )
 
     async def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Done: the group never sees them again, where the answer says 200."""
+        """Done: a delivery with the status 200 never comes again to the group; as `Consumer.ack`."""
         handles = handles_of(deliveries)
         return await self.broker.do(calls.ack(self.group, handles)) if handles else []
 
     async def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
     ) -> list[Settled]:
-        """Not done: they come again after the group's retry delay, or the one given. The reason is in their trace."""
+        """Not done: they come again after a delay; as `Consumer.nack`."""
         handles = handles_of(deliveries)
         nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
         return await self.broker.do(nack) if handles else []
@@ -61,7 +61,7 @@ class AsyncConsumer:
         return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
 
     async def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
-        """Read a queue from `offset` on. Nothing is remembered; an offset outside of the queue: `OffsetOutOfRange`."""
+        """Read up to `max` entries of a queue from `offset` on; as `Consumer.pull`."""
         return await self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
 
     async def is_ordered(self) -> bool:

@@ -63,7 +63,7 @@ class AsyncProducer:
     async def send(
         self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
     ) -> Sent:
-        """Store a message that is visible at once, or after its delay. A text is sent as UTF-8."""
+        """Store a message that is visible at once, or after its delay; as `Producer.send`."""
         return await self.send_message(Message.of(topic, body, json=json, **fields))
 
     async def send_message(self, message: Message) -> Sent:
@@ -97,7 +97,7 @@ class AsyncProducer:
         check_url: str | None = None,
         **fields: Unpack[MessageFields],
     ) -> AsyncTransaction:
-        """Store a half. A delay counts from the commit."""
+        """Store a half message, which no consumer sees before the commit; as `Producer.begin`."""
         return await self.begin_messages(
             [Message.of(topic, body, json=json, **fields)],
             transaction_id=transaction_id,
@@ -114,7 +114,7 @@ class AsyncProducer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> AsyncTransaction:
-        """Store one half or several, of one topic or several, that are decided together."""
+        """Store half messages that are decided together; as `Producer.begin_messages`."""
         transaction_id = transaction_id or uuid7()
         begin = calls.begin(
             self.group,

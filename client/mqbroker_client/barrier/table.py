@@ -12,7 +12,7 @@ from mqbroker_client.messages import Message, message_fields
 from mqbroker_client.states import LocalTransactionState
 
 KEPT_PAGE = 100
-# The broker hands out no more halves in one check.
+# Ids of one statement.
 FOUND_PAGE = 500
 
 _KEPT = (

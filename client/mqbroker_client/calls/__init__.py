@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -83,9 +83,13 @@ def given(**fields: object) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def in_utf8(text: str) -> str:
+@overload
+def in_utf8(text: str) -> str: ...
+@overload
+def in_utf8(text: None) -> None: ...
+def in_utf8(text: str | None) -> str | None:
     """A text that can be sent: the name of a file, in the message of an error, may have bytes that are no text."""
-    return text.encode(errors="backslashreplace").decode()
+    return None if text is None else text.encode(errors="backslashreplace").decode()
 
 
 def same(document: Document) -> Document:

@@ -1,17 +1,52 @@
 """The administrative calls."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Literal, TypedDict
 
 from mqbroker_client.calls import Call, Document, call, path, same
 
 
-def put(kind: str, name: str, settings: Mapping[str, Any]) -> Call[Document]:
+class TopicSettings(TypedDict, total=False):
+    """What is set of a topic. What is left out stays as it is, or gets its default; None is the broker's setting."""
+
+    queues: int
+    reserved_hours: int | None
+    permission: Literal["r", "w", "rw"]
+
+
+class ProducerGroupSettings(TypedDict, total=False):
+    """What is set of a producer group; as `TopicSettings`."""
+
+    reject_transaction_message: bool
+    max_undecided: int | None
+    checks_paused: bool
+    api_keys: list[str] | None
+
+
+class ConsumerGroupSettings(TypedDict, total=False):
+    """What is set of a consumer group; as `TopicSettings`."""
+
+    start_at: Literal["earliest", "latest"]
+    ordered: bool
+    max_reconsume_times: int | None
+    retry_policy: Mapping[str, object]
+    paused: bool
+
+
+class EndpointSettings(TypedDict, total=False):
+    """How an endpoint is called; as `TopicSettings`."""
+
+    max_batch: int
+    timeout_seconds: float
+    concurrency: int
+
+
+def put(kind: str, name: str, settings: Mapping[str, object]) -> Call[Document]:
     """PUT of a topic or group: creates it, or changes its settings."""
     return call("PUT", path(kind, name), settings, same)
 
 
-def register_endpoint(group: str, url: str, secret: str, settings: Mapping[str, Any]) -> Call[str]:
+def register_endpoint(group: str, url: str, secret: str, settings: EndpointSettings) -> Call[str]:
     """POST /v1/producer-groups/{group}/endpoints: the id of the endpoint."""
     body = {"url": url, "secret": secret, **settings}
     return call("POST", path("producer-groups", group, "endpoints"), body, lambda answer: str(answer["id"]))

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from mqbroker_client.calls import Call, Document, Operation, call, given, path
+from mqbroker_client.calls import Call, Document, Operation, call, given, in_utf8, path
 from mqbroker_client.messages import Delivery
 from mqbroker_client.results import Page, Settled
 
@@ -38,7 +38,7 @@ def nack(
     group: str, receipt_handles: Sequence[str], *, delay_seconds: float | None = None, reason: str | None = None
 ) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/nack."""
-    more = given(delay_seconds=delay_seconds, reason=reason)
+    more = given(delay_seconds=delay_seconds, reason=in_utf8(reason))
     return _settle(group, "nack", {"receipt_handles": receipt_handles} | more)
 
 

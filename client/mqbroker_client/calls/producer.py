@@ -6,7 +6,7 @@ from functools import lru_cache
 from uuid import UUID
 
 from mqbroker_client import tracing
-from mqbroker_client.calls import Call, Document, Operation, call, encoded, given, path, same
+from mqbroker_client.calls import Call, Document, Operation, call, encoded, given, in_utf8, path, same
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.results import Begun, Ended, Sent
 from mqbroker_client.states import LocalTransactionState
@@ -67,7 +67,7 @@ def end(
     end = Operation(b'{"op":"end","transaction_id":"%s",' % own_id.encode(), transaction_id)
     content = _plain_end(group, state, from_transaction_check)
     if commit_log_offset is not None or remark is not None:
-        more = given(commit_log_offset=commit_log_offset, remark=remark)
+        more = given(commit_log_offset=commit_log_offset, remark=in_utf8(remark))
         content = content[:-1] + b"," + encoded(more).encode()[1:]
     return Call("POST", f"/v1/transactions/{own_id}/end", content, Ended.read, operation=end)
 

@@ -39,8 +39,8 @@ def lag(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 def discarded(broker: Broker, given: argparse.Namespace, output: Output) -> None:
     query = {"producer_group": given.group} if given.group else {}
-    rows = list(every(broker, path("discarded"), **query))
-    columns = ("transaction_id", "producer_group", "topic", "check_times", "stored_at", "discarded_at")
+    rows = [_discarded(row) for row in every(broker, path("discarded"), **query)]
+    columns = ("transaction_id", "producer_group", "topics", "check_times", "stored_at", "discarded_at", "last_failure")
     output.rows(rows, columns, "No transaction is discarded.")
 
 
@@ -102,6 +102,12 @@ def every(broker: Broker, target: str, **query: Any) -> Iterator[Document]:
         cursor = page.get("next")
         if not cursor:
             return
+
+
+def _discarded(row: Document) -> Document:
+    """The topics of the messages and the time of the discard beside the fields of the transaction."""
+    topics = dict.fromkeys(message["topic"] for message in row["messages"])
+    return {**row, "topics": list(topics), "discarded_at": row["decided_at"]}
 
 
 def _dead(row: Document) -> Document:

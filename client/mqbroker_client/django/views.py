@@ -5,7 +5,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from mqbroker_client.checks import MAX_CHECK_BYTES
+from mqbroker_client.checks import MAX_CALL_BYTES
 from mqbroker_client.django.apps import config
 
 
@@ -16,7 +16,7 @@ from mqbroker_client.django.apps import config
 @require_POST
 def checks(request: HttpRequest) -> HttpResponse:
     # `request.body` refuses what is above DATA_UPLOAD_MAX_MEMORY_SIZE, and a message may be larger.
-    reply = config().listener.reply(request.headers, request.read(MAX_CHECK_BYTES + 1))
+    reply = config().listener.reply(request.headers, request.read(MAX_CALL_BYTES + 1))
     if config().options.on_unavailable == "keep":
         config().steps.kept.send_in_background()
     return HttpResponse(reply.body, status=reply.status, content_type=reply.content_type)

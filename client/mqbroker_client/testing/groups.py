@@ -33,7 +33,7 @@ class Pending:
         return str(self.entry["message"].get("sharding_key") or NO_KEY)
 
     def lies_in(self, topic: str, queue_id: int) -> bool:
-        return bool(self.entry["message"]["topic"] == topic and self.entry["queue_id"] == queue_id)
+        return bool(self.entry["read_from"] == topic and self.entry["queue_id"] == queue_id)
 
 
 @dataclass(slots=True)
@@ -92,10 +92,11 @@ class Groups:
         for one in self._due(group, topic):
             if one.attempts > group.max_reconsume_times:
                 group.pending.remove(one)
-                self.topics.append(one.entry["message"] | {"topic": f"%DLQ%{name}"}, 0)
+                # Its message still names the topic that it was sent to.
+                self.topics.append(one.entry["message"], 0, topic=f"%DLQ%{name}")
 
     def _due(self, group: Group, topic: str) -> list[Pending]:
-        return [one for one in group.pending if one.entry["message"]["topic"] == topic and one.due <= self.now()]
+        return [one for one in group.pending if one.entry["read_from"] == topic and one.due <= self.now()]
 
     def _in_any_order(self, group: Group, topic: str, count: int) -> list[Pending]:
         again = self._due(group, topic)[:count]
@@ -129,7 +130,7 @@ class Groups:
     def _unread(self, group: Group, queue: list[Document]) -> Iterator[Pending]:
         """The entries that the group has not reached, each as one that waits from now on."""
         for entry in queue:
-            place = entry["message"]["topic"], entry["queue_id"]
+            place = entry["read_from"], entry["queue_id"]
             if entry["queue_offset"] >= group.reached.get(place, 0):
                 group.reached[place] = entry["queue_offset"] + 1
                 group.pending.append(Pending(entry, self.now()))

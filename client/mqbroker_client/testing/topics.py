@@ -76,7 +76,9 @@ class Topics:
         count, queue_id = len(self.of(fields["topic"])), fields.get("queue_id")
         if queue_id is not None and not 0 <= queue_id < count:
             raise refused(
-                422, "queue_illegal", f"The topic {fields['topic']} has no queue {queue_id}: 0 to {count - 1}."
+                422,
+                "queue_illegal",
+                f"The topic {fields['topic']} has no queue {queue_id}: its queues are 0 to {count - 1}.",
             )
         now = self.now().isoformat()
         message_id = fields.get("message_id") or str(uuid7())
@@ -95,10 +97,11 @@ class Topics:
         self._sent[message["message_id"]] = (message, result)
         return result
 
-    def append(self, message: Document, queue_id: int) -> int:
-        """Its offset in its queue."""
-        queue = self.of(message["topic"])[queue_id]
-        queue.append({"message": message, "queue_id": queue_id, "queue_offset": len(queue)})
+    def append(self, message: Document, queue_id: int, topic: str | None = None) -> int:
+        """Its offset in its queue: of the topic that it was sent to, or of another one that it is read from."""
+        read_from = topic or message["topic"]
+        queue = self.of(read_from)[queue_id]
+        queue.append({"message": message, "read_from": read_from, "queue_id": queue_id, "queue_offset": len(queue)})
         return len(queue) - 1
 
     def release_due(self) -> None:
