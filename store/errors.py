@@ -27,6 +27,12 @@ class MessageIllegal(Refusal):
     code = "message_illegal"
 
 
+def require_between(name: str, value: float, least: float, most: float) -> None:
+    """Raises MessageIllegal unless a field of a request is between two limits, or one of them."""
+    if not least <= value <= most:
+        raise MessageIllegal(f"{name} {value} is not between {least} and {most}.")
+
+
 class MessageTooLarge(Refusal):
     """The body is above MAX_MESSAGE_BYTES."""
 

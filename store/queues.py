@@ -73,9 +73,9 @@ def tags_code_of(tags: str | None) -> int:
 
 
 async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Entry]) -> None:
-    """Extends the entries' queues in the order given and tells each entry its queue offset.
+    """Extends the entries' queues in the order given, and sets the queue offset of each entry.
 
-    Must be the last taker of locks in its transaction: queues are locked in sorted order, after everything else.
+    Takes the last locks of its transaction: queues are locked in sorted order, after everything else.
     """
     queues = sorted({(entry.topic_id, entry.queue_id) for entry in entries})
     locked = {"topic_id": [topic for topic, _ in queues], "queue_id": [queue for _, queue in queues]}
@@ -101,7 +101,7 @@ def _columns(segment_id: int, queues: list[tuple[int, int]], entries: Sequence[E
 
 
 def _number(entries: Sequence[Entry], rows: Sequence[Enqueued]) -> None:
-    """Tells the entries of the queues in these rows their offsets: the n-th row of a queue is its n-th entry."""
+    """Sets the offsets of the entries of the queues in these rows: the n-th row of a queue is its n-th entry."""
     offsets: dict[tuple[int, int], list[int]] = {}
     for row in rows:
         offsets.setdefault((row.topic_id, row.queue_id), []).append(row.queue_offset)

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from store.errors import SystemBusy
+
 Part = TypeVar("Part")
 
 
@@ -19,15 +21,22 @@ class Runtime:
         # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
         self.is_closing = False
         self._parts: dict[Callable[[], Any], Any] = {}
+        self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
 
     def part(self, kind: Callable[[], Part]) -> Part:
-        """The part of this kind, a class or another factory; made now if it is the first use. From any thread."""
+        """The part of this kind, a class or another factory; made now if it is the first use. From any thread.
+
+        Raises SystemBusy for a part that was closed: work that comes so late would open connections that no one closes,
+        and a pool that connects to a database which is gone keeps the event loop from ending.
+        """
         part: Part | None = self._parts.get(kind)
         return self._make(kind) if part is None else part
 
     def _make(self, kind: Callable[[], Part]) -> Part:
         with self._making:
+            if kind in self._closed:
+                raise ending()
             if kind not in self._parts:
                 self._parts[kind] = kind()
             part: Part = self._parts[kind]
@@ -52,6 +61,12 @@ class Runtime:
             if close is not None:
                 await close()
                 self._parts.pop(kind, None)
+                self._closed.add(kind)
+
+
+def ending() -> SystemBusy:
+    """The refusal of work that comes after its runtime was closed."""
+    return SystemBusy("This process is ending: nothing was stored, ask again.")
 
 
 _current: Runtime | None = None

@@ -1,36 +1,32 @@
 """Topics by name and id, cached for a moment by each process."""
 
-import re
 from urllib.parse import quote
 
 from django.conf import settings
 
 from store import errors, runtime
 from store.db import connections
+from store.db.names import is_name, rule
 from store.db.statements import Statement
-from store.db.ttl_cache import TtlCache
+from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.rows import TopicFacts
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
 FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
-NAME = re.compile(r"[%|a-zA-Z0-9_-]{1,127}")
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"))
 
-# A change by another process takes effect in this one after at most this time, also without a notice of it.
-CACHED_SECONDS = 2.0
-
 
 class Topics:
     """The topics that one process has cached."""
 
     def __init__(self) -> None:
-        self.by_name: TtlCache[str, TopicFacts] = TtlCache(CACHED_SECONDS)
+        self.by_name: TtlCache[str, TopicFacts] = TtlCache(CONFIGURATION_SECONDS)
         # Thousands of requests may use a new topic at once: one creates it, and the others wait for its result.
         self.making: TtlCache[str, TopicFacts] = TtlCache(0)
         self.names: dict[int, str] = {}
@@ -45,12 +41,15 @@ def is_system(name: str) -> bool:
     return name in SYSTEM or name.startswith((RETRY_PREFIX, DEAD_LETTER_PREFIX))
 
 
+def group_of(topic_name: str, prefix: str) -> str | None:
+    """The group whose retries or dead letters, by the prefix of their topics, a topic holds; None for another topic."""
+    return topic_name.removeprefix(prefix) if topic_name.startswith(prefix) else None
+
+
 def validate_name(name: str) -> None:
     """Raises TopicIllegal unless the name is one that a topic may have."""
-    if not NAME.fullmatch(name):
-        raise errors.TopicIllegal(
-            f"topic {name[:140]!r} is no topic name: 1 to 127 letters, digits and any of % | _ -."
-        )
+    if not is_name(name):
+        raise errors.TopicIllegal(f"topic {name[:140]!r} is no topic name: {rule()}.")
 
 
 def absent(name: str) -> errors.TopicNotExist:
@@ -71,31 +70,39 @@ async def for_sending(name: str, queue_id: int | None = None) -> TopicFacts:
 
     Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), TopicNotExist or QueueIllegal.
     """
-    validate_sending(name)
-    topic = await _find(name)
+    topic = await find_for_sending(name)
     if topic is None:
-        if queue_id is not None and settings.AUTO_CREATE_TOPICS:
+        if queue_id is not None:
             require_queue(name, queue_id, settings.DEFAULT_QUEUES)
         topic = await _create(name)
-    _require_writable(name, topic.permission)
+        _require_writable(name, topic.permission)
     return topic
 
 
 async def require_possible(name: str, queue_id: int | None) -> None:
     """Raises what `for_sending` raises, and QueueIllegal for a queue that the topic has not; makes no topic."""
+    topic = await find_for_sending(name)
+    if queue_id is not None:
+        require_queue(name, queue_id, settings.DEFAULT_QUEUES if topic is None else topic.queues)
+
+
+async def find_for_sending(name: str) -> TopicFacts | None:
+    """The topic a message goes to; None where `for_sending` will make it.
+
+    Raises TopicIllegal, TopicForbidden or TopicNotExist.
+    """
     validate_sending(name)
     topic = await _find(name)
     if topic is None and not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
     if topic is not None:
         _require_writable(name, topic.permission)
-    if queue_id is not None:
-        require_queue(name, queue_id, settings.DEFAULT_QUEUES if topic is None else topic.queues)
+    return topic
 
 
 async def look_up(name: str) -> None:
-    """Has this process know the topic, if there is one."""
-    if NAME.fullmatch(name):
+    """Looks a topic up, so that `known_for_sending` finds it if it exists."""
+    if is_name(name):
         await _find(name)
 
 
@@ -137,7 +144,7 @@ def require_queue(name: str, queue_id: int, queues: int) -> None:
 
 def _require_writable(name: str, permission: str) -> None:
     if "w" not in permission:
-        raise errors.TopicForbidden(f"The topic {name} has the permission {permission!r}: it takes no messages.")
+        raise _not_permitted(name, permission, "it takes no messages")
 
 
 def require_readable(name: str, permission: str) -> None:
@@ -145,10 +152,16 @@ def require_readable(name: str, permission: str) -> None:
     if name == SCHEDULE:
         raise errors.TopicForbidden(
             f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "
-            "GET /v1/delay-levels tells what waits."
+            "GET /v1/delay-levels shows what waits."
         )
     if "r" not in permission:
-        raise errors.TopicForbidden(f"The topic {name} has the permission {permission!r}: it is not read.")
+        raise _not_permitted(name, permission, "it is not read")
+
+
+def _not_permitted(name: str, permission: str, consequence: str) -> errors.TopicForbidden:
+    return errors.TopicForbidden(
+        f"The topic {name} has the permission {permission!r}: {consequence}. PUT /v1/topics/{quote(name)} sets it."
+    )
 
 
 async def own(name: str, queues: int) -> TopicFacts:

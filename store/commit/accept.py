@@ -1,7 +1,7 @@
-"""Takes messages in: from what a producer sent to a record for the commit log, the same through every way in."""
+"""Accepts messages: validates what a producer sent, by whichever call, and makes its record for the commit log."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Self
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from store import errors, messages, runtime, topics
 from store.commit.batch import Batch
-from store.db import arrays
+from store.db import arrays, connections
 from store.db.uuid7 import new_id, new_ids
 from store.messages import Message, Record
 from store.process.configuration import setting
@@ -101,12 +101,13 @@ class Turns:
 
 
 async def accept(message: Message, *, traceparent: str | None = None, message_id: uuid.UUID | None = None) -> Accepted:
-    """Holds a message to every rule and finds its topic and queue. `message_id` is used when it brings none.
+    """Validates a message and finds its topic and queue. `message_id` is its id when the producer chose none.
 
     Raises the refusal that names what is wrong; nothing is stored then.
     """
     body = messages.checked(message)
-    topic = await topics.for_sending(message.topic, message.queue_id)
+    chosen = message.message_id or message_id
+    topic = await for_messages(message.topic, message.queue_id, [] if chosen is None else [chosen])
     return _accepted(message, body, topic, traceparent, message_id)
 
 
@@ -128,24 +129,52 @@ def _accepted(
 
 
 async def accept_together(given: Sequence[Message], topic_name: str, traceparent: str | None) -> Parcel:
-    """Holds the messages of a batch to every rule and finds their topic and the one queue that any of them names.
+    """Validates the messages of a batch and finds their topic and the one queue that any of them names.
 
-    The message that breaks a rule first is the one that is refused, as by `accept`.
+    Raises what `accept` raises for the first message that breaks a rule.
     """
     topic = topics.known_for_sending(topic_name)
     if topic is None:
         # A message that breaks a rule makes no topic.
         _ = [messages.checked(message) for message in given]
-        topic = await topics.for_sending(topic_name, next((m.queue_id for m in given if m.queue_id is not None), None))
+        queue_id = next((message.queue_id for message in given if message.queue_id is not None), None)
+        chosen = [message.message_id for message in given if message.message_id is not None]
+        topic = await for_messages(topic_name, queue_id, chosen)
     return accept_for(topic, given, traceparent)
+
+
+async def for_messages(topic_name: str, queue_id: int | None, chosen: Sequence[uuid.UUID]) -> TopicFacts:
+    """The topic of messages with these ids, which the client chose; as `topics.for_sending`.
+
+    Raises MessageIdReused, too, where their first use of the topic would be refused once it was made.
+    """
+
+    async def is_first_use() -> bool:
+        return await topics.find_for_sending(topic_name) is None
+
+    await require_unused(chosen, is_first_use)
+    return await topics.for_sending(topic_name, queue_id)
+
+
+async def require_unused(message_ids: Sequence[uuid.UUID], is_first_use: Callable[[], Awaitable[bool]]) -> None:
+    """Raises MessageIdReused for the first use of a topic or a group by a message that is stored already.
+
+    What the message would make is looked up again behind the message: a request with the same message may have made it
+    and stored the message just now.
+    """
+    if not message_ids or not await is_first_use():
+        return
+    stored = {row.message_id for row in await connections.read(log.FIND_MESSAGES, {"message_ids": list(message_ids)})}
+    if stored and await is_first_use():
+        raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
     """As `accept_together`, for a topic that is known."""
     bodies = [messages.checked(message) for message in given]
-    _validate_together(given, bodies)
-    queue_id = _common_queue(given, topic)
     repeatable = [message.message_id for message in given if message.message_id is not None]
+    validate_together(bodies, repeatable, "batch")
+    queue_id = _common_queue(given, topic)
     made = iter(new_ids(len(given) - len(repeatable)))
     records = [
         Record.of(message, message.message_id or next(made), topic.id, queue_id, body, traceparent)
@@ -154,12 +183,15 @@ def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | N
     return Parcel(topic, records, repeatable)
 
 
-def _validate_together(given: Sequence[Message], bodies: Sequence[bytes]) -> None:
+def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], together: str) -> None:
+    """Checks the messages of one request against the rules of all of them; `together` names what they are.
+
+    Raises MessageTooLarge or MessageIdReused.
+    """
     if (size := sum(map(len, bodies))) > (limit := setting("MAX_MESSAGE_BYTES")):
         raise errors.MessageTooLarge(f"The bodies have {size} bytes together, the limit is {limit}.")
-    chosen = [message.message_id for message in given if message.message_id is not None]
-    if len(set(chosen)) < len(chosen):
-        raise errors.MessageIdReused("Two messages of the batch have the same message_id: give each its own.")
+    if len(set(chosen_ids)) < len(chosen_ids):
+        raise errors.MessageIdReused(f"Two messages of the {together} have the same message_id: give each its own.")
 
 
 def _common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
@@ -191,7 +223,7 @@ def size_of(records: Sequence[Record]) -> int:
 
 
 async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
-    """Those of the messages that are stored already. After a failed attempt even ids of our own are looked for."""
+    """The messages that are stored already, by id. After a failed attempt ids of the broker are looked up, too."""
     ids = [one.message_id for one in accepted if one.may_repeat or batch.again]
     return await log.find(batch.connection, ids) if ids else {}
 
@@ -199,11 +231,15 @@ async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid
 def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
     """Raises MessageIdReused unless the stored message is the same one.
 
-    A half message is no repeat of a message that was sent at once, nor the other way round: no sender may be answered
-    that it is done while a transaction still may roll it back.
+    A half message is no repeat of a message that was sent at once, nor the other way round: a send must not be answered
+    as done while a transaction may still roll its message back.
     """
     same_way = (stored.transaction_id is not None) == transactional
     if stored.topic_id != accepted.topic.id or stored.body != accepted.body or not same_way:
-        raise errors.MessageIdReused(
-            f"The message_id {accepted.message_id} was used for another message: use a new id for a new message."
-        )
+        raise _reused(accepted.message_id)
+
+
+def _reused(message_id: uuid.UUID) -> errors.MessageIdReused:
+    return errors.MessageIdReused(
+        f"The message_id {message_id} was used for another message: use a new id for a new message."
+    )

@@ -53,7 +53,7 @@ class Pending(Generic[Request]):
 
 
 def settle(pending: list[Pending[Any]], refusal: Refusal | Exception) -> None:
-    """Gives every request of a batch that was not written the same outcome."""
+    """Answers every request of a batch that was not written with the same refusal."""
     for one in pending:
         one.outcome = refusal
     resolve(pending)
@@ -65,7 +65,7 @@ def resolve(pending: list[Pending[Any]]) -> None:
         one.resolve()
 
 
-# Writes what a request has on record beside what its kind writes: run once its outcome is known, before the commit.
+# Writes a row about a request beside what its kind writes; called once its outcome is known, before the commit.
 Note = Callable[["Batch", Pending[Any]], None]
 
 
@@ -84,19 +84,19 @@ class Batch:
         self._rows: dict[Statement[Any], list[dict[str, object]]] = {}
 
     def append(self, records: Iterable[Record]) -> None:
-        """Has messages stored; their log offsets are known in `place`."""
+        """Adds messages to be stored; their log offsets are known in the step `place`."""
         self.records.extend(records)
 
     def enqueue(self, entry: queues.Entry) -> None:
-        """Has a stored message made visible; its queue offset is known in `record`."""
+        """Adds an entry, which makes a stored message visible; its queue offset is known in the step `record`."""
         self.entries.append(entry)
 
     def insert(self, statement: Statement[Any], row: dict[str, object]) -> None:
-        """Has a row written by a statement that takes its columns as arrays."""
+        """Adds a row to those that a statement writes, which takes its columns as arrays."""
         self._rows.setdefault(statement, []).append(row)
 
     def after_commit(self, call: Callable[[], None]) -> None:
-        """Has something done in this process once the batch is durable; it may be lost, and must not fail."""
+        """Adds a call to be made in this process once the batch is durable; it may be lost, and must not fail."""
         self.afterwards.append(call)
 
     async def read(self, statement: Statement[RowType], parameters: dict[str, Any]) -> Sequence[RowType]:

@@ -19,7 +19,7 @@ from store.errors import Refusal
 
 CHANNEL = "mqbroker_changed"
 # No process caches configuration for longer: a process that does not confirm has dropped it by itself after this.
-CACHED_SECONDS = 3.0
+LONGEST_CACHED_SECONDS = 3.0
 
 
 class Unconfirmed:
@@ -38,7 +38,7 @@ class Unconfirmed:
     def wait(self) -> None:
         """Returns when each process has confirmed, or has nothing of the time before the change cached any more."""
         if self._processes:
-            self._none_left.wait(CACHED_SECONDS)
+            self._none_left.wait(LONGEST_CACHED_SECONDS)
 
 
 class Changes:
@@ -50,7 +50,7 @@ class Changes:
         self._confirming: set[asyncio.Task[None] | None] = set()
 
     def announce(self) -> None:
-        """Drops what this process has cached, and has the others do so; see `drop_everywhere`."""
+        """Drops what this process has cached, and waits until the others have; see `drop_everywhere`."""
         runtime.current().forget()
         peers = runtime.part(Peers)
         if not peers.may_listen(time.monotonic()):
@@ -85,6 +85,6 @@ def drop_everywhere() -> None:
     """Once the transaction is committed: has every process drop what it has cached of the configuration.
 
     For synchronous code, on Django's connection. The commit returns when the web processes that this one has heard of
-    have dropped it, after CACHED_SECONDS at the latest; in a process that does not listen, as a worker, at once.
+    have dropped it, or after LONGEST_CACHED_SECONDS; in a process that does not listen, such as a worker, at once.
     """
     transaction.on_commit(runtime.part(Changes).announce)

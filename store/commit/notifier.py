@@ -154,7 +154,7 @@ class Wakeups:
             await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
 
     def start(self) -> None:
-        """Starts to receive the notices of other processes, and lets them know."""
+        """Starts to receive the notices of other processes, and announces this process to them."""
         if self._receiver is None:
             self._receiver = asyncio.create_task(self._receive_notices(), name="listen")
             self._presence = asyncio.create_task(self._be_present(), name="present")

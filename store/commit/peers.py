@@ -1,4 +1,4 @@
-"""The other web processes that listen for notices, by what they say of themselves."""
+"""The other web processes that listen for notices, known by the notices that they send."""
 
 import math
 import secrets
@@ -8,16 +8,16 @@ from store.rows import Notified
 
 NOTIFY = Statement(__file__, "notify", Notified)
 
-# A process that listens says so at these intervals. Without a word of another one for so long there is none.
+# A process that listens sends a notice this often. One that has sent none for ALONE_SECONDS counts as gone.
 PRESENCE_SECONDS = 2.0
 ALONE_SECONDS = 7.0
 
 
 class Peers:
-    """Which other processes listen. Without any no notice is sent: it costs as much as a small batch.
+    """Which other processes listen. Where none does, no notice is sent: it costs as much as a small batch.
 
-    A process that listens says so, with a notice that names no topic. One that does not listen itself cannot know, and
-    takes it that others do. A word that is late costs the requests of its process some seconds: they read again by
+    A process that listens announces itself by a notice that names no topic. One that does not listen itself assumes
+    that others do. An announcement that comes late costs the requests of its process some seconds: they read again by
     themselves.
     """
 
@@ -33,7 +33,7 @@ class Peers:
         self._alone_from = now + ALONE_SECONDS
 
     def hear(self, name: str, now: float) -> bool:
-        """Another process has said something. Returns whether it was unknown: it does not know of this one either."""
+        """A notice of another process has come. Returns whether the process is new: then it does not know this one."""
         is_new = name not in self.others(now)
         self._alone_from = now + ALONE_SECONDS
         self._heard = {other: at for other, at in self._heard.items() if now < at + ALONE_SECONDS}

@@ -14,8 +14,8 @@ The statements of a batch, in their order, all of them conditional but the secon
 
 Requests that are no writes of the log lock more than it, between 2 and 3: receives, the progress of their groups.
 
-What a statement does not take it leaves out and says nothing of: such a request has no answer, and goes the stepwise
-way. Nothing is read back in between, so no lock outlives the round trip, however long this process is stopped.
+A statement leaves out what it cannot write, and gives no reason: such a request has no answer, and is written stepwise.
+Nothing is read back in between, so no lock outlives the round trip, however long this process is stopped.
 """
 
 import asyncio
@@ -111,7 +111,7 @@ class Request(Generic[Answer]):
 
     @property
     def overtakes(self) -> bool:
-        """Whether it has to go the stepwise way, too, because it would come before one that went it earlier."""
+        """Whether it must be written stepwise, because it would come before an earlier request that still is."""
         return False
 
     @classmethod
@@ -146,7 +146,7 @@ class Request(Generic[Answer]):
 
     def resolve(self, problem: Exception | None = None) -> None:
         """Answers the waiter, unless it has gone away."""
-        if self.is_done:
+        if self._is_resolved or (self._future is not None and self._future.done()):
             return
         self._is_resolved = True
         if self.settled is not None:
@@ -174,7 +174,7 @@ class PipelinedBatch:
         for request in requests:
             by_kind.setdefault(type(request), []).append(request)
         self._kinds = sorted(by_kind.items(), key=lambda item: item[0].ORDER)
-        self.ordered = any(request.ordered for request in requests)
+        self.ordered = True in [request.ordered for request in requests]
 
     def __len__(self) -> int:
         return len(self.requests)
@@ -197,7 +197,7 @@ class PipelinedBatch:
         return [call for kind, requests in self._kinds for call in kind.behind_commit(requests)]
 
     def settle(self, results: Results) -> int | None:
-        """Sets the answers of what was written; gives the segment that was open as the batch began."""
+        """Sets the answers of what was written; returns the segment that was open as the batch began."""
         for kind, requests in self._kinds:
             kind.settle(requests, results)
         seen = next(results[join] for join in JOINS if join in results).get_value(0, 0)

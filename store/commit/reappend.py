@@ -17,7 +17,7 @@ Place = tuple[int, int]
 
 
 async def append_again(batch: Batch, places: Collection[Place], max_bytes: int = MAX_BYTES) -> dict[Place, int]:
-    """Appends stored messages to the batch's segment; gives the new log offset of each old place.
+    """Appends stored messages to the batch's segment; returns the new log offset of each old place.
 
     At least one message and about `max_bytes` of bodies at a time: the places that are not in the answer need another
     call. A message keeps its id and the time it was first stored at.

@@ -1,17 +1,30 @@
-"""Ends transactions whose process was stopped in the middle of sending them: their locks would stop other processes."""
+"""Ends transactions whose process was stopped in the middle of sending them: their locks would stop other processes.
 
+The poller ends those that have taken TRANSACTION_SECONDS. Where a batch has waited for a lock in vain, one may be held
+that way: for WATCH_SECONDS each look ends those whose process has sent nothing for SILENT_SECONDS, so that what waits
+goes on within a second.
+"""
+
+import asyncio
+import time
 from typing import NamedTuple
 
 import structlog
 
+from store import runtime
 from store.db import connections
 from store.db.pipeline import TRANSACTION_SECONDS
 from store.db.statements import Statement
+from store.errors import SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)
 
 # Of one look; what is left is ended by the next one.
 MAX_SESSIONS = 100
+# The parts of a transaction follow each other in microseconds; the slowest network brings the largest in this time.
+SILENT_SECONDS = 0.4
+LOOK_SECONDS = 0.1
+WATCH_SECONDS = 1.0
 
 
 class Ended(NamedTuple):
@@ -24,9 +37,44 @@ class Ended(NamedTuple):
 END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", Ended)
 
 
-async def end(seconds: float = TRANSACTION_SECONDS) -> None:
-    """Ends the writers that have waited for the rest of a transaction for so long, as PostgreSQL 17 does by itself."""
-    for session in await connections.read(END_STALLED_WRITERS, {"seconds": seconds, "max_rows": MAX_SESSIONS}):
+async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0.0) -> None:
+    """Ends the writers that wait for the rest of a transaction which has taken `seconds`, as PostgreSQL 17 does by
+    itself, and of which nothing has come for `silent_seconds`."""
+    limits = {"seconds": seconds, "silent_seconds": silent_seconds, "max_rows": MAX_SESSIONS}
+    for session in await connections.read(END_STALLED_WRITERS, limits):
         logger.warning(
             "a writer was stopped in the middle of a transaction", session=session.pid, ended=session.is_ended
         )
+
+
+class Watch:
+    """Looks for stalled writers while locks are waited for in vain."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+        self._until = 0.0
+
+    def begin(self) -> None:
+        """Has it look, for WATCH_SECONDS from now."""
+        self._until = time.monotonic() + WATCH_SECONDS
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._look(), name="watch for stalled writers")
+
+    async def _look(self) -> None:
+        while time.monotonic() < self._until:
+            try:
+                await end(0, silent_seconds=SILENT_SECONDS)
+            except SystemBusy as problem:
+                logger.info("no look for stalled writers", reason=problem.detail)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def close(self) -> None:
+        """Looks no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def watch() -> None:
+    """To be called where a lock was waited for in vain: has what holds it ended if its process is stopped."""
+    runtime.part(Watch).begin()

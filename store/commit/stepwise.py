@@ -16,7 +16,7 @@ from django.conf import settings
 from psycopg import errors as pg
 
 from store import queues
-from store.commit import notifier
+from store.commit import notifier, stalled
 from store.commit.batch import Batch, Kind, Note, Pending, resolve, settle
 from store.db import connections, patience
 from store.db.connections import Connection
@@ -30,8 +30,9 @@ logger = structlog.stdlib.get_logger(__name__)
 Request = TypeVar("Request")
 
 # Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
-# Or the server ended the session because this process stopped in the middle: nothing of the batch was stored.
+# Or the session was ended before the commit, by an administrator or because this process stopped in the middle.
 DONE_OVER = (
+    pg.AdminShutdown,
     pg.UniqueViolation,
     pg.DeadlockDetected,
     pg.SerializationFailure,
@@ -165,8 +166,9 @@ class GroupCommit:
                 resolve(pending)
                 return
             except pg.LockNotAvailable as locked:
-                # Of one request: the others are not kept waiting for it.
                 problem = locked
+                stalled.watch()
+                # Of one request: the others are not kept waiting for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
             except DONE_OVER as conflict:

@@ -57,7 +57,7 @@ class Waiting:
         # How many of each: in a plain dictionary, for a Counter looks up a new key in Python.
         self._ordinary_keys: dict[bytes, int] = {}
         # Of both: to ask each for its length took 1 µs of a request.
-        self._count = 0
+        self.count = 0
         self._bytes = 0
         # How many requests there were at a time lately, waiting or under way.
         self._callers = 0
@@ -70,7 +70,7 @@ class Waiting:
         self._most_of_a_batch = int(settings.GROUP_COMMIT_MAX_REQUESTS)
 
     def __len__(self) -> int:
-        return self._count
+        return self.count
 
     def __iter__(self) -> Iterator[Request[Any]]:
         yield from self._urgent
@@ -84,16 +84,16 @@ class Waiting:
     @property
     def is_enough(self) -> bool:
         """Whether so much waits that it is worth the fixed cost of a batch."""
-        return self._count >= self._enough or self._bytes >= EARLY_BYTES
+        return self.count >= self._enough or self._bytes >= EARLY_BYTES
 
     @property
     def are_all(self) -> bool:
-        """Whether as many wait as there were at a time lately, as the request of a lone caller does."""
-        return self._count >= self._callers
+        """Whether all recent callers wait: as many requests as there were at a time lately, with a lone caller one."""
+        return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
         """So many requests are under way beside those that wait."""
-        self._callers = max(self._count + under_way, self._callers * 7 // 8)
+        self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
 
     def add(self, request: Request[Any]) -> None:
@@ -105,13 +105,13 @@ class Waiting:
         else:
             self._ordinary.append(request)
             self._ordinary_keys[request.key] = self._ordinary_keys.get(request.key, 0) + 1
-        self._count += 1
+        self.count += 1
         self._bytes += request.size
 
     @property
     def is_full(self) -> bool:
         """Whether new work is refused: ends have a part of the places for themselves."""
-        return self._count >= self._places
+        return self.count >= self._places
 
     @property
     def has_room(self) -> bool:
@@ -119,7 +119,7 @@ class Waiting:
 
         What begins behind it would wait here for longer than it may, and none of it would be refused.
         """
-        return self._count < self._most_of_a_batch
+        return self.count < self._most_of_a_batch
 
     def take(self) -> list[Request[Any]]:
         """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
@@ -132,8 +132,8 @@ class Waiting:
 
     def _admit(self, request: Request[Any]) -> None:
         size = request.size
-        if self._count >= (self._urgent_places if request.URGENT else self._places):
-            raise too_many(self._count)
+        if self.count >= (self._urgent_places if request.URGENT else self._places):
+            raise too_many(self.count)
         if self._bytes and self._bytes + size > self._most_bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
@@ -146,7 +146,7 @@ class Waiting:
             if not keys.isdisjoint(request.ids):
                 left.append(request)
                 continue
-            self._count -= 1
+            self.count -= 1
             if waiting is self._ordinary:
                 self._forget_key(request.key)
             if request.overtakes:

@@ -21,6 +21,7 @@ import psycopg
 import structlog
 
 from store import runtime
+from store.commit import stalled
 from store.commit.batch import Kind, Note
 from store.commit.pipelined import PipelinedBatch, Request
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
@@ -37,8 +38,9 @@ Wish = TypeVar("Wish")
 
 # While PostgreSQL works at one batch the next is made ready and sent.
 DEPTH = 2
-# Another process got in between: the same id, the same locks in another order.
-SENT_AGAIN = frozenset(("23505", "40001", "40P01"))
+# Another process got in between: the same id, the same locks in another order. Or the session was ended: by an
+# administrator, or because this process was stopped as it sent; with the server, where the next connection fails.
+SENT_AGAIN = frozenset(("23505", "40001", "40P01", "57P01"))
 LOCK_NOT_AVAILABLE = "55P03"
 # Read-only, out of resources, ended by the operator or by a time-out of the server.
 READ_ONLY = "25006"
@@ -83,9 +85,9 @@ class Writer:
         """
         self.waiting.add(request)
         self._is_quiet = False
-        if self.waiting.is_large or (at_once and self._is_worth_a_batch()):
+        if self._is_worth_a_batch() if at_once else self.waiting.is_large:
             self._pump()
-        else:
+        elif not self._scheduled:
             self._schedule()
 
     async def close(self) -> None:
@@ -100,8 +102,7 @@ class Writer:
             self._pipeline = None
 
     def _unanswered(self) -> list[Request[Any]]:
-        batches = (*self._again, *self._under_way)
-        return [*self.waiting, *(request for batch in batches for request in batch.requests)]
+        return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.requests)]
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -130,7 +131,7 @@ class Writer:
         return any(batch.ordered for batch in self._under_way)
 
     def _is_worth_a_batch(self) -> bool:
-        if not self.waiting or len(self._under_way) >= DEPTH:
+        if len(self._under_way) >= DEPTH or not self.waiting.count:
             return False
         return self.waiting.is_enough or (not self._under_way and (self._is_quiet or self.waiting.are_all))
 
@@ -233,11 +234,12 @@ class Writer:
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
         again = batch.attempts + 1
-        if problem.code == LOCK_NOT_AVAILABLE and again < MAX_ATTEMPTS:
-            # Of a queue, which is passed over from now on, or of the log, which is held alone for a moment only.
-            self._again.append(PipelinedBatch(batch.requests, again, only_free=True))
-        elif problem.code in SENT_AGAIN and again < MAX_ATTEMPTS:
-            self._again.append(PipelinedBatch(batch.requests, again, only_free=batch.only_free))
+        is_locked = problem.code == LOCK_NOT_AVAILABLE
+        if is_locked:
+            stalled.watch()
+        if (is_locked or problem.code in SENT_AGAIN) and again < MAX_ATTEMPTS:
+            # Locked is a queue, which is passed over from now on, or the log, which is held alone for a moment only.
+            self._again.append(PipelinedBatch(batch.requests, again, only_free=is_locked or batch.only_free))
         elif problem.code.startswith(AWAY):
             if problem.code.startswith(SESSION_GONE):
                 pipeline.close()

@@ -1,1 +1,1 @@
-"""PostgreSQL as every app uses it: connections, statements, types, what a process caches, the pace of large rows."""
+"""PostgreSQL as every app uses it: connections, statements, types; names, what a process caches, pacing."""

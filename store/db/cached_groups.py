@@ -1,22 +1,18 @@
 """Groups of one kind by name, cached for a moment by each process: what producer and consumer groups share."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
+from urllib.parse import quote
 
 from django.conf import settings
 
-from store.db import connections
+from store.db import connections, names
 from store.db.statements import NoRow, Statement
-from store.db.ttl_cache import TtlCache
+from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import GroupNotExist, MessageIllegal
 
 Facts = TypeVar("Facts")
-
-CHARACTERS = re.compile(r"[%|a-zA-Z0-9_-]+")
-# A change by another process takes effect in this one after at most this time, also without a notice of it.
-CACHED_SECONDS = 2.0
 
 
 @dataclass
@@ -27,19 +23,18 @@ class Groups(Generic[Facts]):
     max_characters: int
     found: Statement[Facts]
     created: Statement[NoRow]
-    _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CACHED_SECONDS))
+    _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
     # Thousands of requests may use a new group at once: one creates it, and the others wait for its result.
     _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
 
     def is_name(self, name: str) -> bool:
         """Whether a group of this kind may have this name."""
-        return len(name) <= self.max_characters and CHARACTERS.fullmatch(name) is not None
+        return names.is_name(name, self.max_characters)
 
     def validate_name(self, name: str, called: str) -> None:
         """Raises MessageIllegal, with `called` as the field's name, unless a group may have this name."""
         if not self.is_name(name):
-            letters = f"1 to {self.max_characters} letters, digits and % | _ -"
-            raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {letters}.")
+            raise MessageIllegal(f"{called} {name[:140]!r} is no group name: {names.rule(self.max_characters)}.")
 
     def known(self, name: str) -> Facts | None:
         """The group of this name, where this process has looked it up just before; else None."""
@@ -74,7 +69,8 @@ class Groups(Generic[Facts]):
 
     def absent(self, name: str) -> GroupNotExist:
         """The refusal of a name that no group has."""
-        return GroupNotExist(f"There is no {self.kind} group {name}: PUT /v1/{self.kind}-groups/{name} makes it.")
+        way = f"PUT /v1/{self.kind}-groups/{quote(name)} makes it"
+        return GroupNotExist(f"There is no {self.kind} group {name}: {way}.")
 
     def forget(self, name: str) -> None:
         """Drops a group from the cache: this process has just changed it."""

@@ -19,7 +19,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store import runtime
 from store.db import disk, pacing
-from store.db.patience import KEEPALIVES, PatientAsyncConnection, Unanswered
+from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
 
@@ -96,10 +96,14 @@ class Reads:
     def __init__(self) -> None:
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._opening = asyncio.Lock()
+        self._is_closed = False
 
     async def pool(self) -> AsyncConnectionPool[Connection]:
-        """The pool, opened at first use."""
+        """The pool, opened at first use. Raises SystemBusy once it was closed."""
         async with self._opening:
+            # It may have waited here for the end of the pool.
+            if self._is_closed:
+                raise runtime.ending()
             if self._pool is None:
                 self._pool = AsyncConnectionPool(
                     conninfo("mqbroker-reads"),
@@ -110,14 +114,15 @@ class Reads:
                     configure=_prepare,
                     kwargs={"autocommit": True, "row_factory": namedtuple_row},
                     timeout=POOL_WAIT_SECONDS,
-                    reconnect_timeout=5,
+                    reconnect_timeout=RECONNECT_SECONDS,
                 )
                 await self._pool.open()
         return self._pool
 
     async def close(self) -> None:
-        """Closes the pool; the next use opens another."""
+        """Closes the pool for good."""
         async with self._opening:
+            self._is_closed = True
             if self._pool is not None:
                 await self._pool.close()
                 self._pool = None

@@ -18,12 +18,12 @@ class EventLoop:
         threading.Thread(target=self._loop.run_forever, name="event loop", daemon=True).start()
 
     def run(self, work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
-        """Runs a coroutine and gives its result; as `run`."""
+        """Runs a coroutine and returns its result; as `run`."""
         return asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, limit_seconds), self._loop).result()
 
 
 def run(work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
-    """Runs a coroutine in the event loop of this process's runtime and gives its result; callable from any thread.
+    """Runs a coroutine in the event loop of this process's runtime and returns its result; callable from any thread.
 
     Raises TimeoutError when the work takes longer than the limit; it is cancelled then.
     """

@@ -18,6 +18,9 @@ WORK_SECONDS = 20.0
 # Of every session: the server ends that of a process which is gone without a word, its locks and its snapshot with it.
 # The system's own limits are hours.
 KEEPALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+# A pool tries again by itself after 1, 2, 4, … seconds, until so many are over; then requests make it try. By psycopg's
+# default of 300 a database that comes back after a minute would not be asked for another.
+RECONNECT_SECONDS = 1.0
 # Of psycopg: between two looks for a signal.
 INTERVAL_SECONDS = 0.1
 

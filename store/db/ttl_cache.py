@@ -3,35 +3,62 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
 
 MAX_VALUES = 20_000
+# The last quarter of a value's time: who asks for it then has it looked up again, and is not kept waiting.
+RENEWED_PART = 4
+# Of topics and groups: a change by another process holds in this one after at most this time, also without a notice.
+CONFIGURATION_SECONDS = 2.0
+
+
+class Cached(NamedTuple, Generic[Value]):
+    """A value, the time when it is to be renewed, its end, and what looks it up."""
+
+    renewed_from: float
+    until: float
+    value: Value
+    look_up: Callable[[], Awaitable[Value | None]]
 
 
 class TtlCache(Generic[Key, Value]):
-    """Values by key, each valid for `seconds`. Concurrent requests for one key share one look-up.
+    """Values by key, each valid for `seconds`, or for as long as these say of it. Concurrent requests for one key share
+    one look-up.
 
     A key that is not found (None) is not cached: it may be created at any moment.
     """
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float | Callable[[Value], float], clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
-        self._values: dict[Key, tuple[float, Value]] = {}
+        self._clock = clock
+        self._values: dict[Key, Cached[Value]] = {}
         self._look_ups: dict[Key, asyncio.Future[Value | Exception | None]] = {}
 
     def known(self, key: Key) -> Value | None:
-        """The cached value; None also where it has to be looked up."""
+        """The cached value; None also where it has to be looked up.
+
+        Near its end it is looked up again meanwhile, so that no request finds it missing: one that does takes a task
+        and the way of the views. For use in the event loop.
+        """
         cached = self._values.get(key)
-        return cached[1] if cached is not None and cached[0] > time.monotonic() else None
+        if cached is None:
+            return None
+        now = self._clock()
+        if now >= cached.renewed_from:
+            if now >= cached.until:
+                return None
+            if key not in self._look_ups:
+                self._look_ups[key] = asyncio.ensure_future(self._look_up(key, cached.look_up))
+        return cached.value
 
     async def get(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | None:
         """The cached value, or else the value of a look-up."""
-        cached = self.known(key)
-        if cached is not None:
-            return cached
+        cached = self._values.get(key)
+        if cached is not None and self._clock() < cached.until:
+            return cached.value
         running = self._look_ups.get(key)
         if running is None:
             running = self._look_ups[key] = asyncio.ensure_future(self._look_up(key, look_up))
@@ -47,8 +74,8 @@ class TtlCache(Generic[Key, Value]):
         try:
             value = await look_up()
             # After `forget` the value may be older than the change.
-            if value is not None and self._look_ups.get(key) is running:
-                self.remember(key, value)
+            if self._look_ups.get(key) is running:
+                self._remember(key, value, look_up)
             return value
         except Exception as problem:  # noqa: BLE001  # whatever it is: the callers raise it
             return problem
@@ -56,11 +83,15 @@ class TtlCache(Generic[Key, Value]):
             if self._look_ups.get(key) is running:
                 del self._look_ups[key]
 
-    def remember(self, key: Key, value: Value, seconds: float | None = None) -> None:
-        """Caches a value for `seconds`, by default for those of the cache."""
+    def _remember(self, key: Key, value: Value | None, look_up: Callable[[], Awaitable[Value | None]]) -> None:
+        if value is None:
+            self._values.pop(key, None)
+            return
         if len(self._values) >= MAX_VALUES:
             self._values.clear()
-        self._values[key] = (time.monotonic() + (self._seconds if seconds is None else seconds), value)
+        seconds = self._seconds(value) if callable(self._seconds) else self._seconds
+        now = self._clock()
+        self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, value, look_up)
 
     def forget(self, key: Key) -> None:
         """Drops a value that was changed in this process, and ignores the result of a running look-up."""

@@ -1,7 +1,6 @@
 """What a message is, and the rules that its fields, its properties and its JSON obey."""
 
 from store.messages.fields import (
-    BLANK,
     MAX_PROPERTIES_BYTES,
     MAX_SHARDING_KEY,
     Message,
@@ -18,7 +17,6 @@ from store.messages.fields import (
 )
 
 __all__ = [
-    "BLANK",
     "MAX_PROPERTIES_BYTES",
     "MAX_SHARDING_KEY",
     "Message",

@@ -1,7 +1,6 @@
 """What a message is: its fields, the rules they obey, its record in the commit log, and its document in answers."""
 
 import base64
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
@@ -20,7 +19,6 @@ from store.process.configuration import setting
 
 MAX_PROPERTIES_BYTES = 16 * 1024
 MAX_SHARDING_KEY = 64
-BLANK = re.compile(r"\s")
 # The form of a body that came as text; else base64.
 TEXT = "text"
 
@@ -125,8 +123,8 @@ def _size_of_tags(tags: str) -> int:
 
 
 def _size_of_key(key: str) -> int:
-    if not key or BLANK.search(key) or CONTROL.search(key):
-        raise errors.MessageIllegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
+    if not properties.is_key(key):
+        raise errors.MessageIllegal(f"keys holds {key!r}: {properties.KEY_RULE}.")
     return len(key.encode())
 
 
@@ -150,13 +148,15 @@ def _validate_born_at(born_at: datetime) -> None:
 def _validate_delay(message: Message) -> None:
     if message.delay_level is None and message.delay_seconds is None and message.deliver_at is None:
         return
-    delays = [
-        name
-        for name in ("delay_level", "delay_seconds", "deliver_at")
-        if getattr(message, name) not in (None, 0 if name == "delay_level" else None)
-    ]
-    if len(delays) > 1:
-        raise errors.DelayIllegal(f"{' and '.join(delays)} are given together: give at most one of them.")
+    # Level 0 is no delay, as in RocketMQ.
+    delays = {
+        "delay_level": message.delay_level or None,
+        "delay_seconds": message.delay_seconds,
+        "deliver_at": message.deliver_at,
+    }
+    given = [name for name, value in delays.items() if value is not None]
+    if len(given) > 1:
+        raise errors.DelayIllegal(f"{' and '.join(given)} are given together: give at most one of them.")
     if (message.delay_level or 0) < 0:
         raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
     if (message.delay_seconds or 0) < 0:

@@ -1,11 +1,13 @@
-"""Properties of a message: names that the broker keeps for itself, and the limits of the others."""
+"""Properties of a message: names that the broker keeps for itself, and the limits of the others; the rule of a key."""
 
 import re
 
 from store.errors import MessageIllegal, PropertiesTooLarge
 
 MAX_PROPERTIES = 128
+BLANK = re.compile(r"\s")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+KEY_RULE = "a key is not blank and has no blanks or control characters"
 
 # Names with a meaning of their own in RocketMQ (its MessageConst): its clients would take a property of the same name
 # for that.
@@ -87,6 +89,11 @@ FIELDS = {
     "TIMER_DELAY_LEVEL": "delay_level",
     "CHECK_IMMUNITY_TIME_IN_SECONDS": "check_immunity_seconds of POST /v1/transactions",
 }
+
+
+def is_key(text: str) -> bool:
+    """Whether a message may have this key; KEY_RULE says it in words."""
+    return bool(text) and not BLANK.search(text) and not CONTROL.search(text)
 
 
 def size_of(properties: dict[str, str]) -> int:

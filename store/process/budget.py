@@ -47,7 +47,8 @@ class Budget:
     def give_back(self, size: int) -> None:
         """Returns bytes, and wakes the requests that wait for room."""
         self.held -= size
-        self._wake()
+        if self._waiting:
+            self._wake()
 
     async def room(self, size: int) -> None:
         """Waits until so many bytes are free."""
@@ -61,8 +62,6 @@ class Budget:
                     self._waiting.remove(turn)
 
     def _wake(self) -> None:
-        if not self._waiting:
-            return
         for turn in self._waiting:
             if not turn.done():
                 turn.set_result(None)

@@ -12,8 +12,8 @@ from store import queues, topics
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound
-from store.messages import BLANK, MessageRow, Time
-from store.messages.properties import CONTROL
+from store.messages import MessageRow, Time
+from store.messages.properties import KEY_RULE, is_key
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, WalkedKeyMatch
 from store.segments import log
 from store.topics import FIND_TOPIC
@@ -100,7 +100,7 @@ async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
     """
     found = await find_copies(message_id)
     if not found:
-        raise _not_found(message_id)
+        raise not_found(message_id)
     return found
 
 
@@ -112,7 +112,7 @@ async def by_id(message_id: uuid.UUID) -> Found:
     newest = (await copies(message_id))[-1]
     messages = await _messages([(newest.segment_id, newest.log_offset)])
     if not messages:
-        raise _not_found(message_id)
+        raise not_found(message_id)
     [found] = await _with_first_entries(messages, newest.topic_id)
     return found
 
@@ -127,8 +127,8 @@ async def by_key(
 
     Raises MessageIllegal for an impossible key.
     """
-    if not key or BLANK.search(key) or CONTROL.search(key):
-        raise MessageIllegal(f"key {key[:60]!r} is none: a key is not blank and has no blanks or control characters.")
+    if not is_key(key):
+        raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
     limits = {
         "topic_id": topic.id,
         "by_entry": topics.is_system(topic.name),
@@ -226,5 +226,6 @@ async def _with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> 
     return found
 
 
-def _not_found(message_id: uuid.UUID) -> MessageNotFound:
-    return MessageNotFound(f"There is no message {message_id}: never stored, or its segment is gone.")
+def not_found(message_id: uuid.UUID) -> MessageNotFound:
+    """The refusal of an id that no stored message has."""
+    return MessageNotFound(f"There is no message {message_id}: it was never stored, or its segment is gone.")

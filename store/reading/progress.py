@@ -55,7 +55,7 @@ async def take(batch: Batch, keys: Iterable[int]) -> None:
 
 
 async def try_lock(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> list[Queue]:
-    """Takes those of the `locks` that are free, without waiting; gives their queues."""
+    """Takes those of the `locks` that are free, without waiting; returns their queues."""
     by_key = {_lock_key(reader_id, topic_id, queue_id): (topic_id, queue_id) for topic_id, queue_id in queues}
     rows = await batch.read(TRY_LOCK_READERS, {"keys": sorted(by_key)})
     return [by_key[row.key] for row in rows if row.taken]
@@ -110,6 +110,6 @@ async def readers() -> set[int]:
 
 
 async def forget(reader_ids: Iterable[int]) -> int:
-    """Deletes rows of these readers, MAX_DELETED of each segment at most; gives their number."""
+    """Deletes rows of these readers, MAX_DELETED of each segment at most; returns their number."""
     limits = {"reader_ids": list(reader_ids), "max_rows": MAX_DELETED}
     return len(await connections.read(DELETE_PROGRESS, limits))

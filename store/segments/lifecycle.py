@@ -95,7 +95,7 @@ async def maintain(lock_timeout: str = LOCK_TIMEOUT) -> Connection | None:
 async def prepare(connection: Connection) -> bool:
     """Makes the segment after the open one ready. Its row comes last, so that a ready segment has its partitions.
 
-    Gives whether it made partitions. The roll is left to the next tick then: a session that is building its list of
+    Returns whether it made partitions. The roll is left to the next tick then: a session that is building its list of
     partitions has done so by the time they are announced.
     """
     [seen] = await connections.execute(connection, LOOK_AT_SEGMENTS)
@@ -107,7 +107,7 @@ async def prepare(connection: Connection) -> bool:
 
 
 async def roll(connection: Connection, max_hours: float, max_messages: int) -> int | None:
-    """Closes the open segment when it is older or holds more than that; gives the id of the one it opens then.
+    """Closes the open segment when it is older or holds more than that; returns the id of the one it opens then.
 
     Raises psycopg's LockNotAvailable when a writer does not finish in time; nothing has changed then.
     """

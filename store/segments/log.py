@@ -62,7 +62,7 @@ async def join(connection: Connection, locks: Iterable[int] = ()) -> tuple[int, 
 
 
 async def append(connection: Connection, segment_id: int, records: Sequence[Record]) -> None:
-    """Appends the records in order and tells each its log offset.
+    """Appends the records in order, and sets their log offsets.
 
     Raises psycopg's UniqueViolation when another process stored one of the ids since they were looked for.
     """

@@ -52,7 +52,7 @@ async def of_segment(connection: Connection, segment_id: int) -> Sequence[Partit
 
 
 async def make(connection: Connection, segment_id: int) -> int:
-    """Makes the partitions that a segment lacks, each in a transaction of its own; gives their number.
+    """Makes the partitions that a segment lacks, each in a transaction of its own; returns their number.
 
     CREATE … PARTITION OF would stop every writer of the table; ATTACH stops none.
     """
@@ -65,7 +65,7 @@ async def make(connection: Connection, segment_id: int) -> int:
 
 
 async def announce(connection: Connection, segment_id: int) -> None:
-    """Has each session know the partitions of a segment, from the commit of this transaction on.
+    """Makes the partitions of a segment known to each session, from the commit of this transaction on.
 
     A session that builds its list of partitions while one is being attached may keep the list without it until the
     table's next change (seen with PostgreSQL 15): its reads find no row of the segment, and its appends fail.
@@ -101,7 +101,7 @@ async def _holds_log(connection: Connection, table: str, segment_id: int) -> boo
 
 
 async def analyze(connection: Connection) -> Sequence[str]:
-    """Renews the planner's statistics of the append-only tables, once per segment; gives the tables' names."""
+    """Renews the planner's statistics of the append-only tables, once per segment; returns the tables' names."""
     rows = await connections.execute(connection, FIND_UNANALYZED)
     for row in rows:
         await connection.execute(ANALYZE.format(table=Identifier(row.table_name)), prepare=False)

@@ -9,6 +9,7 @@ from itertools import takewhile
 
 import structlog
 
+from store import topics
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
@@ -34,7 +35,7 @@ def limits(reserved_hours: float) -> dict[str, object]:
 
 
 async def drop_old(connection: Connection, reserved_hours: float) -> list[int]:
-    """Drops what has been closed for longer than `reserved_hours` and than its topics' own; gives the segments done.
+    """Drops what has been closed for longer than `reserved_hours` and than its topics' own; returns the segments done.
 
     A topic's `reserved_hours` lengthens the life of every segment that holds entries of it, and so of all later ones:
     segments are dropped in order. It never shortens one. Where RETAIN_UNTIL_EXPORTED is set, a segment that no export
@@ -70,7 +71,9 @@ async def _drop_queues(connection: Connection, segment_id: int) -> bool:
     going = sorted((part for part in parts if part.table_name != LOG), key=lambda part: part.table_name == ENTRIES)
     if not going:
         return True
-    if await connections.execute(connection, FIND_UNRELEASED, {"segment_id": segment_id}):
+    if await connections.execute(
+        connection, FIND_UNRELEASED, {"segment_id": segment_id, "schedule_topic": topics.SCHEDULE}
+    ):
         logger.info("a segment waits for entries of delay levels that are not released", segment=segment_id)
         return False
     await _carry_positions(connection, segment_id)

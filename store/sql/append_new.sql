@@ -12,7 +12,7 @@ new AS MATERIALIZED (
                 AND g.message_id <> ALL(array(
                     SELECT l.message_id FROM commit_log AS l WHERE l.message_id = any(%(repeatable)b::uuid [])
                 ))
-                AND (g.place = any(nullif(current_setting('mq.refused', true), '')::bigint [])) IS NOT TRUE
+                AND (g.place = any((SELECT nullif(current_setting('mq.refused', true), '')::bigint [])::bigint [])) IS NOT TRUE
                 THEN nextval('commit_log_offset')
         END AS log_offset,
         g.*

@@ -11,7 +11,7 @@ CROSS JOIN LATERAL (
     LIMIT 1
 ) AS newest
 WHERE
-    t.name = 'SCHEDULE_TOPIC_XXXX'
+    t.name = %(schedule_topic)s
     AND newest.queue_offset >= coalesce(
         (
             SELECT p.next_offset

@@ -129,6 +129,27 @@ READS_THEN_WRITES = Mutant(
     ),
     (DECIDES_ONCE,),
 )
+# The same of an end that is the only request of its batch.
+READS_THEN_WRITES_ALONE = Mutant(
+    (
+        ("end_one_half.sql", "WHEN h.xmax = 0 THEN true", "WHEN pg_sleep(0.1) IS NOT NULL THEN true"),
+        (
+            "end_one_half.sql",
+            "ended AS (\n    DELETE FROM half_message AS h\n    WHERE",
+            "ended AS (\n"
+            "    SELECT\n        h.*, CASE WHEN %(decision)b::text = 'COMMIT' "
+            "THEN (SELECT tail.queue_offset + 1 FROM tail) END AS queue_offset\n"
+            "    FROM half_message AS h\n    WHERE",
+        ),
+        (
+            "end_one_half.sql",
+            "    RETURNING\n        h.*, CASE WHEN %(decision)b::text = 'COMMIT' "
+            "THEN (SELECT tail.queue_offset + 1 FROM tail) END AS queue_offset\n),\n",
+            "), gone AS (DELETE FROM half_message AS h USING ended AS e WHERE h.transaction_id = e.transaction_id),\n",
+        ),
+    ),
+    (DECIDES_ONCE,),
+)
 # A queue is not locked, and its next offset comes from a sequence; the commit comes a moment later.
 OFFSETS_BY_SEQUENCE = Mutant(
     (

@@ -1,20 +1,24 @@
 """Clocks two hours off: the database's clock decides what is due, whatever web processes and workers believe."""
 
+import json
 import os
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+import urllib3
 from mqbroker_client import Consumer, Producer
 
 from embedded.processes.child import Child
 from tests import packages
 from tests.broker import databases
+from tests.broker.endpoints import ProducerEndpoint, says
 from tests.broker.polling import eventually
-from tests.broker.running import RunningBroker
-from tests.broker.tellings import visible_at
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.tellings import ended, visible_at
 from tests.broker.wire import Document, Wire
 from tests.chaos import clocks
 
@@ -95,3 +99,42 @@ def send(wire: Wire, topic: str, delay: dict[str, object]) -> Document:
     assert answer.status == 201, answer
     found: Document = answer.document
     return found
+
+
+def test_the_age_of_the_oldest_unacked_message_is_by_the_clock_of_the_messages(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    producer.send(orders, b"order 1")
+    consumer.receive(orders, wait_seconds=5)
+    labels = f'consumer_group="{consumer.group}",topic="{orders}"'
+
+    text = urllib3.request("GET", f"{broker.url}/metrics", headers={"Authorization": f"Bearer {API_KEY}"}).data.decode()
+
+    [line] = [
+        line for line in text.splitlines() if line.startswith("mqbroker_oldest_unacked_seconds{") and labels in line
+    ]
+    assert 0 < float(line.rpartition(" ")[2]) < 600
+
+
+def test_calls_are_dated_by_the_clock_of_the_database(
+    broker: RunningBroker,
+    wire: Wire,
+    producer: Producer,
+    consumer: Consumer,
+    producer_endpoint: ProducerEndpoint,
+    orders: str,
+) -> None:
+    """A server that verifies a signature refuses one that is five minutes off, and no check would ever be answered."""
+    transaction = producer.begin(orders, b"order 1")
+    eventually(partial(ended, wire, transaction.transaction_id))
+    [endpoint] = wire.get(f"/v1/producer-groups/{producer.group}/endpoints").document["results"]
+    wire.post(f"/v1/producer-groups/{producer.group}/endpoints/{endpoint['id']}/test", {})
+    producer_endpoint.replies(says(204))
+    subscription = {"group": consumer.group, "topic": orders, "url": producer_endpoint.url}
+    assert wire.call("PUT", f"/v1/subscriptions/{consumer.group}", json.dumps(subscription).encode()).status == 201
+
+    asked = eventually(lambda: list(producer_endpoint.asked) if len(producer_endpoint.asked) > 2 else None)
+
+    kinds = {one.document["type"] for one in asked}
+    assert kinds == {"transaction.check", "messages.deliver"}
+    assert [one for one in asked if abs(float(one.headers["webhook-timestamp"]) - time.time()) > 60] == []

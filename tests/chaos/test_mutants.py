@@ -15,7 +15,7 @@ from tests.broker import characters
 from tests.broker.endpoints import Asked, ProducerEndpoint, states
 from tests.broker.load import Crowd
 from tests.broker.polling import eventually
-from tests.broker.races import Said, drained, race, wrongs
+from tests.broker.races import Said, drained, race, race_in_pairs, wrongs
 from tests.broker.running import RunningBroker
 from tests.broker.tails import fill_and_tail
 from tests.broker.tellings import told
@@ -27,6 +27,7 @@ KILLS = 2
 ACKNOWLEDGED = 100
 EACH = 30
 RACES = 240
+PAIRS = 20
 LATE = 10
 
 Check = Callable[[RunningBroker], Awaitable[list[str]]]
@@ -105,6 +106,18 @@ async def test_a_decision_that_is_read_and_then_written_is_caught(
 
         async def check(running: RunningBroker) -> list[str]:
             return (await race(running, endpoint, ("shop", "coupons"), "orders", RACES))[0]
+
+        assert is_caught(await found(check, running), mutant)
+
+
+@pytest.mark.parametrize("mutant", [None, mutants.READS_THEN_WRITES_ALONE], ids=["the product", "the mutant"])
+async def test_a_lone_decision_that_is_read_and_then_written_is_caught(
+    prepared: str, tmp_path: Path, mutant: Mutant | None
+) -> None:
+    with mutants.copy(mutant, prepared, tmp_path, webs=2) as running:
+
+        async def check(running: RunningBroker) -> list[str]:
+            return await race_in_pairs(running, ("shop", "coupons"), "orders", PAIRS)
 
         assert is_caught(await found(check, running), mutant)
 

@@ -1,18 +1,20 @@
 """kill -9 of PostgreSQL under load: what was acknowledged is kept, once, and the web processes go on by themselves."""
 
 import asyncio
+import time
 
 import pytest
 from mqbroker_client import Admin
 
 from embedded.servers import postgres
 from tests.broker.load import Crowd
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything
 
 KILLS = 5
 ACKNOWLEDGED_BETWEEN_KILLS = 200
+OUTAGE_SECONDS = 17
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,26 @@ def test_a_process_whose_database_is_away_waits_for_it_and_logs_no_error(
         server.start()
 
     assert "the fallback failed" not in broker.log()
+
+
+def test_the_control_plane_goes_on_soon_after_a_long_outage(server: postgres.Server, broker: RunningBroker) -> None:
+    assert topic_is_put(broker)
+    server.kill()
+    try:
+        ends_at = time.monotonic() + OUTAGE_SECONDS
+        while time.monotonic() < ends_at:
+            assert not topic_is_put(broker)
+    finally:
+        server.start()
+
+    # A pool that tries 1, 3, 7, 15 and 31 seconds after its first attempt would wait for twice as long.
+    eventually(lambda: topic_is_put(broker), within_seconds=at_this_load(5))
+
+
+def topic_is_put(broker: RunningBroker) -> bool:
+    status = broker.wire().call("PUT", "/v1/topics/orders", b'{"queues": 4}').status
+    assert status in (200, 201, 503)
+    return status != 503
 
 
 async def test_what_was_acknowledged_outlives_five_kills_of_postgresql(

@@ -16,6 +16,7 @@ from psycopg.rows import namedtuple_row
 
 from store import queues, runtime, topics
 from store.commit.notifier import Wakeups
+from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, event_loop
 from store.db.connections import Connection, Reads
@@ -51,7 +52,7 @@ class Keeper:
     ) -> None:
         from django.conf import settings
 
-        self.do(runtime.current().close((Writers, Wakeups, Reads)))
+        self.do(runtime.current().close((Writers, Watch, Wakeups, Reads)))
         runtime.install(None)
         settings.DATABASES["default"].update(self._database)
         settings.AUTO_CREATE_TOPICS = self._creates
@@ -75,7 +76,7 @@ class Keeper:
         return self.do(sent(topic, body, **fields))
 
     def roll(self) -> int:
-        """Closes the open segment now, and opens the next one; gives the closed one's id."""
+        """Closes the open segment now, and opens the next one; returns the closed one's id."""
         return self.do(rolled())
 
     def drop_old(self, reserved_hours: float = 0) -> list[int]:

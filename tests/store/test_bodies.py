@@ -7,8 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from store.messages import BLANK
-from store.messages.properties import CONTROL, RESERVED_PROPERTIES
+from store.messages.properties import BLANK, CONTROL, RESERVED_PROPERTIES
 from tests.broker import characters
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire

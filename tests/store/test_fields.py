@@ -177,7 +177,7 @@ LAWS: dict[str, tuple[Document, int, str, str]] = {
         {"topic": None},
         422,
         "topic_illegal",
-        topic_refused := "topic '' is no topic name: 1 to 127 letters, digits and any of % | _ -.",
+        topic_refused := "topic '' is no topic name: 1 to 127 letters, digits and % | _ -.",
     ),
     "a topic with a blank": ({"topic": "or ders"}, 422, "topic_illegal", topic_refused.replace("''", "'or ders'")),
     "a topic with NUL": ({"topic": "orders\x00"}, 422, "topic_illegal", topic_refused.replace("''", "'orders\\x00'")),

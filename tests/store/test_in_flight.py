@@ -22,6 +22,10 @@ MEBIBYTE = 1024 * 1024
 ANNOUNCED = 2_500_000
 CHUNK = 100_000
 CALLERS = 1000
+# What a web process may hold of all callers' bodies. Beside it the server reads 64 KiB of each ahead, and a connection
+# has its task and buffers: at most 85 KiB in all were measured in a process that had just started.
+BUDGET = 32 * MEBIBYTE
+CALLER = 96 * 1024
 TOO_LATE = "The body was not complete after 2 seconds: nothing was stored, send the request again."
 KEY = f"Authorization: Bearer {API_KEY}\r\n"
 
@@ -99,7 +103,7 @@ async def statuses_of(broker: RunningBroker, calls: list[tuple[str, str, int]]) 
     took = time.monotonic() - began
     watch.cancel()
     assert took < 30
-    assert (await watch) - before < 100 * MEBIBYTE
+    assert (await watch) - before < BUDGET + CALLERS * CALLER
     assert broker.wire().get("/v1/topics").status == 200
     return statuses
 

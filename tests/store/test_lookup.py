@@ -52,7 +52,9 @@ def test_a_message_is_not_found_once_its_segment_is_gone(keeper: Keeper, orders:
     with pytest.raises(MessageNotFound) as raised:
         keeper.do(lookup.by_id(old["message_id"]))
 
-    assert raised.value.detail == f"There is no message {old['message_id']}: never stored, or its segment is gone."
+    assert (
+        raised.value.detail == f"There is no message {old['message_id']}: it was never stored, or its segment is gone."
+    )
     assert ids(keeper.do(_by_key(orders, "c-1"))) == [new["message_id"]]
 
 

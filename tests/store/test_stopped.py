@@ -1,10 +1,14 @@
 """A process that is stopped under load keeps no other process from sending."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,6 +19,10 @@ from tests.store.keeper import Keeper, sent
 
 pytestmark = pytest.mark.chaos
 ROUNDS = 8
+END_THOSE_THAT_WAIT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE application_name = 'mqbroker-writer' AND wait_event_type = 'Lock'"
+)
 STOPPED_SECONDS = 1.5
 HELD = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND classid = %s::oid AND objsubid = 2"
 
@@ -68,26 +76,81 @@ def test_a_process_that_stops_within_a_stepwise_write_does_not_stop_the_sends_of
     assert (ours["queue_offset"], printed) == (1, "2\n"), "what it wrote was rolled back, and written again"
 
 
-def test_a_transaction_whose_end_does_not_come_is_ended_and_the_next_send_goes_on(keeper: Keeper) -> None:
+def test_a_transaction_whose_end_does_not_come_is_ended_by_the_poller(keeper: Keeper) -> None:
     keeper.send("refunds", "first", queue_id=0)
-    [topic] = keeper.sql("SELECT id FROM topic WHERE name = 'refunds'")
-    # As a writer that is stopped between two parts of what it sends, on a server without `transaction_timeout`.
-    half_sent = psycopg.connect(keeper.url, application_name="mqbroker-writer")
-    half_sent.pgconn.enter_pipeline_mode()
-    half_sent.pgconn.send_query_params(b"SELECT pg_advisory_xact_lock(%d, 0)" % topic.id, None)
-    half_sent.pgconn.send_flush_request()
-    half_sent.pgconn.flush()
-    eventually(lambda: keeper.sql(HELD, topic.id))
-
-    keeper.do(stalled.end(seconds=60))
-    is_held = bool(keeper.sql(HELD, topic.id))
-    keeper.do(stalled.end(seconds=0))
-    eventually(lambda: not keeper.sql(HELD, topic.id))
-    sent_next = keeper.send("refunds", "next", queue_id=0)
-    half_sent.pgconn.finish()
+    with half_sent(keeper, "refunds"):
+        keeper.do(stalled.end(seconds=60))
+        is_held = bool(held(keeper, "refunds"))
+        keeper.do(stalled.end(seconds=0))
+        eventually(lambda: not held(keeper, "refunds"))
 
     assert is_held, "a transaction that has not taken that long goes on"
-    assert sent_next["queue_offset"] == 1
+
+
+@pytest.mark.parametrize("body", ["pipelined", "stepwise" * 150_000], ids=["pipelined", "stepwise"])
+def test_a_transaction_whose_end_does_not_come_is_ended_when_a_send_meets_its_lock(keeper: Keeper, body: str) -> None:
+    keeper.send("refunds", "first", queue_id=0)
+    with half_sent(keeper, "refunds"):
+        began = time.monotonic()
+        ours = keeper.send("refunds", body, queue_id=0)
+        seconds = time.monotonic() - began
+
+    assert ours["queue_offset"] == 1
+    assert seconds < at_this_load(1)
+
+
+def test_a_transaction_whose_parts_still_come_is_not_ended_when_a_send_meets_its_lock(keeper: Keeper) -> None:
+    keeper.send("refunds", "first", queue_id=0)
+    with half_sent(keeper, "refunds") as slow, ThreadPoolExecutor(1) as pool:
+        ours = pool.submit(keeper.send, "refunds", "ours", queue_id=0)
+        for _ in range(20):
+            send_part(slow, b"SELECT 1")
+            time.sleep(stalled.LOOK_SECONDS)
+        waits = not ours.done()
+        slow.pgconn.pipeline_sync()
+        slow.pgconn.flush()
+        stored = ours.result(timeout=30)
+
+    assert waits, "a transaction that goes on keeps its lock"
+    assert stored["queue_offset"] == 1
+
+
+def test_a_batch_whose_session_is_ended_before_its_commit_is_written_by_another(keeper: Keeper) -> None:
+    keeper.send("refunds", "first", queue_id=0)
+    with half_sent(keeper, "refunds"), ThreadPoolExecutor(1) as pool:
+        ours = pool.submit(keeper.send, "refunds", "ours", queue_id=0)
+        eventually(lambda: keeper.sql(END_THOSE_THAT_WAIT))
+    stored = ours.result(timeout=30)
+
+    assert stored["queue_offset"] == 1
+
+
+@contextlib.contextmanager
+def half_sent(keeper: Keeper, topic: str) -> Iterator[psycopg.Connection[Any]]:
+    """A writer that has locked the topic's first queue and is stopped between two parts of what it sends, on a server
+    without `transaction_timeout`."""
+    [row] = keeper.sql("SELECT id FROM topic WHERE name = %s", topic)
+    session = psycopg.connect(keeper.url, application_name="mqbroker-writer")
+    try:
+        session.pgconn.enter_pipeline_mode()
+        send_part(session, b"SELECT pg_advisory_xact_lock(%d, 0)" % row.id)
+        eventually(lambda: held(keeper, topic))
+        yield session
+    finally:
+        session.pgconn.finish()
+
+
+def send_part(session: psycopg.Connection[Any], statement: bytes) -> None:
+    """Sends the next part of a transaction, which the server takes at once."""
+    session.pgconn.send_query_params(statement, None)
+    session.pgconn.send_flush_request()
+    session.pgconn.flush()
+
+
+def held(keeper: Keeper, topic: str) -> list[Any]:
+    """The sessions that hold locks of the topic's queues."""
+    [row] = keeper.sql("SELECT id FROM topic WHERE name = %s", topic)
+    return keeper.sql(HELD, row.id)
 
 
 def wait_for_sends(keeper: Keeper) -> None:

@@ -81,6 +81,42 @@ async def test_what_is_not_found_is_looked_up_again() -> None:
     assert await cache.get("key", shelf.look_up) == "orders"
 
 
+async def test_a_value_near_its_end_is_looked_up_again_while_the_old_one_is_answered() -> None:
+    now = 0.0
+    cache: TtlCache[str, str] = TtlCache(60, clock=lambda: now)
+    shelf = Shelf()
+    shelf.thing = "old"
+    shelf.open.set()
+    await cache.get("key", shelf.look_up)
+    shelf.thing = "new"
+    shelf.open.clear()
+
+    now = 46.0
+    answered = [cache.known("key") for _ in range(10)]
+    await shelf.asked.acquire()
+    shelf.open.set()
+    await cache.get("another key", shelf.look_up)
+
+    now = 61.0
+    assert (answered, cache.known("key"), shelf.look_ups) == (["old"] * 10, "new", 3)
+
+
+async def test_a_value_that_is_gone_when_it_is_looked_up_again_is_dropped() -> None:
+    now = 0.0
+    cache: TtlCache[str, str] = TtlCache(60, clock=lambda: now)
+    shelf = Shelf()
+    shelf.thing = "orders"
+    shelf.open.set()
+    await cache.get("key", shelf.look_up)
+    shelf.thing = None
+
+    now = 46.0
+    cache.known("key")
+    await cache.get("another key", shelf.look_up)
+
+    assert cache.known("key") is None
+
+
 async def test_a_look_up_that_fails_after_its_caller_was_cancelled_is_no_error_of_the_process() -> None:
     cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()

@@ -17,6 +17,7 @@ FOUND = "SELECT xact_commit AS count FROM pg_stat_database WHERE datname = curre
 def transactions_of(keeper: Keeper) -> int:
     """The transactions of the process's own connections, which tell their counts at their end."""
     keeper.do(runtime.current().close((Writers, Reads)))
+    runtime.install(runtime.Runtime())
     sessions = (
         "SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
     )

@@ -1,0 +1,20 @@
+"""Names of topics, groups and subscriptions: RocketMQ's characters, and a limit for each kind of name."""
+
+import re
+
+# Of a topic and of a producer group, as in RocketMQ.
+MAX_CHARACTERS = 127
+# As a class of a regular expression takes them.
+CHARACTERS = "%|a-zA-Z0-9_-"
+
+_name = re.compile(f"[{CHARACTERS}]+")
+
+
+def is_name(text: str, max_characters: int = MAX_CHARACTERS) -> bool:
+    """Whether a name may be this text."""
+    return len(text) <= max_characters and _name.fullmatch(text) is not None
+
+
+def rule(max_characters: int = MAX_CHARACTERS) -> str:
+    """What a name is, for the refusal of a text that is none."""
+    return f"1 to {max_characters} letters, digits and % | _ -"
