@@ -20,6 +20,7 @@ from access.models import AuditEntry
 from store.commit.batch import Batch, Note, Pending
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.texts import legible
 from store.messages.times import written
 
 INSERT_ENTRIES = Statement(__file__, "insert_entries")
@@ -58,12 +59,12 @@ class Signature:
             "author_kind": self.kind,
             "author": self.author,
             "action": action,
-            "target": clean(str(outcome.target))[:MAX_TARGET],
-            "reason": None if self.reason is None else clean(self.reason)[:MAX_REASON],
+            "target": legible(str(outcome.target))[:MAX_TARGET],
+            "reason": None if self.reason is None else legible(self.reason)[:MAX_REASON],
             "before": None if refusal else encoded(outcome.before),
             "after": None if refusal else encoded(outcome.outcome),
             "result": refusal.code if refusal else outcome.result,
-            "detail": clean(refusal.detail) if refusal else None,
+            "detail": legible(refusal.detail) if refusal else None,
             "request_id": self.request_id,
             "action_id": self.action_id,
         }
@@ -169,8 +170,3 @@ def encoded(value: object) -> str | None:
     if value is None:
         return None
     return msgspec.json.encode(value, enc_hook=_as_text).decode().replace("\\u0000", "\\ufffd")
-
-
-def clean(text: str) -> str:
-    """A text without the NUL that PostgreSQL refuses."""
-    return text.replace("\x00", "")

@@ -14,13 +14,14 @@ from django.db.models.functions import Now
 from access.models import ApiKey
 from access.rows import KeyRow
 from store.commit import caches
+from store.db.names import CHARACTERS, MAX_CHARACTERS
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 
 # A name stands in a path, and must not be taken for an id.
 NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"
 NAME_RULE = "a name begins with a letter or _, and has 1 to 100 letters, digits, blanks and _ . : @ + -"
-SCOPE = r"^(manage|metrics|(produce|consume|read):[%|a-zA-Z0-9_*-]{1,127})$"
+SCOPE = f"^(manage|metrics|(produce|consume|read):[*{CHARACTERS}]{{1,{MAX_CHARACTERS}}})$"
 SCOPE_RULE = (
     "a scope is manage, metrics, produce:<topic pattern>, consume:<group pattern> or read:<topic pattern>, where * "
     "stands for any text"
@@ -100,7 +101,7 @@ def validate(name: str, scopes: Sequence[str]) -> None:
 def make(
     name: str, scopes: Sequence[str], expires_at: datetime | None = None, limits: Mapping[str, int | None] | None = None
 ) -> tuple[ApiKey, str]:
-    """Makes a key, with limits by their names in MAX_LIMITS; gives its row, and the key itself, of which only the
+    """Makes a key, with limits by their names in MAX_LIMITS; returns its row, and the key itself, of which only the
     digest is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.

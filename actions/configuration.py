@@ -9,6 +9,7 @@ from django.db.models import Model
 
 from access import audit, keys
 from access.audit import Signature, picture
+from actions.shapes import Call, Describe, Parameters, Run
 from delivery import registry as consumer_groups_registry
 from delivery.push import registry as subscriptions_registry
 from store import registry as topics_registry
@@ -17,12 +18,9 @@ from transactions import endpoints
 from transactions import registry as producer_groups_registry
 from transactions.models import Endpoint
 
-Parameters = Mapping[str, Any]
 Find = Callable[[str], Model]
-# Changes what was found, and gives what is there afterwards; None: nothing is.
+# Changes what was found, and returns what is there afterwards; None: nothing is.
 Apply = Callable[[Any, Parameters], Model | None]
-Run = Callable[[Sequence[str], Parameters, Signature, Any], None]
-Describe = Callable[[Sequence[str], Parameters], dict[str, str]]
 # The columns of what a target names, before it is changed. Raises what its registry refuses.
 Standing = Callable[[str], Mapping[str, object]]
 
@@ -48,7 +46,7 @@ def target_of(found: Endpoint) -> str:
 def changing(action: str, find: Find, apply: Apply) -> Run:
     """Changes each target in a transaction with its entry; what is refused has an entry, too."""
 
-    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Any) -> None:
+    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
         for target in targets:
             with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
                 found = find(target)
@@ -102,7 +100,7 @@ def absent(registry: Any, what: str) -> Standing:
 def making(action: str, registry: Any, what: str) -> Run:
     """Makes each target, unless its name is in use."""
 
-    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Any) -> None:
+    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
         for target in targets:
             with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
                 absent(registry, what)(target)

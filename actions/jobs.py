@@ -13,23 +13,25 @@ kinds are idempotent besides: a transaction has one decision, a dead letter one 
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from access import audit
 from access.audit import Outcome, Signature
 from actions import kinds
-from actions.kinds import Call
 from actions.models import Action
 from actions.rows import Taken
+from actions.shapes import Call, Filter, Parameters
 from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
+from store.messages.texts import legible
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -52,7 +54,7 @@ class ActionNotExist(Refusal):
     code = "not_found"
 
 
-def of_targets(kind: str, targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature) -> Action:
+def of_targets(kind: str, targets: Sequence[str], parameters: Parameters, signature: Signature) -> Action:
     """Makes an action on these targets.
 
     Raises MessageIllegal for none, or for too many.
@@ -62,7 +64,7 @@ def of_targets(kind: str, targets: Sequence[str], parameters: Mapping[str, Any],
     return _make(kind, signature, targets=list(dict.fromkeys(targets)), parameters=dict(parameters), total=len(targets))
 
 
-def of_matching(kind: str, wanted: Mapping[str, Any], parameters: Mapping[str, Any], signature: Signature) -> Action:
+def of_matching(kind: str, wanted: Filter, parameters: Parameters, signature: Signature) -> Action:
     """Makes an action on all that match now; what matches only later is left alone."""
     bounded = kinds.matching(kind).bounded(wanted)
     total = kinds.matching(kind).count(bounded).rows
@@ -74,7 +76,7 @@ def _make(kind: str, signature: Signature, **fields: Any) -> Action:
         action = Action.objects.create(
             kind=kind,
             author=signature.author,
-            reason=audit.clean(signature.reason or "")[: audit.MAX_REASON],
+            reason=legible(signature.reason or "")[: audit.MAX_REASON],
             request_id=signature.request_id,
             **fields,
         )
@@ -84,14 +86,14 @@ def _make(kind: str, signature: Signature, **fields: Any) -> Action:
     return action
 
 
-def find(action_id: uuid.UUID) -> Action:
+def find(action_id: uuid.UUID, among: QuerySet[Action] | None = None) -> Action:
     """The action of this id.
 
     Raises ActionNotExist.
     """
-    action = Action.objects.filter(id=action_id).first()
+    action = (Action.objects.all() if among is None else among).filter(id=action_id).first()
     if action is None:
-        raise ActionNotExist(f"There is no action {action_id}.")
+        raise ActionNotExist(f"There is no action {action_id}: the console's page of actions lists the latest.")
     return action
 
 
@@ -111,9 +113,7 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
     Raises ActionNotExist, or MessageIllegal where its state does not allow it.
     """
     with audit.change(signature, "action.steer", action_id) as change, transaction.atomic():
-        action = Action.objects.select_for_update().filter(id=action_id).first()
-        if action is None:
-            raise ActionNotExist(f"There is no action {action_id}.")
+        action = find(action_id, Action.objects.select_for_update())
         if way not in STEERED.get(action.state, ()):
             allowed = " or ".join(STEERED.get(action.state, ())) or "nothing"
             raise MessageIllegal(f"The action is {action.state}: it takes {allowed}, not {way[:20]}.")
@@ -123,7 +123,7 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
 
 
 def run(call: Call, late_seconds: float = 0) -> None:
-    """Goes on with the running actions, for RUN_SECONDS at most; `call` runs a coroutine and gives its result.
+    """Goes on with the running actions, for RUN_SECONDS at most; `call` runs a coroutine and returns its result.
 
     Those that were asked for within `late_seconds` are left to another process.
     """
@@ -139,7 +139,7 @@ def run(call: Call, late_seconds: float = 0) -> None:
 
 
 def step(action_id: uuid.UUID, call: Call) -> bool:
-    """Does the next step of an action; whether there may be another one for this process to do.
+    """Does the next step of an action; returns whether there may be another one for this process to do.
 
     Raises SystemBusy or OutcomeUnknown when the database is away or too slow: the step is repeated then.
     """
@@ -155,7 +155,7 @@ def step(action_id: uuid.UUID, call: Call) -> bool:
         if left:
             wanted = [target for target in targets if target in left]
             kinds.find(action.kind).run(wanted, action.parameters, signature, call)
-        changes: dict[str, Any] = {"place": place} if place is not None else {"state": "done", "finished_at": Now()}
+        changes: dict[str, object] = {"place": place} if place is not None else {"state": "done", "finished_at": Now()}
         Action.objects.filter(id=action.id).update(**changes)
         return place is not None
 

@@ -1,38 +1,36 @@
 """What each kind of action does, and what all that match are."""
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from access.audit import Signature
 from actions import configuration, messages, transactions
-from actions.counted import Counted
 from actions.errors import KindNotExist, TargetsOnly
-
-# Runs a coroutine in the event loop of this process, and gives its result.
-Call = Callable[[Coroutine[Any, Any, Any]], Any]
-Run = Callable[[Sequence[str], Mapping[str, Any], Signature, Call], None]
+from actions.shapes import Counted, Describe, Filter, Run
 
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """All that match. `bounded` keeps later ones out of a filter; `next` gives targets and the place behind them."""
+    """All that match. `bounded` keeps later ones out of a filter.
 
-    bounded: Callable[[Mapping[str, Any]], dict[str, Any]]
-    count: Callable[[Mapping[str, Any]], Counted]
-    next: Callable[[Mapping[str, Any], Any, int], tuple[list[str], Any]]
+    `next` returns the next targets behind a place, so many at most, and the place behind those; a place is JSON.
+    """
+
+    bounded: Callable[[Filter], Filter]
+    count: Callable[[Filter], Counted]
+    next: Callable[[Filter, Any, int], tuple[list[str], Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of action. `action` is its name for roles; `describe` says how each target stands.
 
-    `standing` gives the columns of a target whose parameters are columns: what is made has none yet.
+    `standing` returns the columns of a target whose parameters are columns: what is made has none yet.
     """
 
     action: str
     run: Run
-    describe: Callable[[Sequence[str], Mapping[str, Any]], dict[str, str]]
+    describe: Describe
     matching: Matching | None = None
     standing: Callable[[str], Mapping[str, object]] | None = None
 
@@ -76,7 +74,7 @@ def find(name: str) -> Kind:
     """
     kind = KINDS.get(name)
     if kind is None:
-        raise KindNotExist(f"There is no action {name[:60]!r}.")
+        raise KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
     return kind
 
 

@@ -1,14 +1,14 @@
 """Actions on messages: redrive the dead letters of a group, reset its offsets, recall what is delayed."""
 
 import uuid
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Sequence
 from datetime import datetime
 from typing import Any
 
 from access import audit
 from access.audit import Outcome, Signature
-from actions import counted
-from actions.counted import COUNT_LIMIT, Counted
+from actions import shapes
+from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Parameters
 from delivery import registry
 from delivery.dead_letters import letters as dead_letters
 from delivery.dead_letters import lists
@@ -25,7 +25,7 @@ MAX_PAGES = 20
 NARROWING = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "last_reason": "reason"}
 
 
-def redrive(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Sends dead letters of `group` again, to their origin or to `to_topic`."""
     ids = [uuid.UUID(target) for target in targets]
     wanted = RedriveDeadLetters(message_ids=ids, to_topic=parameters.get("to_topic") or None)
@@ -34,20 +34,20 @@ def redrive(targets: Sequence[str], parameters: Mapping[str, Any], signature: Si
     _record(targets, refusal, "dead_letter.redrive", signature)
 
 
-def bounded(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def bounded(wanted: Filter) -> dict[str, Any]:
     """The dead letters of `group` until now: one that fails and dies again is a new one."""
     return {**wanted, "until_offset": dead_letters.end(wanted["group"])}
 
 
-def count(wanted: Mapping[str, Any]) -> Counted:
+def count(wanted: Filter) -> Counted:
     """How many match and are not redriven yet, counted up to a limit."""
     if not narrows(wanted):
-        return counted.to_limit(dead_letters.count(wanted["group"], wanted["until_offset"], COUNT_LIMIT + 1))
+        return shapes.to_limit(dead_letters.count(wanted["group"], wanted["until_offset"], COUNT_LIMIT + 1))
     ids, place = following(wanted, None, COUNT_LIMIT)
     return Counted(len(ids), place is not None)
 
 
-def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[str], Any]:
+def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
     """The next dead letters, the oldest first; of a narrowed search as many as MAX_PAGES pages hold."""
     if narrows(wanted):
         return narrowed(wanted, place or 0, most)
@@ -56,7 +56,7 @@ def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[st
     return ids, heads[-1].queue_offset + 1 if len(heads) == most else None
 
 
-def narrowed(wanted: Mapping[str, Any], begin: int, most: int) -> tuple[list[str], int | None]:
+def narrowed(wanted: Filter, begin: int, most: int) -> tuple[list[str], int | None]:
     """The next dead letters that match, and the offset at which the search goes on; None behind the last."""
     group, filters = registry.find(wanted["group"]), of_letters(wanted)
     ids: dict[str, None] = {}
@@ -70,12 +70,12 @@ def narrowed(wanted: Mapping[str, Any], begin: int, most: int) -> tuple[list[str
     return list(ids), place
 
 
-def narrows(wanted: Mapping[str, Any]) -> bool:
+def narrows(wanted: Filter) -> bool:
     """Whether not all dead letters of the group are wanted."""
     return bool(wanted.keys() & NARROWING.keys())
 
 
-def of_letters(wanted: Mapping[str, Any]) -> Letters:
+def of_letters(wanted: Filter) -> Letters:
     """The filter of a list of dead letters."""
     given = {NARROWING[name]: value for name, value in wanted.items() if name in NARROWING}
     if "hour" in given:
@@ -83,7 +83,7 @@ def of_letters(wanted: Mapping[str, Any]) -> Letters:
     return Letters(**given)
 
 
-def describe(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
     """Each dead letter with its topic, keys, attempts and last reason. One that was redriven is missing."""
     found = lists.described(registry.find(parameters["group"]), [uuid.UUID(target) for target in targets])
     return {
@@ -99,13 +99,13 @@ def describe(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str,
     }
 
 
-def delayed(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+def delayed(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
     """Until when each message waits. One that waits nowhere is missing."""
     due = recalls.waiting([uuid.UUID(target) for target in targets])
     return {str(message_id): f"waits until {at:%Y-%m-%d %H:%M:%S} UTC" for message_id, at in due.items()}
 
 
-def reset(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def reset(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Moves groups to another offset of a topic."""
     for group in targets:
         note = signature.note("offsets.reset", group, offsets.outcomes)
@@ -131,7 +131,7 @@ def _record(targets: Sequence[str], refusal: Refusal | None, action: str, signat
             audit.write(signature, action, Outcome(target, refusal))
 
 
-def recall(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def recall(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Takes delayed messages back before they become visible."""
     for target in targets:
         note = signature.note("message.recall", target)
@@ -139,7 +139,7 @@ def recall(targets: Sequence[str], parameters: Mapping[str, Any], signature: Sig
         _record([target], refusal, "message.recall", signature)
 
 
-def request_of(parameters: Mapping[str, Any], *, dry_run: bool) -> ResetOffsets:
+def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
     """The reset that the parameters ask for: `topic`, `to` and, for one queue, `queue_id`."""
     to = str(parameters["to"])
     number = int(to) if to.isascii() and to.isdigit() else to

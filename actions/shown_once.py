@@ -6,19 +6,17 @@ They are done within the request, for nothing may keep a secret to show it later
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from access import audit, keys
 from access.audit import Signature, picture
 from actions import configuration
 from actions.errors import KindNotExist
+from actions.shapes import Parameters
 from delivery.push import registry as subscriptions
 from store.errors import MessageIllegal
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.checks import trials
-
-Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +32,10 @@ class Once:
     """A kind of such action; `action` is its name for roles and audit."""
 
     action: str
-    run: Callable[[str, Values, Signature], Shown]
+    run: Callable[[str, Parameters, Signature], Shown]
 
 
-def make_key(target: str, values: Values, signature: Signature) -> Shown:
+def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
     """Makes an API key of this name with the scopes and limits, until `expires_at`.
 
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
@@ -52,7 +50,7 @@ def make_key(target: str, values: Values, signature: Signature) -> Shown:
     return Shown((("Name", row.name), ("Scopes", ", ".join(scopes)), *lines), key)
 
 
-def rotate_endpoint(target: str, values: Values, signature: Signature) -> Shown:
+def rotate_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
     """Gives an endpoint a new secret; for a day the old one signs, too."""
     with audit.change(signature, "endpoint.rotate_secret", target) as change:
         found = configuration.endpoint(target)
@@ -62,7 +60,7 @@ def rotate_endpoint(target: str, values: Values, signature: Signature) -> Shown:
     return Shown((("Endpoint", endpoint.url),), endpoint.secret)
 
 
-def register_endpoint(target: str, values: Values, signature: Signature) -> Shown:
+def register_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
     """Registers an endpoint of a producer group; one that is there already keeps its secret."""
     with audit.change(signature, "endpoint.register", f"{target} {values['url']}") as change:
         endpoint, made = endpoints.register(producer_groups.find(target), values)
@@ -70,7 +68,7 @@ def register_endpoint(target: str, values: Values, signature: Signature) -> Show
     return Shown((("Endpoint", endpoint.url),), endpoint.secret if made else None)
 
 
-def make_subscription(target: str, values: Values, signature: Signature) -> Shown:
+def make_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
     """Makes a subscription of this name. Raises MessageIllegal for one that is there already."""
     with audit.change(signature, "subscription.put", target) as change:
         if subscriptions.named(target) is not None:
@@ -80,7 +78,7 @@ def make_subscription(target: str, values: Values, signature: Signature) -> Show
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
 
 
-def rotate_subscription(target: str, values: Values, signature: Signature) -> Shown:
+def rotate_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
     """Gives a subscription a new secret; for a day the old one signs, too."""
     with audit.change(signature, "subscription.rotate_secret", target) as change:
         found = subscriptions.find(target)
@@ -90,7 +88,7 @@ def rotate_subscription(target: str, values: Values, signature: Signature) -> Sh
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
 
 
-def try_endpoint(target: str, values: Values, signature: Signature) -> Shown:
+def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
     """Sends a signed check about no transaction."""
     with audit.change(signature, "endpoint.test", target):
         found = configuration.endpoint(target)
@@ -116,10 +114,10 @@ def find(name: str) -> Once:
     Raises KindNotExist.
     """
     if name not in KINDS:
-        raise KindNotExist(f"There is no action {name[:60]!r}.")
+        raise KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
     return KINDS[name]
 
 
-def run(name: str, target: str, values: Values, signature: Signature) -> Shown:
+def run(name: str, target: str, values: Parameters, signature: Signature) -> Shown:
     """Does it. Raises what its registry refuses."""
     return find(name).run(target, values, signature)

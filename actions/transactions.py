@@ -2,13 +2,13 @@
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from access.audit import Signature
-from actions import counted
-from actions.counted import COUNT_LIMIT, Counted
+from actions import shapes
+from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Parameters
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now
 from transactions import discards
@@ -20,17 +20,17 @@ from transactions.reads.listing import Place, Wanted
 AT_ONCE = 200
 
 
-def commit(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def commit(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Commits pending or discarded transactions."""
     call(each(targets, lambda found: _decide(found, "COMMIT", "transaction.commit", signature)))
 
 
-def roll_back(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def roll_back(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Rolls pending or discarded transactions back."""
     call(each(targets, lambda found: _decide(found, "ROLLBACK", "transaction.rollback", signature)))
 
 
-def resume(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def resume(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Has discarded transactions checked again."""
     call(
         each(
@@ -40,7 +40,7 @@ def resume(targets: Sequence[str], parameters: Mapping[str, Any], signature: Sig
     )
 
 
-def check(targets: Sequence[str], parameters: Mapping[str, Any], signature: Signature, call: Any) -> None:
+def check(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Has pending transactions checked now."""
     call(each(targets, lambda found: checker.make_due(found, signature.note("transaction.check", found))))
     call(checker.run())
@@ -64,17 +64,17 @@ async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[A
                 raise outcome
 
 
-def bounded(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def bounded(wanted: Filter) -> dict[str, Any]:
     """The filter of a list of undecided transactions, begun until now and before."""
     return {**wanted, "begun_before": now().isoformat()}
 
 
-def count(wanted: Mapping[str, Any]) -> Counted:
+def count(wanted: Filter) -> Counted:
     """How many match, counted up to a limit."""
-    return counted.to_limit(listing.count_undecided(_wanted(wanted), COUNT_LIMIT + 1))
+    return shapes.to_limit(listing.count_undecided(_wanted(wanted), COUNT_LIMIT + 1))
 
 
-def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[str], Any]:
+def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
     """The next transactions that match, those begun last first: no change of one moves it in this order."""
     begun, transaction_id = place or (wanted["begun_before"], "f" * 32)
     after = Place(datetime.fromisoformat(begun).astimezone(UTC), uuid.UUID(transaction_id))
@@ -84,7 +84,7 @@ def following(wanted: Mapping[str, Any], place: Any, most: int) -> tuple[list[st
     return [str(one.transaction_id) for one in page.transactions], behind
 
 
-def _wanted(wanted: Mapping[str, Any]) -> Wanted:
+def _wanted(wanted: Filter) -> Wanted:
     return Wanted(
         wanted["state"],
         wanted.get("producer_group") or None,
@@ -93,7 +93,7 @@ def _wanted(wanted: Mapping[str, Any]) -> Wanted:
     )
 
 
-def describe(targets: Sequence[str], parameters: Mapping[str, Any]) -> dict[str, str]:
+def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
     """Each transaction with its state, group and topics. One that is no longer kept is missing."""
     found = listing.of_ids([uuid.UUID(target) for target in targets])
     return {

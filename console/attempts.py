@@ -1,7 +1,7 @@
 """How often a password may be tried: decided before it is hashed, for all web processes at once, by PostgreSQL's clock.
 
-A stranger uses up what a user name has for browsers that never signed in as that user, and what his own address has. A
-browser that has signed in before has attempts of its own, so that no stranger keeps its user out.
+A stranger uses up the attempts that a user name has for browsers that never signed in as that user, and those of the
+stranger's address. A browser that has signed in before has attempts of its own, so that no stranger keeps its user out.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def to_change_password(user_id: int) -> Uses:
 
 
 def take(uses: Uses) -> int:
-    """Takes an attempt of each, and gives 0. When one has none left, nothing is taken: gives the seconds until it has.
+    """Takes an attempt of each, and returns 0. Where one has none left: takes none, returns the seconds to wait.
 
     Rows are locked in the order of slots, so two attempts that share some cannot deadlock.
     """

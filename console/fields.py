@@ -28,8 +28,9 @@ YES, NO = "yes", "no"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a form. An empty text is missing where it is `needed`, stands for null where it is `nullable`, and
-    counts as not given else."""
+    """A field of a form. An empty text is missing where it is `needed`, and stands for null where it is `nullable`; in
+    other fields it counts as not given.
+    """
 
     name: str
     label: str
@@ -74,10 +75,9 @@ def seconds(label: str, given: str) -> float:
         found = float(given)
     except ValueError:
         found = 0.0
-    if not 0.1 <= found <= registration.MAX_TIMEOUT_SECONDS:
-        raise MessageIllegal(
-            f"{label} {given[:40]!r} is no number from 0.1 to {registration.MAX_TIMEOUT_SECONDS}, in seconds."
-        )
+    least, most = registration.MIN_TIMEOUT_SECONDS, registration.MAX_TIMEOUT_SECONDS
+    if not least <= found <= most:
+        raise MessageIllegal(f"{label} {given[:40]!r} is no number from {least} to {most}, in seconds.")
     return found
 
 

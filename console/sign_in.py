@@ -37,6 +37,8 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
             self.wait_seconds = RETRY_SECONDS
             raise ValidationError(refusal.detail, code="busy") from refusal
         attempts.give_back(uses)
+        # Each that makes a session drops those that are over: no more are kept than were begun in two weeks.
+        self.request.session.clear_expired()
         return cleaned
 
     def confirm_login_allowed(self, user: Any) -> None:

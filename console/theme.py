@@ -1,20 +1,39 @@
-"""How Unfold's frame looks and where its sidebar leads; settings import it, so it imports no model."""
+"""How Unfold's frame looks and where its sidebar leads.
+
+Settings import it, and beat reads them without Django's HTTP, forms and models, which would be a fifth of its start:
+what imports these is imported by the first page.
+"""
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from django.http import HttpRequest
-from django.templatetags.static import static
-from django.urls import reverse_lazy
+from django.utils.functional import lazy
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
 
 
-def served(path: str) -> Callable[[HttpRequest], str]:
+def served(path: str) -> "Callable[[HttpRequest], str]":
     """The address of a static file, asked for with each request: settings are read before it is known."""
-    return lambda request: static(path)
+
+    def address(request: "HttpRequest") -> str:
+        from django.templatetags.static import static
+
+        return static(path)
+
+    return address
 
 
 def item(title: str, icon: str, page: str) -> dict[str, object]:
     """A line of the sidebar that leads to the page of this name."""
-    return {"title": title, "icon": icon, "link": reverse_lazy(f"admin:{page}")}
+    return {"title": title, "icon": icon, "link": lazy(address_of, str)(page)}
+
+
+def address_of(page: str) -> str:
+    """The address of a page of the console."""
+    from django.urls import reverse
+
+    return reverse(f"admin:{page}")
 
 
 UNFOLD: dict[str, object] = {

@@ -9,6 +9,7 @@ from store import runtime, topics
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.cached_groups import Groups
+from store.db.names import MAX_CHARACTERS
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
@@ -23,8 +24,8 @@ CREATE_RETRY_QUEUE = Statement(__file__, "create_retry_queue")
 FIND_CONSUMER_GROUP = Statement(__file__, "find_consumer_group", GroupFacts)
 FIND_RETRY_QUEUE = Statement(__file__, "find_retry_queue", RetryQueueId)
 
-# In characters: %RETRY% and %DLQ% go in front of it in a topic's name, which has 127.
-MAX_NAME = 120
+# In characters: %RETRY% and %DLQ% go in front of it in the names of the group's topics.
+MAX_NAME = MAX_CHARACTERS - len(RETRY_PREFIX)
 # A retry queue belongs to its topic for good: the time only bounds the cache.
 RETRY_QUEUE_BELIEVED_SECONDS = 600.0
 
@@ -42,11 +43,6 @@ class ConsumerGroups(Groups[GroupFacts]):
 
 def _groups() -> ConsumerGroups:
     return runtime.part(ConsumerGroups)
-
-
-def is_name(name: str) -> bool:
-    """Whether a group may have this name."""
-    return _groups().is_name(name)
 
 
 def validate_name(name: str) -> None:

@@ -20,7 +20,7 @@ from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import MessageIllegal, Refusal
+from store.errors import MessageIllegal, Refusal, require_between
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)
@@ -71,9 +71,7 @@ def invisible_time(seconds: float | None) -> float:
     """
     if seconds is None:
         return float(settings.DEFAULT_INVISIBLE_SECONDS)
-    shortest, longest = settings.MIN_INVISIBLE_SECONDS, settings.MAX_INVISIBLE_SECONDS
-    if not shortest <= seconds <= longest:
-        raise MessageIllegal(f"invisible_seconds {seconds} is not between {shortest} and {longest}.")
+    require_between("invisible_seconds", seconds, settings.MIN_INVISIBLE_SECONDS, settings.MAX_INVISIBLE_SECONDS)
     return seconds
 
 
@@ -145,8 +143,8 @@ async def nack(
 
     The reason, of at most nacks.MAX_REASON characters, is kept with the message's trace and its dead letter. In the
     order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal."""
-    if delay_seconds is not None and not 0 <= delay_seconds <= settings.MAX_TIMER_DELAY_SECONDS:
-        raise MessageIllegal(f"delay_seconds {delay_seconds} is not between 0 and {settings.MAX_TIMER_DELAY_SECONDS}.")
+    if delay_seconds is not None:
+        require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
     kept_reason = nacks.validate(reason)
     group, handles = await _unpacked(group_name, given)
     return await _settle(NACKS, group, given, handles, delay_seconds=delay_seconds, reason=kept_reason)

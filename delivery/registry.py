@@ -13,6 +13,7 @@ from store.commit import caches
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
+from store.models import Topic
 from store.reading import progress
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
@@ -85,6 +86,11 @@ def remove(name: str) -> None:
         registry.remove_own(topics.RETRY_PREFIX + name)
         _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
         caches.drop_everywhere()
+
+
+def dead_letter_topic(group_name: str) -> Topic | None:
+    """The topic of a group's dead letters; None while it has had none."""
+    return registry.named(topics.DEAD_LETTER_PREFIX + group_name)
 
 
 def _remove_if_empty(topic_name: str) -> None:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 
 from django.db.models import Count
 from django.db.models.functions import Now
-from django.utils import timezone
 
 from delivery.models import ConsumerGroup, Receipt
 from delivery.rows import OldestReceipt
@@ -105,19 +104,22 @@ class TopicLag:
 
 def lags() -> Iterator[TopicLag]:
     """The lag of each group in each topic it reads, for the first MAX_GROUPS groups by name."""
-    groups = list(ConsumerGroup.objects.order_by("name")[:MAX_GROUPS])
+    # By the database's clock, as the times of the messages are.
+    groups = list(ConsumerGroup.objects.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)
     for group in groups:
         by_topic: dict[str, list[QueueLag]] = defaultdict(list)
         for queue in queues_of_groups[group.id]:
             by_topic[queue.topic].append(queue)
         for topic, queues in by_topic.items():
-            yield TopicLag(group.name, topic, sum(queue.lag for queue in queues), _oldest_seconds(queues))
+            yield TopicLag(
+                group.name, topic, sum(queue.lag for queue in queues), _oldest_seconds(queues, group.read_at)
+            )
 
 
-def _oldest_seconds(queues: list[QueueLag]) -> float:
+def _oldest_seconds(queues: list[QueueLag], now: datetime) -> float:
     times = [queue.oldest_unacked_at for queue in queues if queue.oldest_unacked_at is not None]
-    return max(0.0, (timezone.now() - min(times)).total_seconds()) if times else 0.0
+    return max(0.0, (now - min(times)).total_seconds()) if times else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.statements import Statement
 from store.messages import Time
-from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 
 FIND_REDRIVES = Statement(__file__, "find_redrives", RedrivenLetter)
 FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)
@@ -88,15 +88,15 @@ async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list
     found: dict[str, Standing] = {}
     for row, entry in await _offered(way.entries, topics):
         standing = found.setdefault(row.group_name, Standing(row.group_name))
-        is_retry = _group(topics[entry.topic_id], RETRY_PREFIX) is not None
+        is_retry = group_of(topics[entry.topic_id], RETRY_PREFIX) is not None
         standing.steps.append(Step(entry.entered_at, "retried" if is_retry else "offered", entry, row))
     for entry in way.entries:
-        if entry.goes_to is not None and (group := _group(topics[entry.goes_to], RETRY_PREFIX)):
+        if entry.goes_to is not None and (group := group_of(topics[entry.goes_to], RETRY_PREFIX)):
             found.setdefault(group, Standing(group)).steps.append(Step(entry.entered_at, "failed", entry))
-        elif group := _group(topics[entry.topic_id], DEAD_LETTER_PREFIX):
+        elif group := group_of(topics[entry.topic_id], DEAD_LETTER_PREFIX):
             found.setdefault(group, Standing(group)).steps.append(Step(entry.entered_at, "dead", entry))
     for wait in way.waits:
-        if group := _group(topics[wait.topic_id], RETRY_PREFIX):
+        if group := group_of(topics[wait.topic_id], RETRY_PREFIX):
             found.setdefault(group, Standing(group)).waits.append(wait)
     await _follow(message_id, found)
     for standing in found.values():
@@ -113,15 +113,11 @@ async def _follow(message_id: uuid.UUID, found: Mapping[str, Standing]) -> None:
             found[nack.group_name].nacks.append(nack)
 
 
-def _group(topic: str, prefix: str) -> str | None:
-    return topic.removeprefix(prefix) if topic.startswith(prefix) else None
-
-
 async def _offered(entries: Sequence[Entry], topics: Mapping[int, str]) -> list[tuple[GroupAtEntry, Entry]]:
     """The groups at each visible entry; a retry is offered to its own group only."""
     visible = [entry for entry in entries if entry.level is None]
-    retries = [entry for entry in visible if _group(topics[entry.topic_id], RETRY_PREFIX)]
-    shared = [entry for entry in visible if not _group(topics[entry.topic_id], RETRY_PREFIX)][-MAX_SHARED_ENTRIES:]
+    retries = [entry for entry in visible if group_of(topics[entry.topic_id], RETRY_PREFIX)]
+    shared = [entry for entry in visible if not group_of(topics[entry.topic_id], RETRY_PREFIX)][-MAX_SHARED_ENTRIES:]
     offered = [*shared, *retries]
     if not offered:
         return []
@@ -131,7 +127,7 @@ async def _offered(entries: Sequence[Entry], topics: Mapping[int, str]) -> list[
             "topic_id": [entry.topic_id for entry in offered],
             "queue_id": [entry.queue_id for entry in offered],
             "queue_offset": [entry.queue_offset for entry in offered],
-            "group_name": [_group(topics[entry.topic_id], RETRY_PREFIX) for entry in offered],
+            "group_name": [group_of(topics[entry.topic_id], RETRY_PREFIX) for entry in offered],
             "max_groups": MAX_GROUPS,
         },
     )

@@ -15,7 +15,7 @@ from scheduling.trace import Entry, Wait, Way
 from store import topics
 from store.messages import Time
 from store.rows import Copy
-from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 from transactions.answers import EventOf, TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.reads import history
@@ -166,12 +166,12 @@ def _entered(entry: Entry, names: dict[int, str]) -> TraceEvent:
     event = TraceEvent(event="visible", at=at, queue_id=entry.queue_id, queue_offset=entry.queue_offset)
     if entry.deliver_at is not None:
         event.deliver_at = entry.deliver_at
-    if topic.startswith(RETRY_PREFIX):
+    if (group := group_of(topic, RETRY_PREFIX)) is not None:
         event.event = "retry"
-        event.group, event.delivery_attempt = topic.removeprefix(RETRY_PREFIX), entry.reconsume_times + 1
-    elif topic.startswith(DEAD_LETTER_PREFIX):
+        event.group, event.delivery_attempt = group, entry.reconsume_times + 1
+    elif (group := group_of(topic, DEAD_LETTER_PREFIX)) is not None:
         event.event = "dead_letter"
-        event.group, event.reconsume_times = topic.removeprefix(DEAD_LETTER_PREFIX), entry.reconsume_times
+        event.group, event.reconsume_times = group, entry.reconsume_times
     else:
         event.topic = topic
     return event

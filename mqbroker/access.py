@@ -12,15 +12,16 @@ from rest_framework.request import Request
 
 from access import keys, limits, roles
 from access.limits import Allowance
+from store.commit.caches import LONGEST_CACHED_SECONDS
 from store.db import connections
+from store.db.names import MAX_CHARACTERS
 from store.db.ttl_cache import TtlCache
 from store.errors import NoPermission, Unauthenticated
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
-KEY_BELIEVED_SECONDS = 3.0
+KEY_BELIEVED_SECONDS = LONGEST_CACHED_SECONDS
 # Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
 MAX_ALLOWED = 1000
-MAX_NAME = 127
 # Bytes of an Authorization header that is remembered; one with a key that the broker made has 53.
 MAX_AUTHORIZATION = 256
 METRICS = "metrics"
@@ -47,8 +48,8 @@ class Caller:
 
     def may(self, verb: str, name: str) -> bool:
         """Whether the key allows `produce` or `read` on a topic, or `consume` in a group, of this name."""
-        if len(name) > MAX_NAME:
-            name = name[: MAX_NAME + 1]
+        if len(name) > MAX_CHARACTERS:
+            name = name[: MAX_CHARACTERS + 1]
         allowed = self._allowed.get((verb, name))
         if allowed is None:
             if len(self._allowed) >= MAX_ALLOWED:

@@ -19,6 +19,7 @@ from scheduling.alarms import Alarms
 from store import runtime
 from store.commit import stalled
 from store.commit.notifier import Wakeups
+from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import event_loop
 from store.db.connections import Reads
@@ -107,7 +108,7 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
 
 
 # Parts that begin work are closed before the parts that the work needs.
-CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Wakeups, Reads)
+CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
 
 def start() -> None:

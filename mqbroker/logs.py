@@ -65,6 +65,7 @@ def formatter(form: str) -> logging.Formatter:
     return structlog.stdlib.ProcessorFormatter(
         processors=[
             describe,
+            without_traces_of_callers,
             structlog.processors.format_exc_info,
             without_rows,
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
@@ -93,6 +94,13 @@ def describe(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     what = " ".join(str(event.pop("event")).split())
     return {"at": at, "level": record.levelname.lower(), "logger": record.name, "event": what, **event}
+
+
+def without_traces_of_callers(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Leaves the trace out of what Django refuses unread: any stranger could fill the log with one per request."""
+    if event["logger"].startswith("django.security."):
+        event.pop("exc_info", None)
+    return event
 
 
 def without_rows(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:

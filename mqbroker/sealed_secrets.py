@@ -25,7 +25,7 @@ def _rows() -> Sequence[QuerySet[Any]]:
 
 
 def reseal(*, plain_only: bool = False) -> int:
-    """Seals every secret under the first key, or those only that are not sealed; how many it changed.
+    """Seals every secret under the first key, or only those that are not sealed; returns how many it changed.
 
     Raises SecretUnreadable.
     """
@@ -33,7 +33,7 @@ def reseal(*, plain_only: bool = False) -> int:
 
 
 def replace_unreadable() -> int:
-    """Gives new secrets in place of those that no key opens; how many rows it changed."""
+    """Sets new secrets in place of those that no key opens; returns how many rows it changed."""
     return sum(map(sealing.replace_unreadable, _rows()))
 
 

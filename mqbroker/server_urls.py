@@ -6,7 +6,7 @@ import psycopg
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.conninfo import conninfo_to_dict
 
-from store.db.patience import KEEPALIVES, PatientConnection
+from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientConnection
 
 # A URL must not take the durability of what operators decide.
 SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {KEEPALIVES}"
@@ -37,8 +37,8 @@ def database(url: str) -> dict[str, object]:
         "PASSWORD": password,
         "HOST": host,
         "PORT": ports,
-        # Under ASGI each request may have a thread of its own, and a connection that a thread keeps is not used again:
-        # a small pool serves all threads.
+        # Requests at once have a thread each, and a connection that a thread keeps serves no other: a small pool serves
+        # all threads.
         "CONN_MAX_AGE": 0,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
@@ -47,7 +47,13 @@ def database(url: str) -> dict[str, object]:
             "tcp_user_timeout": 3000,
             "application_name": "mqbroker-orm",
             "options": f"{given.pop('options', '')} {SESSION}".strip(),
-            "pool": {"min_size": 1, "max_size": 4, "timeout": 3, "connection_class": PatientConnection},
+            "pool": {
+                "min_size": 1,
+                "max_size": 4,
+                "timeout": 3,
+                "reconnect_timeout": RECONNECT_SECONDS,
+                "connection_class": PatientConnection,
+            },
             **given,
         },
     }

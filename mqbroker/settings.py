@@ -5,6 +5,7 @@ import secrets
 from datetime import time
 from pathlib import Path
 
+from analytics.management import manners
 from console import theme
 from mqbroker import env, logs
 from mqbroker.server_urls import database, task_broker, task_queue
@@ -25,10 +26,7 @@ TRANSACTION_CHECK_INTERVAL_SECONDS = env.whole(
     minimum=1,
 )
 TRANSACTION_CHECK_MAX = env.whole(
-    "TRANSACTION_CHECK_MAX",
-    15,
-    "Checks that reached the producer before a half message is discarded (transactionCheckMax).",
-    minimum=1,
+    "TRANSACTION_CHECK_MAX", 15, "Checks that reached a producer before its half is discarded (transactionCheckMax).", 1
 )
 REJECT_TRANSACTION_MESSAGE = env.switch(
     "REJECT_TRANSACTION_MESSAGE", False, "Refuse half messages of every group (rejectTransactionMessage)."
@@ -97,7 +95,7 @@ REQUESTS_IN_FLIGHT_BYTES = env.whole(
     "REQUESTS_IN_FLIGHT_BYTES",
     32 * 1024 * 1024,
     "Request bodies that one web process holds, unfinished ones too; then 503. A batch, a transaction or a bulk has to "
-    "fit into seven eighths. 1,000 callers that never finish make a process larger by this and some 60 MB.",
+    "fit into seven eighths. 1,000 callers that never finish make a process larger by this and some 85 MB.",
     1,
 )
 ANSWERS_IN_FLIGHT_BYTES = env.whole(
@@ -151,7 +149,7 @@ JDBC_JAR = env.text(
     "JDBC_JAR", "", "PostgreSQL's driver for `./mq export --reader jdbc`; empty: the system's, else Ivy fetches one."
 )
 EXPORT_NICE = env.whole(
-    "EXPORT_NICE", 19, "How far exports and reports give way to other processes; on a busy machine 0: not.", maximum=19
+    "EXPORT_NICE", manners.NICENESS, "How far exports and reports give way; on a busy machine 0: not.", maximum=19
 )
 EXPORT_NIGHTLY_TO = env.text(
     "EXPORT_NIGHTLY_TO",
@@ -192,7 +190,7 @@ LOG = env.choice(
     "LOG", "text", "The log of every process: text to read, or json, an object per line, to collect.", logs.FORMS
 )
 DATABASE_CONNECTIONS = env.whole(
-    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 6 more.", 1
+    "DATABASE_CONNECTIONS", 4, "Connections of each web process for reads of the data plane; writes have 7 more.", 1
 )
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES

@@ -30,7 +30,7 @@ class OldTimers:
 
 
 async def run() -> int:
-    """Moves the timers off the segment that retention drops next; gives their number. Retention waits for the last."""
+    """Moves the timers off the segment that retention drops next; returns their number. Retention waits for them."""
     leaving_id = await retention.leaving()
     if leaving_id is None:
         return 0

@@ -17,9 +17,9 @@ from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, Refusal
+from store.errors import MessageIllegal, Refusal
 from store.messages.times import exact
-from store.reading import progress
+from store.reading import lookup, progress
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
 FIND_FATE = Statement(__file__, "find_fate", Fate)
@@ -86,7 +86,7 @@ async def standings(batch: Batch, message_ids: Sequence[uuid.UUID]) -> dict[uuid
 
 
 def stand(answer: Waits, row: Standing) -> None:
-    """Has the answer to a repeated request say where its message stands now: visible, waiting or recalled."""
+    """Sets in the answer to a repeated request where its message stands now: visible, waiting or recalled."""
     if row.visible and row.queue_id is not None:
         answer.queue_id, answer.queue_offset = row.queue_id, row.queue_offset
     elif row.due_at is not None:
@@ -119,7 +119,7 @@ async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Rec
     parameters = {"message_ids": [message_id], "scheduler": progress.SCHEDULER}
     rows = await connections.read(FIND_STANDINGS, parameters)
     if not rows:
-        raise MessageNotFound(f"There is no message {message_id}: it was never stored, or its segment is gone.")
+        raise lookup.not_found(message_id)
     [row] = rows
     if row.visible or row.due_at is None:
         raise AlreadyDelivered(f"Message {message_id} does not wait: it was delivered, or recalled before.")

@@ -28,6 +28,8 @@ TAKE_DUE_OF_LEVEL = Statement(__file__, "take_due_of_level", DueEntry)
 TAKE_RECALLS = Statement(__file__, "take_recalls", RecalledEntry)
 TAKE_TIMERS = Statement(__file__, "take_timers", DueTimer)
 
+# The parameters of a statement that reads the queues of the delay levels and how far the scheduler has come there.
+QUEUES_OF_LEVELS = {"scheduler": progress.SCHEDULER, "schedule_topic": topics.SCHEDULE}
 MAX_PER_BATCH = 1000
 # The shortest pause between two reads of what is due: half of it is the average lateness.
 PAUSE_SECONDS = 0.010
@@ -54,7 +56,7 @@ class Due:
 
 
 async def run(ahead_seconds: float = 0) -> int:
-    """Releases everything that is due or becomes due within `ahead_seconds`; gives the number released.
+    """Releases everything that is due or becomes due within `ahead_seconds`; returns the number released.
 
     1. Read what is due, and the time of the next message.
     2. While something is due, release a batch of it and read again. A batch that released nothing met another process
@@ -93,7 +95,7 @@ async def stalled(late_seconds: float, last_seen: datetime | None) -> tuple[bool
 
 async def find_due() -> Due:
     """What is due. The database's clock is read after the heads, as `delays.corrected` requires."""
-    heads = await connections.read(DELAY_LEVEL_HEADS)
+    heads = await connections.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)
     [timer] = await connections.read(NEXT_TIMER)
     times = {head.queue_id: _due_at(head.due_ms, head.queue_id, timer.now) for head in heads}
     waiting = [*times.values(), *([timer.due_at] if timer.due_at is not None else [])]

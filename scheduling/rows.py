@@ -87,7 +87,6 @@ class LatenessRow(NamedTuple):
 class LevelBacklog(NamedTuple):
     """A level's queue: the next offset of the release, `low`, and the offset after the last entry, `high`."""
 
-    level: int
     topic_id: int
     queue_id: int
     low: int

@@ -2,7 +2,6 @@
 
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -11,13 +10,12 @@ from django.conf import settings
 
 from scheduling import delays
 from scheduling.models import Timer
-from scheduling.release import DELAY_LEVEL_HEADS
+from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
 from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerForecast
 from store import topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.reading import progress
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)
@@ -65,7 +63,7 @@ class Level:
 
 def levels() -> list[Level]:
     """Every delay level of the settings, and any that was removed from them but still has a backlog."""
-    waiting = {row.level: row.backlog for row in backlogs()}
+    waiting = {level: row.backlog for level, row in backlogs().items()}
     ends = level_ends()
     configured = dict(enumerate(settings.DELAY_LEVELS, start=1))
     known = sorted(configured.keys() | {level for level, backlog in waiting.items() if backlog})
@@ -78,23 +76,23 @@ def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | Non
     return Level(level, delay_seconds, backlog, ends.oldest_at, ends.next_due_at)
 
 
-def backlogs() -> Sequence[LevelBacklog]:
+def backlogs() -> dict[int, LevelBacklog]:
     """The backlog of every delay level that the schedule topic has a queue for."""
-    return sync.read(DELAY_BACKLOGS, {"scheduler": progress.SCHEDULER, "schedule_topic": topics.SCHEDULE})
+    return {delays.level_of(row.queue_id): row for row in sync.read(DELAY_BACKLOGS, QUEUES_OF_LEVELS)}
 
 
 def level_ends() -> dict[int, Ends]:
     """The ends of every delay level at which something waits."""
     return {
         delays.level_of(row.queue_id): Ends(row.entered_at, delays.time_of(row.due_ms), row.now)
-        for row in sync.read(DELAY_LEVEL_HEADS)
+        for row in sync.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)
     }
 
 
 def level_forecast() -> dict[int, list[int]]:
     """Per delay level with a backlog: deliveries in each of the next MINUTES minutes, exactly."""
     found: dict[int, list[int]] = defaultdict(lambda: [0] * MINUTES)
-    rows = [row for row in backlogs() if row.backlog]
+    rows = [row for row in backlogs().values() if row.backlog]
     waiting = {name: [getattr(row, name) for row in rows] for name in ("queue_id", "topic_id", "low", "high")}
     for row in sync.read(FORECAST_LEVELS, {**waiting, "minutes": MINUTES}):
         found[delays.level_of(row.queue_id)][row.minute - 1] = row.deliveries
@@ -127,7 +125,10 @@ def next_timers(count: int) -> list[NextTimer]:
     names = dict(Topic.objects.filter(id__in={row.topic_id for row in rows}).values_list("id", "name"))
     return [
         NextTimer(
-            row.due_at, row.message_id, names.get(row.topic_id, f"(deleted topic {row.topic_id})"), row.reconsume_times
+            row.due_at,
+            row.message_id,
+            names.get(row.topic_id) or topics.deleted_name(row.topic_id),
+            row.reconsume_times,
         )
         for row in rows
     ]

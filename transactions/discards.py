@@ -36,14 +36,14 @@ REMARK = "discarded, and not decided before its segment was dropped"
 
 
 async def run(late_seconds: float = 0) -> int:
-    """Discards the halves that have had TRANSACTION_CHECK_MAX checks; gives their number."""
+    """Discards the halves that have had TRANSACTION_CHECK_MAX checks; returns their number."""
     parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await connections.read(FIND_EXHAUSTED, parameters)
     return await _discard(rows, f"no decision after {settings.TRANSACTION_CHECK_MAX} checks")
 
 
 async def run_outdated() -> int:
-    """Discards the halves that are older than the retention; gives their number."""
+    """Discards the halves that are older than the retention; returns their number."""
     parameters = {"reserved_hours": settings.RESERVED_HOURS, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await connections.read(FIND_OUTDATED, parameters)
     return await _discard(rows, f"no decision within the retention of {settings.RESERVED_HOURS} hours")
@@ -171,7 +171,7 @@ async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: 
 
 
 async def roll_back_leftovers() -> int:
-    """Rolls back the discarded halves whose log is dropped next; gives their number.
+    """Rolls back the discarded halves whose log is dropped next; returns their number.
 
     The log stays while one of them is left. The roll-back is an operation like any other, so that a late end is refused
     with the state of its transaction.

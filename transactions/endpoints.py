@@ -7,7 +7,7 @@ from typing import Any
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Now
 
 from store.db import connections
@@ -18,7 +18,6 @@ from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
 from webhooks import registration, signing
 from webhooks.callees import ROTATION_HOURS, Callee, Health
-from webhooks.endpoint_health import Circuit
 
 CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)
@@ -123,7 +122,7 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
     if group.endpoints.count() >= MAX_ENDPOINTS:
         raise MessageIllegal(f"The producer group {group.name} has {MAX_ENDPOINTS} endpoints, the limit: delete some.")
     registration.validate(given)
-    new = {"secret": signing.make_secret(), **_without_absent_secret(given)}
+    new = {**given, "secret": given.get("secret") or signing.make_secret()}
     try:
         with transaction.atomic():
             return Endpoint.objects.create(group=group, **new), True
@@ -145,13 +144,8 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     A `secret` replaces the one before as `rotate_secret` does. Raises MessageIllegal as `register` does, and when the
     group has another endpoint at the new URL.
     """
-    changes = _without_absent_secret(given)
-    registration.validate({name: value for name, value in changes.items() if value != getattr(endpoint, name)})
-    if changes.get("secret", endpoint.secret) != endpoint.secret:
-        changes.update(previous_secret=F("secret"), rotated_at=Now())
-    healthy = Circuit()
-    changes.update(state=healthy.state, failures=healthy.failures, open_until=healthy.open_until)
-    changes.update(void_answers=0, void_since=None)
+    registration.validate({name: value for name, value in given.items() if value != getattr(endpoint, name)})
+    changes = {**registration.changes(endpoint, given), "void_answers": 0, "void_since": None}
     try:
         with transaction.atomic():
             Endpoint.objects.filter(id=endpoint.id).update(**changes)
@@ -187,8 +181,3 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
 def remove(endpoint: Endpoint) -> None:
     """Deletes an endpoint; halves that named it are asked about at the group's others."""
     endpoint.delete()
-
-
-def _without_absent_secret(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given fields; a `secret` of None counts as not given."""
-    return {name: value for name, value in given.items() if not (name == "secret" and value is None)}

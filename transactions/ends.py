@@ -14,6 +14,7 @@ from store.commit.batch import Batch, Kind, Note, Pending
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.messages.texts import legible
 from transactions import groups
 from transactions.answers import Ended, EndedMessage
 from transactions.errors import (
@@ -131,8 +132,8 @@ def _pipelined(end: End) -> Ending | None:
 
 
 def clip(remark: str | None) -> str | None:
-    """A remark as it can be kept: not too long, without the NUL that a text column refuses."""
-    return None if remark is None else remark.replace("\x00", "")[:MAX_REMARK]
+    """A remark as it is kept: legible, and not too long."""
+    return None if remark is None else legible(remark)[:MAX_REMARK]
 
 
 class Ends(Kind[End]):
@@ -163,7 +164,7 @@ class Ends(Kind[End]):
         return {row.transaction_id: row for row in rows}
 
     async def _answer_left(self, batch: Batch, left: list[Pending[End]]) -> None:
-        """Those that ended nothing: repeats of the decision, UNKNOWN, or wrong. A new statement sees who won."""
+        """Answers the ends that ended nothing: repeats, UNKNOWN, or wrong ones. A new statement sees the decision."""
         rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.request.transaction_id for one in left]})
         known = {row.transaction_id: row for row in rows}
         for one in left:
@@ -198,7 +199,7 @@ ENDS = Ends()
 def _answer_to(end: End, transaction: TransactionRow | None) -> Ended | Refusal:
     """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
     if transaction is None:
-        return _not_found(end.transaction_id, ON_THE_WAY)
+        return not_found(end.transaction_id, ON_THE_WAY)
     if end.group_id is not None and transaction.producer_group_id != end.group_id:
         return ProducerGroupWrong(
             f"The producer group wrong: transaction {end.transaction_id} belongs to another group; name that one."
@@ -217,7 +218,7 @@ def _answer_state(end: End, transaction: TransactionRow) -> Ended | Refusal:
         return not_discarded(end.transaction_id)
     if transaction.state == "PREPARED" and end.decision != "UNKNOWN":
         # It was begun after this end had looked for it.
-        return _not_found(end.transaction_id, ON_THE_WAY)
+        return not_found(end.transaction_id, ON_THE_WAY)
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
         return _answer(transaction.state, transaction, transaction.queue_offsets)
     return TransactionEnded(
@@ -229,13 +230,14 @@ def _answer_state(end: End, transaction: TransactionRow) -> Ended | Refusal:
 def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
     """The refusal of a check of a transaction that was just found to be not pending."""
     if transaction is None:
-        return _not_found(transaction_id)
+        return not_found(transaction_id)
     if transaction.state == "DISCARDED":
         return _discarded(transaction)
     return TransactionEnded(f"Transaction {transaction_id} is {transaction.state} already: there is nothing to ask.")
 
 
-def _not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
+def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
+    """The refusal of an id that no transaction has."""
     sentence = f"There is no transaction {transaction_id}: it was never stored, or its segment is gone."
     return TransactionNotFound(f"{sentence} {advice}".strip())
 
@@ -250,7 +252,7 @@ def _discarded(transaction: TransactionRow) -> TransactionDiscarded:
 def not_discarded(transaction_id: uuid.UUID) -> TransactionNotFound:
     """The refusal of an operator's decision about a transaction that still is its producer's."""
     return TransactionNotFound(
-        f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} tells its state."
+        f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} shows its state."
     )
 
 
@@ -278,7 +280,7 @@ def operation(
     transaction: TransactionRow | EndedHalf | DiscardedHalf | ResumedHalf,
     queue_offsets: list[int | None] | None,
 ) -> dict[str, object]:
-    """The record of what was said of a transaction, for INSERT_OPERATIONS."""
+    """The row of an operation, for INSERT_OPERATIONS."""
     return {
         "transaction_id": end.transaction_id,
         "producer_group_id": transaction.producer_group_id,

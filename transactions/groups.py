@@ -7,6 +7,7 @@ from django.conf import settings
 from store import runtime
 from store.db import connections
 from store.db.cached_groups import Groups
+from store.db.names import MAX_CHARACTERS
 from store.db.statements import Statement
 from store.errors import GroupNotExist, NoPermission
 from store.process.configuration import setting
@@ -17,14 +18,12 @@ CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
 FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
 
-MAX_NAME = 127
-
 
 class ProducerGroups(Groups[ProducerGroupRow]):
     """What one process caches of producer groups."""
 
     def __init__(self) -> None:
-        super().__init__("producer", MAX_NAME, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
+        super().__init__("producer", MAX_CHARACTERS, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
 
 
 def _groups() -> ProducerGroups:
@@ -39,6 +38,14 @@ def known(name: str) -> ProducerGroupRow | None:
 async def find(name: str) -> ProducerGroupRow | None:
     """The group of this name, or None."""
     return await _groups().find(name)
+
+
+async def existing(name: str) -> ProducerGroupRow:
+    """The group of this name.
+
+    Raises GroupNotExist when there is none.
+    """
+    return await _groups().existing(name)
 
 
 def absent(name: str) -> GroupNotExist:

@@ -4,8 +4,6 @@ import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 
-from django.conf import settings
-
 from access.limits import Allowance
 from scheduling import delays
 from store import messages, topics
@@ -14,19 +12,13 @@ from store.commit.accept import Accepted
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections
 from store.db.uuid7 import derived_id, new_id
-from store.errors import (
-    BatchIllegal,
-    GroupNotExist,
-    MessageIdReused,
-    MessageIllegal,
-    MessageTooLarge,
-)
+from store.errors import BatchIllegal, GroupNotExist, MessageIllegal
 from store.messages import Message, is_large
 from transactions import endpoints, groups
 from transactions.answers import Begun
 from transactions.rows import TransactionRow
 from transactions.writing import immunity, limits
-from transactions.writing.begins import BEGINS, FIND_TRANSACTIONS, Begin
+from transactions.writing.begins import BEGINS, FIND_TRANSACTIONS, Begin, another_transaction
 from transactions.writing.pipelined import Beginning, Kept
 
 MAX_MESSAGES = 128
@@ -104,7 +96,7 @@ def ready(request: BeginTransaction, traceparent: str | None = None) -> Beginnin
 
 
 async def look_up_group(name: str) -> None:
-    """Has this process know a producer group, if there is one, and whether it may begin one more transaction."""
+    """Looks a producer group up, and how many transactions it has undecided, so that `ready` finds both."""
     group = await groups.find(name)
     if group is not None:
         await limits.of_group(group)
@@ -164,8 +156,8 @@ async def _begin(
 
 
 async def _validate(request: BeginTransaction, allowance: Allowance | None) -> int | None:
-    """Holds a transaction to every rule before its group and its topics are made for their first use; gives the id of
-    the endpoint that it names.
+    """Validates a transaction before its group and its topics are made at their first use; returns the id of the
+    endpoint that it names.
 
     Raises the refusal that names what is wrong.
     """
@@ -177,12 +169,30 @@ async def _validate(request: BeginTransaction, allowance: Allowance | None) -> i
     for message in given:
         await topics.require_possible(message.topic, message.queue_id)
         await delays.require_possible(message)
+    await _require_first(request)
     # The first transaction of a group repeats none.
     if group is None and (refusal := await limits.of_key(allowance)) is not None:
         raise refusal
     if request.check_url is None:
         return None
     return await endpoints.of_url(group, request.producer_group, request.check_url)
+
+
+async def _require_first(request: BeginTransaction) -> None:
+    """Raises MessageIdReused for the first use of a group or a topic that would be refused once they were made."""
+
+    async def is_first_use() -> bool:
+        if await groups.find_for_producing(request.producer_group) is None:
+            return True
+        return any([await topics.find_for_sending(name) is None for name in sorted(topics_of(request))])
+
+    if not await is_first_use():
+        return
+    id_ = request.transaction_id
+    if id_ is not None and await find(id_) is not None and await is_first_use():
+        raise another_transaction(id_)
+    chosen = [message.message_id for message in _messages_of(request) if message.message_id is not None]
+    await accept.require_unused(chosen, is_first_use)
 
 
 def _is_plain(accepted: Sequence[Accepted]) -> bool:
@@ -208,13 +218,10 @@ def _derived_id(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | Non
 
 
 def _validate_together(request: BeginTransaction, given: Sequence[Message]) -> None:
-    size = sum(len(messages.checked(message)) for message in given)
-    if size > settings.MAX_MESSAGE_BYTES:
-        raise MessageTooLarge(f"The bodies have {size} bytes together, the limit is {settings.MAX_MESSAGE_BYTES}.")
     ids = [message.message_id or _derived_id(request.transaction_id, place) for place, message in enumerate(given)]
-    chosen = [id_ for id_ in ids if id_ is not None]
-    if len(set(chosen)) < len(chosen):
-        raise MessageIdReused("Two messages of the transaction have the same message_id: give each its own.")
+    accept.validate_together(
+        [messages.checked(message) for message in given], [id_ for id_ in ids if id_ is not None], "transaction"
+    )
 
 
 async def find(transaction_id: uuid.UUID) -> TransactionRow | None:

@@ -66,14 +66,19 @@ class Caller:
         timeout_seconds: float,
         allowance_bytes: int = 0,
         beginning: Beginning = contextlib.nullcontext,
+        *,
+        now: datetime | None = None,
     ) -> Answer:
-        """POST UTF-8 JSON, signed with every secret. An answer may have 64 KiB + `allowance_bytes`.
+        """POST UTF-8 JSON, signed with every secret at the time `now`. An answer may have 64 KiB + `allowance_bytes`.
+
+        `now` is the database's time: a server refuses a signature that is minutes off, as a worker's clock may be.
+        Without it the time is this process's.
 
         Raises nothing for what a server does. Redirects are not followed and nothing is decompressed: both are
         answers like any other. The request is written within `beginning()`: when that raises, the server is not asked.
         Raises `SecretIllegal` for a secret that should not have been stored.
         """
-        headers = HEADERS | signing.headers(webhook_id, payload, secrets, datetime.now(UTC))
+        headers = HEADERS | signing.headers(webhook_id, payload, secrets, now or datetime.now(UTC))
         loop, exchange = asyncio.get_running_loop(), Exchange()
         request = partial(_Body, payload, exchange, beginning)
         started = loop.time()

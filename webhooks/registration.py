@@ -1,17 +1,21 @@
-"""Validates a URL and its secret when they are registered."""
+"""What an operator registers and changes of a callee: its URL and secret are validated, its circuit is closed."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from django.conf import settings
+from django.db.models import F
+from django.db.models.functions import Now
 
 from store.errors import MessageIllegal
 from webhooks import signing
 from webhooks.addresses import UrlIllegal, check_url
+from webhooks.endpoint_health import Circuit
 from webhooks.signing import SecretIllegal
 
 # Bounds of what a callee is registered with.
 MAX_BATCH = 1000
+MIN_TIMEOUT_SECONDS = 0.1
 MAX_TIMEOUT_SECONDS = 60
 MAX_CONCURRENCY = 1000
 
@@ -28,3 +32,22 @@ def validate(given: Mapping[str, Any]) -> None:
             signing.check_secret(given["secret"])
     except (UrlIllegal, SecretIllegal) as problem:
         raise MessageIllegal(str(problem)) from problem
+
+
+class Registered(Protocol):
+    """The row of a callee."""
+
+    @property
+    def secret(self) -> str: ...
+
+
+def changes(registered: Registered, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns to write for a change by an operator, which is the way out of `disabled`: the circuit is closed.
+
+    A new `secret` keeps the one before as `previous_secret`; a `secret` of None counts as not given.
+    """
+    found = {name: value for name, value in given.items() if not (name == "secret" and value is None)}
+    if found.get("secret", registered.secret) != registered.secret:
+        found.update(previous_secret=F("secret"), rotated_at=Now())
+    healthy = Circuit()
+    return {**found, "state": healthy.state, "failures": healthy.failures, "open_until": healthy.open_until}

@@ -4,7 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
@@ -13,8 +13,8 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from access import audit, roles
 from access.audit import Wanted
 from actions import jobs, kinds, messages, shown_once
-from actions.counted import Counted
 from actions.models import Action
+from actions.shapes import Counted
 from console import asking, fields
 from console.asking import Asked
 from console.pages import frame
@@ -28,6 +28,7 @@ PREVIEW = 10
 LISTED = 50
 RESULTS = 100
 View = Callable[..., HttpResponse]
+Result = TypeVar("Result")
 
 
 def refusing(view: View) -> View:
@@ -104,10 +105,10 @@ def dry_run(asked: Asked) -> dict[str, object]:
     return {"dry_run": sync.call(offsets.reset, asked.targets[0], request)}
 
 
-def call(work: Coroutine[Any, Any, Any]) -> Any:
-    """Runs a coroutine in the web process's event loop."""
+def call(work: Coroutine[Any, Any, Result], /) -> Result:
+    """Runs a coroutine in the web process's event loop, and returns its result."""
 
-    async def wait() -> Any:
+    async def wait() -> Result:
         return await work
 
     return sync.call(wait)

@@ -21,8 +21,6 @@ from transactions.reads.listing import DiscardedPlace, DuePlace, Wanted
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
-# Ten years: an age beyond the year 1 is no time any more.
-MAX_AGE_SECONDS = 10 * 366 * 86400
 # What a filter offers to pick from; any other name can still be typed.
 OFFERED = 200
 
@@ -102,7 +100,7 @@ def asked_for(request: HttpRequest) -> Asked:
     return Asked(
         producer_group=given.get("producer_group", "").strip(),
         topic=given.get("topic", "").strip(),
-        older_than_seconds=min(frame.whole_number(request, "older_than_seconds"), MAX_AGE_SECONDS),
+        older_than_seconds=min(frame.whole_number(request, "older_than_seconds"), listing.MAX_AGE_SECONDS),
         after=given.get("after", ""),
     )
 

@@ -16,7 +16,9 @@ from transactions import stats as transaction_stats
 from transactions.stats import LastHour
 
 CONSUMER_GROUPS = 10
+# Of the chart.
 MINUTES = 60
+MINUTE_SECONDS = 60
 
 Figures = dict[str, object]
 
@@ -70,10 +72,10 @@ def ends() -> Figures:
 
 def rates() -> Figures:
     """Messages that are kept, and how many came in the last minute, per second."""
-    messages = store_stats.messages((MINUTES,))
+    messages = store_stats.messages((MINUTE_SECONDS,))
     return {
         "stored": messages.kept,
-        "stored_per_second": messages.within[MINUTES] / MINUTES,
+        "stored_per_second": messages.within[MINUTE_SECONDS] / MINUTE_SECONDS,
         "ever_stored": store_stats.ever_stored(),
     }
 
@@ -81,7 +83,7 @@ def rates() -> Figures:
 def delays() -> Figures:
     """Messages that wait for a delay level or as timers, and how late the releases of the last hour were."""
     timers = scheduling_stats.timers()
-    backlog = sum(level.backlog for level in scheduling_stats.backlogs())
+    backlog = sum(row.backlog for row in scheduling_stats.backlogs().values())
     late = [found.p99_ms for found in lateness.of_last_hour().values() if found.p99_ms is not None]
     return {
         "delayed": Count(backlog + timers, timers >= scheduling_stats.MAX_TIMERS),
@@ -140,6 +142,6 @@ def chart(hour: LastHour) -> str:
 
 
 def minutes_to(until: datetime) -> list[datetime]:
-    """The minute of `until`, and before it the MINUTES minutes that the hour before `until` touches."""
+    """The MINUTES minutes before that of `until`, and that one: the hour before `until` touches them all."""
     last = until.replace(second=0, microsecond=0)
     return [last - timedelta(minutes=ago) for ago in range(MINUTES, -1, -1)]

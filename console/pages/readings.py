@@ -36,7 +36,7 @@ class Readings:
         self._kept: defaultdict[Callable[[], Any], Reading] = defaultdict(Reading)
 
     def of(self, read: Callable[[], Read]) -> Read:
-        """What `read` gives, or gave at most `kept_seconds` ago."""
+        """What `read` returns now, or returned at most `kept_seconds` ago."""
         kept = self._kept[read]
         with kept.lock:
             begun = time.monotonic()
@@ -55,5 +55,5 @@ def kept_seconds(wanted_seconds: float, took_seconds: float) -> float:
 
 
 def shared(read: Callable[[], Read]) -> Read:
-    """What `read`, a function of a module, gives or gave to another request of this process a moment ago."""
+    """What `read`, a function of a module, returns, or returned to another request of this process a moment ago."""
     return runtime.part(Readings).of(read)

@@ -18,7 +18,7 @@ from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist
+from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
 from store.messages import StoredMessage, Time
 from store.reading import progress
 from store.rows import TopicFacts
@@ -29,6 +29,7 @@ INSERT_REDRIVES = Statement(__file__, "insert_redrives")
 NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
 READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterEntry)
 
+DEFAULT_LISTED = 50
 MAX_LISTED = 200
 MAX_REDRIVEN = 1000
 
@@ -63,8 +64,7 @@ async def listed(group_name: str, after_offset: int, limit: int) -> DeadLetters:
     `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES. Raises GroupNotExist or MessageIllegal.
     """
     group = await groups.existing(group_name)
-    if not 1 <= limit <= MAX_LISTED:
-        raise MessageIllegal(f"limit {limit} is not between 1 and {MAX_LISTED}.")
+    require_between("limit", limit, 1, MAX_LISTED)
     topic = await groups.dead_letter_topic(group.name)
     page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": settings.MAX_RECEIVE_BYTES}
     rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
@@ -89,14 +89,14 @@ def end(group_name: str) -> int:
     Raises GroupNotExist.
     """
     registry.find(group_name)
-    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    topic = registry.dead_letter_topic(group_name)
     return topic_registry.bounds(topic)[0].max_offset if topic else 0
 
 
 def heads(group_name: str, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
     """A group's dead letters between two offsets that were not redriven, the oldest `count`, without their bodies."""
     group = registry.find(group_name)
-    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    topic = registry.dead_letter_topic(group_name)
     if topic is None:
         return []
     page = {"from_offset": from_offset, "until_offset": until_offset, "max_entries": count}
@@ -106,7 +106,7 @@ def heads(group_name: str, from_offset: int, until_offset: int, count: int) -> S
 def count(group_name: str, until_offset: int, max_count: int) -> int:
     """How many dead letters below an offset were not redriven, counted up to `max_count`."""
     group = registry.find(group_name)
-    topic = topic_registry.named(topics.DEAD_LETTER_PREFIX + group_name)
+    topic = registry.dead_letter_topic(group_name)
     if topic is None:
         return 0
     bounds = {"until_offset": until_offset, "max_count": max_count}

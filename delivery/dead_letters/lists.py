@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from delivery import registry
 from delivery.models import ConsumerGroup
 from delivery.rows import (
     DescribedDeadLetter,
@@ -14,7 +15,7 @@ from delivery.rows import (
     NarrowedDeadLetter,
     SharedByDeadLetters,
 )
-from store import registry, topics
+from store import topics
 from store.db import sync
 from store.db.statements import Statement
 
@@ -72,7 +73,7 @@ def groups() -> Sequence[GroupDeadLetters]:
 
 def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -> Page:
     """`count` dead letters of a group at most, the latest first, or those before an offset."""
-    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    topic = registry.dead_letter_topic(group.name)
     if topic is None:
         return Page([], None)
     parameters = {
@@ -96,7 +97,7 @@ def narrowed(
     """The oldest `count` messages at most that match among a group's dead letters between two offsets, and the offset
     at which the search goes on; None behind the last letter. It reads MAX_LOOKED_AT letters, and may find none of them.
     """
-    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    topic = registry.dead_letter_topic(group.name)
     if topic is None:
         return [], None
     parameters = {
@@ -116,7 +117,7 @@ def narrowed(
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:
     """These messages as dead letters of a group; one that is none any more is missing."""
-    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    topic = registry.dead_letter_topic(group.name)
     if topic is None:
         return {}
     parameters = {"group_id": group.id, "topic_id": topic.id, "message_ids": list(message_ids)}
@@ -126,7 +127,7 @@ def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, D
 
 def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:
     """What the latest MAX_LOOKED_AT dead letters of a group have in common, by the field: the most first."""
-    topic = registry.named(topics.DEAD_LETTER_PREFIX + group.name)
+    topic = registry.dead_letter_topic(group.name)
     found: dict[str, list[SharedByDeadLetters]] = defaultdict(list)
     if topic is not None:
         parameters = {"group_id": group.id, "topic_id": topic.id}

@@ -12,10 +12,10 @@ from msgspec import Meta
 
 from delivery.receive.deliveries import Delivery, Entry
 from delivery.retries.nacks import MAX_REASON
-from store.messages import strict_json
-from store.messages.strict_json import DuplicateName
+from store.messages.texts import is_blank
 from store.messages.times import encode
 from webhooks.answers import Answer
+from webhooks.results import NoResults, results_of
 
 # In bytes; a call has more only when its single message has.
 MAX_CALL_BYTES = 8 * 1024 * 1024
@@ -64,7 +64,7 @@ class Result(msgspec.Struct):
     @property
     def text(self) -> str:
         """The reason of a nack, or that none was given."""
-        return self.reason[:MAX_REASON] if isinstance(self.reason, str) and self.reason.strip() else NO_REASON
+        return self.reason[:MAX_REASON] if isinstance(self.reason, str) and not is_blank(self.reason) else NO_REASON
 
 
 class Nack(NamedTuple):
@@ -72,12 +72,6 @@ class Nack(NamedTuple):
 
     delay_seconds: float | None
     reason: str
-
-
-class Results(msgspec.Struct):
-    """An answer; each result is decoded by itself, so that a bad one spoils no other."""
-
-    results: list[msgspec.Raw]
 
 
 @dataclass(slots=True)
@@ -150,16 +144,11 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
 def _results(body: bytes) -> dict[uuid.UUID, Result] | None:
     """The results of an answer by message; None when it has none. Of an ack and a nack the nack counts."""
     try:
-        raws = msgspec.json.decode(body, type=Results).results
-        strict_json.require_distinct(body)
-    except (DuplicateName, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        results = results_of(body, Result)
+    except NoResults:
         return None
     found: dict[uuid.UUID, Result] = {}
-    for raw in raws:
-        try:
-            result = msgspec.json.decode(raw, type=Result)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            continue
+    for result in results:
         if result.message_id not in found or result.status == "nack":
             found[result.message_id] = result
     return found

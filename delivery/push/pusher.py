@@ -6,6 +6,7 @@ one subscription at once, and when a process dies, what it had in flight is rede
 
 import asyncio
 from collections.abc import Sequence
+from itertools import islice
 
 import structlog
 from django.conf import settings
@@ -115,19 +116,25 @@ class Push:
                 invisible_seconds=_invisible_seconds(subscriber),
                 wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
             ),
+            # A group or a topic that was deleted since the subscription was read stays deleted.
+            makes=False,
         )
         if not deliveries:
             return False
-        # A process that ends has no time for a call that it has not begun.
-        still_pushed = not self._ending and await self._still_pushed(BELIEVED_FOR_CALL_SECONDS)
-        parts = list(protocol.calls(deliveries, subscriber.max_batch))
-        room = (1 if one_call else free) if still_pushed else 0
-        for call in parts[:room]:
-            self._calls.add(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
-        # The push ends, the subscription may not be pushed any more, or large messages fill more calls than are free.
-        rest = [pushed.receipt_handle for part in parts[room:] for pushed in part]
-        if rest:
-            await returns.give_back(subscriber.group, rest, 0)
+        begun = 0
+        try:
+            # A process that ends has no time for a call that it has not begun.
+            if not self._ending and await self._still_pushed(BELIEVED_FOR_CALL_SECONDS):
+                parts = protocol.calls(deliveries, subscriber.max_batch)
+                for call in islice(parts, 1 if one_call else free):
+                    self._calls.add(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
+                    begun += len(call)
+        finally:
+            # The push ends, the subscription may not be pushed any more or cannot be read, or large messages fill more
+            # calls than are free.
+            rest = [delivery.receipt_handle for delivery in deliveries[begun:]]
+            if rest:
+                await returns.give_back(subscriber.group, rest, 0)
         return True
 
     async def _deliver(self, call: Sequence[Pushed]) -> None:
@@ -159,6 +166,7 @@ class Push:
             subscriber.timeout_seconds,
             len(call) * ANSWER_BYTES_PER_MESSAGE,
             beginning.held,
+            now=subscriber.now(),
         )
         if beginning.refused:
             # No sign of the server's health.

@@ -1,12 +1,12 @@
 """The registry of subscriptions: created, changed, given new secrets, listed and deleted by operators."""
 
 from collections.abc import Container, Mapping, Sequence
+from urllib.parse import quote
 
 import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Count, F
-from django.db.models.functions import Now
+from django.db.models import Count
 
 from delivery import filters, groups, registry, stats
 from delivery.errors import SubscriptionNotExist
@@ -14,12 +14,14 @@ from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
 from store import topics
+from store.db import names
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from webhooks import registration, signing
-from webhooks.endpoint_health import Circuit
 
 MAX_SUBSCRIPTIONS = 1000
+# In characters.
+MAX_NAME = 120
 # The fields that a new subscription needs, each with its column.
 NEEDED = {"group": "group_name", "topic": "topic_name", "url": "url"}
 
@@ -42,7 +44,7 @@ def find(name: str) -> Subscription:
     """
     subscription = named(name)
     if subscription is None:
-        raise SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{name} makes it.")
+        raise SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{quote(name)} makes it.")
     return subscription
 
 
@@ -114,20 +116,14 @@ def _lag(rows: Sequence[QueueLag], topic: Topic, queue_ids: Container[int], *, f
 
 def named(name: str) -> Subscription | None:
     """The subscription of this name, or None. Raises MessageIllegal for an invalid name."""
-    if not groups.is_name(name):
-        raise MessageIllegal(
-            f"subscription {name[:140]!r} is no subscription name: 1 to 120 letters, digits and % | _ -."
-        )
+    if not names.is_name(name, MAX_NAME):
+        raise MessageIllegal(f"subscription {name[:140]!r} is no subscription name: {names.rule(MAX_NAME)}.")
     return Subscription.objects.filter(name=name).first()
 
 
 def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscription:
-    changes = {field: value for field, value in given.items() if not (field == "secret" and value is None)}
-    if changes.get("secret", subscription.secret) != subscription.secret:
-        changes.update(previous_secret=F("secret"), rotated_at=Now())
-    healthy = Circuit()
-    changes.update(state=healthy.state, failures=healthy.failures, open_until=healthy.open_until, failing_since=None)
-    Subscription.objects.filter(id=subscription.id).update(**changes)
+    changes = registration.changes(subscription, given)
+    Subscription.objects.filter(id=subscription.id).update(**changes, failing_since=None)
     return find(subscription.name)
 
 

@@ -122,15 +122,12 @@ class Handout:
 
 def answered(receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str]) -> Delivery:
     """A delivery as it is answered; `origins` are the names of the topics that messages of others come from."""
-    # A discarded message has no property that names its topic, as a dead letter has.
-    of_discards = receiver.of_others and not receiver.of_dead_letters
-    message = messages.stored(row, origins[row.topic_id] if of_discards else receiver.topic.name)
+    # The topic that the message was sent to, as in a pull: not the one that dead or discarded messages are read from.
+    message = messages.stored(row, origins[row.topic_id] if receiver.of_others else receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after
     if retries or handed.died_after is not None:
-        # The topic that the message was sent to: not the one that is read where that holds dead letters.
-        origin = origins[row.topic_id] if receiver.of_dead_letters else receiver.topic.name
-        add_retry_properties(message, origin, retries)
+        add_retry_properties(message, message.topic, retries)
     return Delivery(
         message,
         handed.queue[1],

@@ -18,7 +18,7 @@ from store.commit import notifier, writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import RowType, Statement
-from store.errors import MessageIllegal, QueueIllegal, Refusal
+from store.errors import MessageIllegal, Refusal
 from store.reading import progress
 from store.rows import PositionRow, TopicFacts
 
@@ -121,8 +121,7 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     group = await groups.existing(group_name)
     topic = await topics.for_reading(request.topic)
     queue_ids = list(range(topic.queues)) if request.queue_id is None else [request.queue_id]
-    if not 0 <= queue_ids[0] < topic.queues:
-        raise QueueIllegal(f"The topic {topic.name} has no queue {queue_ids[0]}: 0 to {topic.queues - 1}.")
+    topics.require_queue(topic.name, queue_ids[0], topic.queues)
     wanted = Reset(group, topic, queue_ids, _target(request.to))
     if request.dry_run:
         moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))

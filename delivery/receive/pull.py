@@ -11,7 +11,7 @@ from delivery.receive import deliveries
 from delivery.receive.deliveries import Entry
 from store import messages, queues, topics
 from store.commit import notifier
-from store.errors import MessageIllegal, OffsetOutOfRange, QueueIllegal
+from store.errors import OffsetOutOfRange, require_between
 from store.process.budget import Hold
 from store.rows import EntryRow, TopicFacts
 
@@ -77,12 +77,9 @@ async def pull(
 
 
 def _validate(topic: TopicFacts, queue_id: int, max_messages: int, wait_seconds: float) -> None:
-    if not 0 <= queue_id < topic.queues:
-        raise QueueIllegal(f"The topic {topic.name} has no queue {queue_id}: its queues are 0 to {topic.queues - 1}.")
-    if not 1 <= max_messages <= MAX_MESSAGES:
-        raise MessageIllegal(f"max {max_messages} is not between 1 and {MAX_MESSAGES}.")
-    if not 0 <= wait_seconds <= settings.MAX_WAIT_SECONDS:
-        raise MessageIllegal(f"wait_seconds {wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
+    topics.require_queue(topic.name, queue_id, topic.queues)
+    require_between("max", max_messages, 1, MAX_MESSAGES)
+    require_between("wait_seconds", wait_seconds, 0, settings.MAX_WAIT_SECONDS)
 
 
 def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_offset: int) -> OffsetOutOfRange:

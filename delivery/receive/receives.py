@@ -18,7 +18,7 @@ from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
 from store import topics
 from store.commit import notifier
-from store.errors import MessageIllegal
+from store.errors import require_between
 from store.process.budget import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
@@ -65,10 +65,10 @@ class Received:
         return True
 
 
-async def receive(group_name: str, request: Receive, gone: asyncio.Future[object] | None = None) -> list[Delivery]:
+async def receive(group_name: str, request: Receive, *, makes: bool = True) -> list[Delivery]:
     """As `entries`, whole."""
     with Hold() as hold:
-        return list(await entries(group_name, request, hold, gone))
+        return list(await entries(group_name, request, hold, makes=makes))
 
 
 async def entries(
@@ -77,11 +77,14 @@ async def entries(
     hold: Hold,
     gone: asyncio.Future[object] | None = None,
     require: Callable[[], Awaitable[None]] | None = None,
+    *,
+    makes: bool = True,
 ) -> Received:
     """A group's next messages of a topic, at most `max_messages`, hidden from the group for `invisible_seconds`.
 
     1. The request is validated before anything is looked up or created for it.
-    2. The topic is created at its first use; once: a topic that is deleted while the receive waits stays deleted.
+    2. Where the receive `makes` them, the topic and the group are created at their first use; once: what is deleted
+       while the receive waits stays deleted, and the receive is refused.
     3. The group and the topic are looked up again before each read: meanwhile either may be paused or deleted. So is
        the consumer's key, by `require`, which raises the refusal of one that was revoked or narrowed.
     4. Without a message the request is blocked, up to `wait_seconds` in all; a blocked request holds no connection.
@@ -92,7 +95,9 @@ async def entries(
     """
     deadline = time.monotonic() + request.wait_seconds
     terms = Terms.of(group_name, request)
-    await topics.for_consuming(request.topic)
+    if makes:
+        await topics.for_consuming(request.topic)
+        await groups.for_consuming(group_name)
     while gone is None or not gone.done():
         receiver = await terms.receiver(hold)
         await hold.room()
@@ -135,17 +140,14 @@ class Terms:
         groups.validate_name(group_name)
         wanted = filters.parse(request.filter)
         max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
-        if not 1 <= max_messages <= settings.MAX_RECEIVE_MESSAGES:
-            raise MessageIllegal(f"max_messages {max_messages} is not between 1 and {settings.MAX_RECEIVE_MESSAGES}.")
-        if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
-            limit = settings.MAX_WAIT_SECONDS
-            raise MessageIllegal(f"wait_seconds {request.wait_seconds} is not between 0 and {limit}.")
+        require_between("max_messages", max_messages, 1, settings.MAX_RECEIVE_MESSAGES)
+        require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
         return cls(group_name, request.topic, wanted, max_messages, receipts.invisible_time(request.invisible_seconds))
 
     async def receiver(self, hold: Hold) -> Receiver:
         """With the group and the topic as they are now. Raises a Refusal where they may not be read."""
         topic = await topics.for_reading(self.topic)
-        group = await groups.for_consuming(self.group)
+        group = await groups.existing(self.group)
         return Receiver(
             group=group,
             topic=topic,

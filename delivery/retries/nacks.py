@@ -8,6 +8,7 @@ from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
+from store.messages.texts import is_blank, legible
 
 FIND_NACKS = Statement(__file__, "find_nacks", KeptNack)
 INSERT_NACKS = Statement(__file__, "insert_nacks")
@@ -22,16 +23,15 @@ def validate(reason: str | None) -> str | None:
 
     Raises MessageIllegal for more than MAX_REASON characters.
     """
-    if reason is None or not reason.strip():
+    if reason is None or is_blank(reason):
         return None
     if len(reason) > MAX_REASON:
         raise MessageIllegal(f"reason has {len(reason)} characters: give {MAX_REASON} or fewer.")
-    # PostgreSQL takes no NUL in a text.
-    return reason.replace("\x00", "\ufffd")
+    return legible(reason)
 
 
 def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
-    """Has the reason of a failed delivery written with its retry; without one there is no row."""
+    """Adds the row with the reason of a failed delivery, which is written with its retry; none without a reason."""
     if reason is not None:
         row = {"group_id": receipt.group_id, "log_offset": receipt.log_offset, "nonce": receipt.nonce}
         batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})

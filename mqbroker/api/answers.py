@@ -12,7 +12,7 @@ from store.messages.times import encode
 from store.process.budget import Hold
 
 Headers = tuple[tuple[bytes, bytes], ...]
-# Returns deliveries or checks to their group if their caller is gone; whether it did.
+# Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 
 # An answer with larger bodies is sent in parts.

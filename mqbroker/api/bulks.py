@@ -19,7 +19,7 @@ from scheduling import delays
 from scheduling.sending import sends
 from scheduling.sending.sends import Sending
 from store import messages, topics
-from store.commit import writer
+from store.commit import accept, writer
 from store.commit.pipelined import Request
 from store.errors import MessageIllegal, Refusal
 from store.messages import Message
@@ -216,7 +216,8 @@ async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
         if isinstance(operation, SendOperation) and operation.topic not in sent_to and _obeys(operation, caller):
             sent_to.add(operation.topic)
             with contextlib.suppress(Refusal):
-                await topics.for_sending(operation.topic)
+                chosen = [] if operation.message_id is None else [operation.message_id]
+                await accept.for_messages(operation.topic, None, chosen)
     of_groups = [one for one in operations if isinstance(one, HalfOperation | EndOperation)]
     for name in {operation.producer_group for operation in of_groups}:
         with contextlib.suppress(Refusal):

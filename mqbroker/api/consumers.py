@@ -123,7 +123,8 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
     """GET /v1/dead-letters/{group}."""
     require_consume(request.caller, group)
     query = request.query("cursor", "limit")
-    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), number(query, "limit", 50))
+    limit = number(query, "limit", delivery_dead_letters.DEFAULT_LISTED)
+    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), limit)
     for topic in {letter.message.topic for letter in letters.results}:
         request.caller.require("read", topic)
     return answer(letters)

@@ -65,7 +65,7 @@ class Handler:
     def __init__(self, routes: Iterable[Route], otherwise: Application) -> None:
         routes = list(routes)
         self._router = Router(routes)
-        # What `_find` gives for a path without parameters.
+        # What `_find` returns for a path without parameters.
         self._fixed = {
             (method, b"/" + route.pattern.encode()): Found(route, view, {})
             for route in routes
@@ -84,6 +84,8 @@ class Handler:
         self._too_many = answers.refused(waiting.too_many(waiting.places()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()
+        # Asked three times for each request.
+        self._waiting = writer.waiting()
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
@@ -172,20 +174,20 @@ class Handler:
 
     def has_room(self) -> bool:
         """Whether new work would be in the next batch."""
-        return writer.waiting().has_room
+        return self._waiting.has_room
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return waited > self._most_wait_seconds or writer.waiting().is_full
+        return waited > self._most_wait_seconds or self._waiting.is_full
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""
         if target not in self._beginning:
             return None
         answer = self._busy()
-        length = (b"content-length", b"%d" % len(answer.content))
-        headers = (*answer.headers, (b"x-request-id", self._next_id()), length)
-        return exchanges.head_of(answer.status, date, headers, keep_alive=True) + answer.content
+        status, headers, length = answer.status, answer.headers, len(answer.content)
+        head = exchanges.head_of_whole(status, date, headers, self._next_id(), length, keep_alive=True)
+        return head + answer.content
 
     def refuse(self, exchange: Exchange) -> None:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
@@ -194,7 +196,7 @@ class Handler:
         sending.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
-        return self._too_many if writer.waiting().is_full else self._too_long
+        return self._too_many if self._waiting.is_full else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")

@@ -7,7 +7,7 @@ from mqbroker.api import cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
 from store import messages, topics
-from store.errors import MessageIllegal
+from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.reading import lookup
 from store.reading.lookup import Found, Place
@@ -50,8 +50,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     if since is not None and until is not None and since >= until:
         raise MessageIllegal(f"from {query['from']} is not before to {query['to']}.")
     count = number(given, "limit", cursors.DEFAULT_LIMIT)
-    if not 1 <= count <= cursors.MAX_LIMIT:
-        raise MessageIllegal(f"limit {count} is not between 1 and {cursors.MAX_LIMIT}.")
+    require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Place)
     topic = await lookup.topic_of(name)
     if key is None:

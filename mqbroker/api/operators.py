@@ -10,6 +10,7 @@ from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
 from store.commit.batch import Note
 from store.errors import MessageIllegal
+from store.messages.texts import is_blank
 from transactions import discards
 from transactions.checks import checker
 
@@ -63,7 +64,7 @@ def _note(request: DataRequest, given: Resolve, transaction_id: uuid.UUID) -> No
 def _resolve_of(request: DataRequest) -> Resolve:
     request.caller.require_manage()
     given = decode(Resolve, request.body)
-    if not given.reason.strip():
+    if is_blank(given.reason):
         raise MessageIllegal("reason is blank: say why the transaction is decided by hand.")
     return given
 

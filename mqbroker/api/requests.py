@@ -77,8 +77,8 @@ class DataRequest:
     @property
     def traceparent(self) -> str | None:
         """The header of W3C's trace context, if there is one that can be one: it has 55 characters today."""
-        given = self.header(b"traceparent")
-        return None if given is None or len(given) > MAX_TRACEPARENT else given
+        given = self._exchange.headers.get(b"traceparent")
+        return None if given is None or len(given) > MAX_TRACEPARENT else given.decode("latin-1")
 
     def query(self, *names: str) -> Query:
         """The values of the query string by name; a name without a value is left out.

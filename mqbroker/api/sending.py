@@ -4,7 +4,6 @@ import asyncio
 
 import structlog
 
-from mqbroker.api import answers
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
 from mqbroker.http.exchange import Exchange, Gone
@@ -37,7 +36,7 @@ async def _write_page(exchange: Exchange, page: Page) -> None:
     A caller that hangs up before the last part, or reads nothing for UNREAD_SECONDS, has received no message: half an
     object is no JSON. What it would have received is given back.
     """
-    exchange.start(page.status, _headers(exchange, page))
+    exchange.start(page.status, (*page.headers, (b"x-request-id", exchange.request_id)))
     try:
         await _write_parts(exchange, page)
         return
@@ -72,8 +71,4 @@ def end(exchange: Exchange, answer: Answer, body: Body) -> None:
 
 def write(exchange: Exchange, answer: Answer) -> None:
     """Sends an answer that is whole, with the request's id."""
-    exchange.answer(answer.status, _headers(exchange, answer), answer.content)
-
-
-def _headers(exchange: Exchange, answer: Answer) -> answers.Headers:
-    return (*answer.headers, (b"x-request-id", exchange.request_id))
+    exchange.answer(answer.status, answer.headers, answer.content)

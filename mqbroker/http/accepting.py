@@ -15,8 +15,8 @@ from mqbroker.http.connections import Connections
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# More than one of a turn, by the time that the turn takes: several processes of one port share what comes at once when
-# they are idle, and under load a second of turns takes in so many.
+# Callers beyond the first one of a turn, per second that the turn lasts: an idle process has short turns and leaves
+# some of a crowd to the other processes of its port; a busy one takes in so many a second.
 PER_SECOND = 8000
 MOST_PER_TURN = 128
 # Without free descriptors or memory the listening socket would be ready in each turn.
@@ -61,7 +61,7 @@ class Accepting:
                 return
 
     def _take_in(self) -> bool:
-        """Takes in a caller; whether there was one."""
+        """Takes in a caller; returns whether there was one."""
         if self._listening.fileno() < 0:
             return False
         try:

@@ -7,12 +7,12 @@ and acks would come as late as everything else, and PostgreSQL, which is sent a 
    serve each request before the next one is read took 63 µs of CPU for a send over 128 connections instead of 54.
 2. New work begins with it while none waits, fewer than BEGUN_PER_TURN requests have begun in this turn, and there is
    room for what it writes. Else it waits.
-3. Each turn begins the next of those that wait. Without room the next answer asks again: it comes from a batch, in
-   whose place the next one takes what was in the way.
+3. Each turn begins the next of those that wait. Where there is no room, the next answer has it looked for again: that
+   answer comes from a batch that has ended, and the next batch takes what was in the way.
 4. While the first one has waited for too long, new work is to be refused, without a task; without an exchange, too,
    where it has come whole. Each turn sends one refusal for two requests that begin in it, REFUSED_PER_TURN at least,
    and the others in the next turns: a crowd that comes again at once has to wait for its refusals, and work does not. A
-   refusal takes a third of the time of a message, and so refusing a seventh of the process.
+   refusal takes a third of the time of a message, so that all refusals take a seventh of the process.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class Admission:
         """Begins an exchange, has it wait, or refuses it."""
         if not self._serve.begins(exchange):
             self._begin(connection, exchange)
-        elif self._is_full():
+        elif self.is_full():
             self._refuse(connection, exchange)
         elif self._waiting or not self._may_begin():
             place = Place(self._loop.time(), exchange.unread_bytes, connection, exchange)
@@ -102,12 +102,10 @@ class Admission:
             self._begin(connection, exchange)
 
     def refusal(self, data: bytes, date: bytes) -> bytes | None:
-        """The answer to one whole request of new work that is to be refused, read no further than that.
+        """The answer to one whole request of new work while `is_full`, read no further than that.
 
         It is sent by what is given to `refuse_soon`.
         """
-        if not self._is_full():
-            return None
         target = self._whole.target_of(data)
         return None if target is None else self._serve.refusal(target, date)
 
@@ -128,7 +126,8 @@ class Admission:
         while self._to_refuse:
             self._to_refuse.popleft()()
 
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
+        """Whether new work is refused now."""
         waited = self._loop.time() - self._waiting[0].since if self._waiting else 0.0
         return self._bytes > MAX_BYTES or self._serve.is_full(waited)
 
@@ -149,7 +148,8 @@ class Admission:
             self._serve.refuse(exchange)
 
     def _begin(self, connection: Beginner, exchange: Exchange) -> None:
-        self._schedule()
+        if not self._is_scheduled:
+            self._schedule()
         self._next.append((connection, exchange))
 
     def _schedule(self) -> None:

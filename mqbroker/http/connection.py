@@ -112,17 +112,20 @@ class Connection(asyncio.Protocol):
         if self._to_drop is not None:
             self._drop(data)
         elif not self._is_malformed:
-            self._send_refusal()
+            if self._refusal is not None:
+                self._send_refusal()
             if self._serving is None and not self._reader.is_within_head:
                 self.since = self._loop.time()
-                if self._is_refused_unread(data):
+                if self._admission.is_full() and self._is_refused_unread(data):
                     return
             try:
                 self._reader.feed(data)
             except Malformed as problem:
                 self._refuse(problem.status)
             self._serve_next()
-            self._read_or_not()
+            # Most requests have arrived whole, one by one.
+            if self._reader.waiting or self._reader.arriving is not None:
+                self._read_or_not()
 
     def _is_refused_unread(self, data: bytes) -> bool:
         """Has new work refused that is too much, if it has come whole and is all that has come."""
@@ -184,8 +187,10 @@ class Connection(asyncio.Protocol):
         exchange.drop()
         self.since = self._loop.time()
         if exchange.keep_alive and not self._connections.is_closing:
-            self._serve_next()
-            self._read_or_not()
+            if self._reader.waiting:
+                self._serve_next()
+            if not self._is_reading:
+                self._read_or_not()
         elif exchange.is_whole:
             self._transport.close()
         else:

@@ -121,8 +121,11 @@ class Reader:
         if not target.startswith(b"/") and b"://" in target:
             target, headers = of_its_host(target, headers)
         version = parser.get_http_version()
-        self.arriving = Exchange(self._line, method, target, headers, version, parser.should_keep_alive())
-        self.waiting.append(self.arriving)
+        exchange = Exchange(self._line, method, target, headers, version, parser.should_keep_alive())
+        if version == "1.1" and not has_one_host(exchange):
+            raise Malformed(400)
+        self.arriving = exchange
+        self.waiting.append(exchange)
 
     def on_body(self, body: bytes) -> None:
         if self.arriving is not None:
@@ -141,6 +144,12 @@ class Reader:
 def size_of(target: bytes, headers: Headers) -> int:
     """About the bytes of a head."""
     return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
+
+
+def has_one_host(exchange: Exchange) -> bool:
+    """Whether a request says once whom it is for: by RFC 9112, 3.2, any other of HTTP/1.1 is answered 400."""
+    headers, lines = exchange.headers, exchange.header_list
+    return b"host" in headers and (len(headers) == len(lines) or [name for name, _ in lines].count(b"host") == 1)
 
 
 def of_its_host(target: bytes, headers: Headers) -> tuple[bytes, Headers]:

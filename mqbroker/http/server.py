@@ -18,7 +18,7 @@ Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]
 
 
 async def run(listening: socket.socket, lifespan: Lifespan, most_connections: int) -> None:
-    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which gives what serves a request."""
+    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which yields what serves a request."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

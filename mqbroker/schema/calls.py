@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from delivery.dead_letters.letters import MAX_LISTED, DeadLetters, RedriveDeadLetters
+from delivery.dead_letters.letters import DEFAULT_LISTED, MAX_LISTED, DeadLetters, RedriveDeadLetters
 from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
@@ -194,7 +194,7 @@ CALLS: dict[View, Call] = {
         problems=(404,),
         query={
             "cursor": {"type": "integer", "minimum": 0, "default": 0},
-            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": 50},
+            "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": DEFAULT_LISTED},
         },
     ),
     consumers.redrive: Call(

@@ -4,6 +4,7 @@ from inspect import cleandoc
 from typing import Any
 
 from delivery.receipts import MAX_HANDLES
+from store.db import names
 from store.messages import MAX_SHARDING_KEY
 from store.messages.properties import MAX_PROPERTIES
 from transactions.checks.polling import MAX_TRANSACTIONS
@@ -11,7 +12,7 @@ from transactions.writing import immunity
 
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
-NAME = {"type": "string", "pattern": r"^[%|a-zA-Z0-9_-]{1,127}$"}
+NAME = {"type": "string", "pattern": f"^[{names.CHARACTERS}]{{1,{names.MAX_CHARACTERS}}}$"}
 
 
 def rules(settings: Any) -> dict[str, dict[str, Any]]:

@@ -1,11 +1,10 @@
 """What a web process serves: the data plane's handler in front of Django's."""
 
-from django.core.handlers.asgi import ASGIHandler
-
 from mqbroker.api.handler import Handler
 from mqbroker.api.routes import routes
+from mqbroker.web.django_handler import DjangoHandler
 
 
 def handler() -> Handler:
     """The handler of this process, whose runtime is made."""
-    return Handler(routes, otherwise=ASGIHandler())
+    return Handler(routes, otherwise=DjangoHandler())

@@ -15,7 +15,7 @@ from store.db import guards
 
 @contextlib.asynccontextmanager
 async def running() -> AsyncIterator[Serve]:
-    """The process is ready to serve within the block; gives what serves a request.
+    """The process is ready to serve within the block; yields what serves a request.
 
     Raises Unfit for a database that cannot keep what it acknowledges.
     """

@@ -59,7 +59,7 @@ async def send(message: Message, traceparent: str | None = None, *, left_out: "S
     if sending is not None:
         if left_out is None and (sent := await writer.write(sending)) is not None:
             return sent[0]
-        # Nothing may be waited for here: with a sharding key, what comes later follows this one.
+        # Without an await before the submit: with a sharding key, later messages must follow this one.
         [accepted] = sending.parcel.each((message,))
     with runtime.part(Detours).of(accepted.content):
         size = accept.size_of((accepted.content,))
@@ -93,7 +93,7 @@ class Detours:
         self._queues: Counter[tuple[int, int]] = Counter()
 
     def precede(self, records: Sequence[Record]) -> bool:
-        """Whether one of the messages, which have one queue, would overtake another one of it."""
+        """Whether one of the messages, which all go to one queue, would overtake a message of that queue."""
         return bool(self._queues) and _queue_of(records[0]) in self._queues and _have_keys(records)
 
     @contextlib.contextmanager
@@ -135,7 +135,7 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
         return None
     level = delays.known_level(delay.level)
     schedule = await topics.own(topics.SCHEDULE, queues=level)
-    return Level(schedule.id, level - 1, seconds)
+    return Level(schedule.id, delays.queue_of(level), seconds)
 
 
 class Sending(Request[list[Sent]]):
@@ -155,7 +155,7 @@ class Sending(Request[list[Sent]]):
 
     @property
     def overtakes(self) -> bool:
-        return runtime.part(Detours).precede(self.parcel.records)
+        return self.ordered and runtime.part(Detours).precede(self.parcel.records)
 
     @classmethod
     def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
@@ -203,7 +203,7 @@ class Sending(Request[list[Sent]]):
 def _columns_of_levels(requests: Sequence[Sending]) -> dict[str, bytes]:
     """Where and how long the messages wait; empty arrays when none of them has a delay, as almost always."""
     levels: Sequence[Level | None] = ()
-    if any(request.level for request in requests):
+    if [request.level for request in requests].count(None) < len(requests):
         levels = [request.level for request in requests for _ in request.parcel.records]
     return {
         "entry_topic_id": arrays.int4s([None if level is None else level.topic_id for level in levels]),

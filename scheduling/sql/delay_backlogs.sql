@@ -1,7 +1,7 @@
 -- Find the backlog of each delay level: the entries of its queue from the offset that the scheduler reads next, `low`,
 -- to before the offset that is written next, `high`. A recalled entry counts until the release passes it.
 SELECT
-    w.queue_id + 1 AS level, w.topic_id, w.queue_id, w.low, w.high, greatest(w.high - w.low, 0) AS backlog
+    w.topic_id, w.queue_id, w.low, w.high, greatest(w.high - w.low, 0) AS backlog
 FROM (
     SELECT
         s.queue_id, t.id AS topic_id,

@@ -12,7 +12,7 @@ CROSS JOIN LATERAL (
             (
                 SELECT p.next_offset
                 FROM progress AS p
-                WHERE p.reader_id = 0 AND p.topic_id = t.id AND p.queue_id = q.queue_id
+                WHERE p.reader_id = %(scheduler)s AND p.topic_id = t.id AND p.queue_id = q.queue_id
                 ORDER BY p.move DESC
                 LIMIT 1
             ),
@@ -21,4 +21,4 @@ CROSS JOIN LATERAL (
     ORDER BY c.queue_offset
     LIMIT 1
 ) AS head
-WHERE t.name = 'SCHEDULE_TOPIC_XXXX'
+WHERE t.name = %(schedule_topic)s

@@ -1,17 +1,15 @@
 """The characters of the actions' tests: operators of each role at the console of the running broker, and its audit."""
 
 from collections.abc import Iterator
-from typing import Any
 
-import psycopg
 import pytest
-from psycopg.rows import dict_row
 
 from embedded import commands
 from tests.broker import forks
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.console.operators import Operator, Page
+from tests.control.audits import Audit
 
 PASSWORD = "let me act"
 USERS = f"""
@@ -56,26 +54,10 @@ def vic(users: dict[str, Operator]) -> Operator:
     return users["vic"]
 
 
-class Audit:
-    """The audit as PostgreSQL has it."""
-
-    def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
-        self.connection = connection
-
-    def of(self, target: str) -> list[dict[str, Any]]:
-        """The entries of a target, the first one first."""
-        return self.connection.execute("SELECT * FROM audit_entry WHERE target = %s ORDER BY id", (target,)).fetchall()
-
-    def by_action(self, action_id: str) -> list[dict[str, Any]]:
-        """The results of an action."""
-        query = "SELECT * FROM audit_entry WHERE action_id = %s ORDER BY id"
-        return self.connection.execute(query, (action_id,)).fetchall()
-
-
 @pytest.fixture
 def audit(broker: RunningBroker) -> Iterator[Audit]:
-    with psycopg.connect(broker.database_url, autocommit=True, row_factory=dict_row) as connection:
-        yield Audit(connection)
+    with Audit.of_broker(broker) as audit:
+        yield audit
 
 
 def id_of(page: Page) -> str:

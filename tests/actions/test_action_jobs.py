@@ -8,12 +8,13 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from tests.actions.conftest import Audit, id_of, made_at
+from tests.actions.conftest import id_of, made_at
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.conftest import REDIS_URL
 from tests.console.operators import Operator, Page
+from tests.control.audits import Audit
 
 # Five steps, and a kill or a pause falls between their begin and their end.
 TARGETS = 5000

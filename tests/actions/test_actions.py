@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
-from tests.actions.conftest import Audit, finished, id_of
+from tests.actions.conftest import finished, id_of
 from tests.broker import characters
 from tests.broker.characters import bodies, register
 from tests.broker.endpoints import ProducerEndpoint, says, states
@@ -15,6 +15,7 @@ from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended, received_until_empty, told
 from tests.broker.wire import Wire
 from tests.console.operators import Operator
+from tests.control.audits import Audit
 
 DONE = [("done", "paid, says the bank")]
 

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
-from tests.actions.conftest import Audit, finished
+from tests.actions.conftest import finished
 from tests.actions.test_shown_once import secret_of
 from tests.broker import characters
 from tests.broker.characters import bodies
@@ -15,6 +15,7 @@ from tests.broker.running import RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Wire
 from tests.console.operators import Operator, Page
+from tests.control.audits import Audit
 
 Form = dict[str, object]
 WHY = "the shop grows"

@@ -5,13 +5,13 @@ import re
 import pytest
 from mqbroker_client import Consumer, Producer
 
-from tests.actions.conftest import Audit
 from tests.broker import characters
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Wire
 from tests.console.operators import Operator, Page
+from tests.control.audits import Audit
 
 
 def secret_of(page: Page) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
+from functools import cached_property
 from html.parser import HTMLParser
 from http.cookiejar import CookieJar
 from typing import Self
@@ -65,7 +66,13 @@ class Page:
     address: str
     status: int
     html: str
-    reader: Reader
+
+    @cached_property
+    def reader(self) -> Reader:
+        """What is written on the page, read at its first use: of most pages a status is asked."""
+        reader = Reader()
+        reader.feed(self.html)
+        return reader
 
     @property
     def text(self) -> str:
@@ -124,10 +131,7 @@ class Operator:
 
     def asks(self, address: str, form: dict[str, object]) -> Page:
         """The page at an address."""
-        at, status, html = self._answer(address, form)
-        reader = Reader()
-        reader.feed(html)
-        return Page(at, status, html, reader)
+        return Page(*self._answer(address, form))
 
     def looks_at(self, path: str) -> tuple[int, str | None]:
         """The status of the page at a path below `/console/`, which is not read, and the path that it leads to."""

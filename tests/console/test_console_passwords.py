@@ -48,7 +48,7 @@ def test_a_hash_has_the_lowest_priority() -> None:
         return any(niceness == 19 for niceness in children())
 
     with ThreadPoolExecutor(1) as beside:
-        hashed = beside.submit(SeparateHasher().encode, "let me see", "salt", 8_000_000)
+        hashed = beside.submit(SeparateHasher().encode, "let me see", "salt", 2_000_000)
         eventually(is_least, within_seconds=30)
         hashed.result()
 

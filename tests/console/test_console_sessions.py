@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from tests.broker.wire import Answer, problem
+from tests.console.conftest import PASSWORD
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 
@@ -111,3 +112,15 @@ def forbidden(user: str, action: str, least: str) -> object:
 
 def test_a_session_reads_with_head_too(bob: Operator) -> None:
     assert calls(bob, "HEAD", "/v1/topics").status == 200
+
+
+def test_a_sign_in_drops_the_sessions_that_are_over(broker: Broker, console: str) -> None:
+    broker.connection.execute(
+        "INSERT INTO django_session (session_key, session_data, expire_date)"
+        " VALUES ('over', '', now() - interval '1 minute'), ('another', '', now() + interval '1 hour')"
+    )
+
+    Operator.signed_in(console, "oda", PASSWORD)
+
+    kept = broker.connection.execute("SELECT session_key FROM django_session WHERE session_key IN ('over', 'another')")
+    assert kept.fetchall() == [("another",)]

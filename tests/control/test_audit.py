@@ -8,36 +8,20 @@ from typing import Any
 import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
-from psycopg.rows import dict_row
 
 from tests.broker import characters
 from tests.broker.running import RunningBroker
+from tests.control.audits import Audit
 from tests.control.operators import Operator
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cyBpcyBsb25n"
 AUTHOR = ("key", "given at the start")
 
 
-class Audit:
-    """The audit as PostgreSQL has it."""
-
-    def __init__(self, connection: psycopg.Connection[dict[str, Any]]) -> None:
-        self.connection = connection
-
-    def of(self, target: str) -> list[dict[str, Any]]:
-        """The entries of a target, the first one first."""
-        return self.connection.execute("SELECT * FROM audit_entry WHERE target = %s ORDER BY id", (target,)).fetchall()
-
-    def by_request(self, request_id: str) -> list[dict[str, Any]]:
-        """The entries of a request."""
-        query = "SELECT * FROM audit_entry WHERE request_id = %s ORDER BY id"
-        return self.connection.execute(query, (request_id,)).fetchall()
-
-
 @pytest.fixture
 def audit(broker: RunningBroker) -> Iterator[Audit]:
-    with psycopg.connect(broker.database_url, autocommit=True, row_factory=dict_row) as connection:
-        yield Audit(connection)
+    with Audit.of_broker(broker) as audit:
+        yield audit
 
 
 def test_each_change_of_the_configuration_has_an_entry_without_secrets(

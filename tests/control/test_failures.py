@@ -1,4 +1,4 @@
-"""A request that fails unexpectedly: its caller has an id, and the log has the same one beside the traceback."""
+"""What the log says of a request that fails: a trace where the broker failed, a line where the caller did."""
 
 import os
 import re
@@ -31,3 +31,13 @@ def test_a_failure_is_found_in_the_log_by_the_id_of_its_answer(prepared: str, tm
         # As text by Django's handler, as a field by the data plane's.
         for said in (r"\(request order-42\)\nTraceback", r"request_id=order-43\nTraceback"):
             assert re.search(said, running.log())
+
+
+def test_a_stranger_whose_host_header_is_refused_is_one_line_of_the_log(broker: RunningBroker) -> None:
+    before = broker.webs[0].log.stat().st_size
+
+    answer = broker.wire().call("GET", "/v1/topics", headers={"Host": "no such host"})
+
+    said = broker.webs[0].log.read_bytes()[before:].decode()
+    assert (answer.status, said.count("Invalid HTTP_HOST header: 'no such host'")) == (400, 1)
+    assert "Traceback" not in said

@@ -130,15 +130,16 @@ def test_a_dead_letter_tells_where_it_comes_from_however_it_is_read(
     [received] = Consumer(broker.client(), characters.name("readers")).receive(topic, max_messages=1)
 
     assert listed["properties"] == pulled["message"]["properties"] == received.message.properties == expected
+    assert listed["topic"] == pulled["message"]["topic"] == received.message.topic == orders
 
 
 def test_a_group_that_reads_dead_letters_has_all_its_retries_before_it(
     broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
-    retry_at_once = {"max_reconsume_times": 1, "retry_policy": {"kind": "table", "delay_seconds": [0]}}
+    at_once = {"kind": "table", "delay_seconds": [0]}
     readers = Consumer(broker.client(), characters.name("readers"))
     for group in (consumer.group, readers.group):
-        Admin(broker.client()).create_consumer_group(group, **retry_at_once)
+        Admin(broker.client()).create_consumer_group(group, max_reconsume_times=1, retry_policy=at_once)
     producer.send(orders, b"order 1")
     for _ in range(2):
         consumer.nack(eventually(partial(consumer.receive, orders)))

@@ -5,7 +5,6 @@ import json
 import resource
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self
 
@@ -159,12 +158,11 @@ def test_a_wait_for_a_topic_that_is_taken_away_ends_with_a_refusal(
 ) -> None:
     producer.send(orders, b"order 1")
     consumer.receive(orders)
-    asked = {"topic": orders, "wait_seconds": 20}
-    answer = ThreadPoolExecutor(1).submit(wire.post, f"/v1/consumer-groups/{consumer.group}/receive", asked)
+    poll = LongPoll.receive(consumer, orders)
 
     wire.call("DELETE", f"/v1/topics/{orders}")
 
-    assert answer.result().problem["code"] == "topic_not_exist"
+    assert poll.request.answer().problem["code"] == "topic_not_exist"
 
 
 def test_a_wait_ends_without_a_message(producer: Producer, consumer: Consumer, orders: str) -> None:

@@ -42,7 +42,7 @@ def test_a_nack_without_a_reason_leaves_none(
     first, second = consumer.receive(orders)
 
     consumer.nack([first])
-    consumer.nack([second], reason=" \n")
+    consumer.nack([second], reason=" \n\0")
 
     assert [nacks(wire, one.message_id) for one in sent] == [[], []]
     letters = wire.get(f"/v1/dead-letters/{consumer.group}").document["results"]
@@ -58,12 +58,12 @@ def test_a_reason_of_more_than_1000_characters_is_refused_and_nothing_is_given_b
     path = f"/v1/consumer-groups/{consumer.group}/nack"
 
     refused = wire.post(path, {**asked, "reason": "x" * 1001})
-    taken = wire.post(path, {**asked, "reason": "é" * 999 + "\0", "delay_seconds": 60})
+    taken = wire.post(path, {**asked, "reason": "é" * 997 + "\n\0\x1b", "delay_seconds": 60})
 
     assert (refused.status, refused.document["code"]) == (422, "message_illegal")
     assert refused.document["detail"] == "reason has 1001 characters: give 1000 or fewer."
     assert taken.document["results"][0]["status"] == 200
-    assert [one["reason"] for one in nacks(wire, sent.message_id)] == ["é" * 999 + "\ufffd"]
+    assert [one["reason"] for one in nacks(wire, sent.message_id)] == ["é" * 997 + "\n\ufffd\ufffd"]
 
 
 def test_a_reason_of_an_expired_receipt_is_not_kept(

@@ -141,7 +141,13 @@ def test_a_group_that_has_read_nothing_stands_where_it_would_begin(
             "Queue 0 of {topic} has no offset 6: it holds 0 up to, not with, 5.",
             {"min_offset": 0, "max_offset": 5},
         ),
-        ({"to": 0, "queue_id": 4}, 422, "queue_illegal", "The topic {topic} has no queue 4: 0 to 3.", {}),
+        (
+            {"to": 0, "queue_id": 4},
+            422,
+            "queue_illegal",
+            "The topic {topic} has no queue 4: its queues are 0 to 3.",
+            {},
+        ),
         (
             {"to": "yesterday"},
             422,

@@ -105,6 +105,8 @@ async def test_a_connection_of_http_1_0_is_kept_where_its_caller_asks_for_it(cal
         POST + "Transfer-Encoding: chunked\n\nnone\n",
         POST + "Bad Header: 1\n\n",
         POST + "X-One: 1\n" * (MAX_HEADERS + 1) + "\n",
+        "GET /orders HTTP/1.1\n\n",
+        "GET /orders HTTP/1.1\nHost: broker\nHost: another\n\n",
     ],
     ids=[
         "garbage",
@@ -116,6 +118,8 @@ async def test_a_connection_of_http_1_0_is_kept_where_its_caller_asks_for_it(cal
         "no chunk",
         "bad name",
         "too many",
+        "no host",
+        "two hosts",
     ],
 )
 async def test_what_is_no_request_is_refused_and_ends_the_connection(

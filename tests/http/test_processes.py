@@ -12,7 +12,7 @@ from mqbroker_client import Consumer, Producer
 
 from embedded.processes import identity
 from tests.broker import characters
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import QUICK, RunningBroker
 
 PROCESSES = 2
@@ -85,7 +85,7 @@ def test_all_processes_of_a_port_end_together(twofold: RunningBroker, number: si
 
     os.kill(twofold.webs[0].pid, number)
 
-    eventually(lambda: not any(is_alive(pid) for pid in ours), within_seconds=10)
+    eventually(lambda: not any(is_alive(pid) for pid in ours), at_this_load(10))
 
 
 def is_alive(pid: int) -> bool:

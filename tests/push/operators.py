@@ -84,6 +84,13 @@ class Operator:
             connection.execute("SELECT FROM subscription WHERE name = %s FOR UPDATE", (name,))
             yield
 
+    @contextmanager
+    def hides_subscriptions(self) -> Iterator[None]:
+        """Has every read of a subscription wait in vain."""
+        with psycopg.connect(self._broker.database_url) as connection:
+            connection.execute("LOCK TABLE subscription IN ACCESS EXCLUSIVE MODE")
+            yield
+
     def _execute(self, statement: Any, *values: object) -> list[Any]:
         with psycopg.connect(self._broker.database_url, autocommit=True) as connection:
             return connection.execute(SQL(statement), values).fetchall()

@@ -35,7 +35,7 @@ def second_worker(broker: RunningBroker, tmp_path: Path) -> Iterator[ForkedChild
 
 
 def send(producer: Producer, topic: str, count: int) -> list[str]:
-    """Sends messages; gives what they say."""
+    """Sends messages; returns what they say."""
     said = [f"order {number}" for number in range(count)]
     for text in said:
         producer.send(topic, text.encode())

@@ -1,4 +1,4 @@
-"""Push while the health of a server cannot be written: its messages are settled as it answered all the same."""
+"""Push while a subscription cannot be read or written: its messages are settled as answered, or returned at once."""
 
 import asyncio
 import threading
@@ -6,10 +6,11 @@ from functools import partial
 
 import pytest
 from aiohttp import web
-from mqbroker_client import Producer
+from mqbroker_client import Consumer, Producer
 
 from tests.broker.endpoints import Asked, ProducerEndpoint, says
 from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
 from tests.push.operators import Operator
 
 
@@ -40,6 +41,22 @@ def test_an_answer_settles_its_messages_also_while_no_health_can_be_written(
         eventually(partial(is_settled, operator, name))
 
     assert len(operator.does("GET", f"/v1/dead-letters/{name}")["results"]) == letters
+
+
+def test_messages_that_were_received_for_a_subscription_that_cannot_be_read_are_returned_at_once(
+    operator: Operator, broker: RunningBroker, producer: Producer, server: ProducerEndpoint, topic: str, name: str
+) -> None:
+    operator.subscribes(name, topic, server.url, timeout_seconds=30)
+    producer.send(topic, b"the first")
+    eventually(lambda: server.asked)
+
+    with operator.hides_subscriptions():
+        producer.send(topic, b"order 1")
+        eventually(lambda: operator.in_flight(name) == 1)
+
+        [delivery] = Consumer(broker.client(), name).receive(topic, wait_seconds=20)
+
+    assert (delivery.message.body, delivery.delivery_attempt) == (b"order 1", 1)
 
 
 def is_settled(operator: Operator, name: str) -> bool:

@@ -14,6 +14,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.wire import problem
 from tests.push.operators import Operator
+from tests.push.servers import acks
 
 URL = "http://127.0.0.1:9/messages"
 
@@ -157,3 +158,21 @@ def test_the_lag_tells_what_is_still_to_be_pushed(
         producer.send(topic, b"order 1")
 
     assert operator.sees(name)["lag"] == 3
+
+
+def test_a_group_that_is_deleted_while_it_is_pushed_is_not_made_again(
+    operator: Operator, producer: Producer, server: ProducerEndpoint, topic: str, name: str
+) -> None:
+    operator.subscribes(name, topic, server.url, concurrency=2)
+    for number in range(200):
+        producer.send(topic, f"order {number}".encode())
+    eventually(lambda: len(server.asked) > 20)
+
+    operator.does("DELETE", f"/v1/consumer-groups/{name}")
+    # Meanwhile the push of the deleted group reads its subscription again.
+    with ProducerEndpoint() as other:
+        other.replies(acks())
+        operator.subscribes(f"{name}-later", topic, other.url)
+        eventually(lambda: len(other.asked) == 200)
+
+    assert operator.wire.get(f"/v1/consumer-groups/{name}").status == 404

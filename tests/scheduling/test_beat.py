@@ -1,11 +1,14 @@
 """Beat sleeps until a task is due, and a signal ends it in the middle of sending one, too."""
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from celery.beat import Service
 
+from embedded.commands import ROOT
 from mqbroker.celery.app import app
 from mqbroker.celery.beat import BeatByName, PatientScheduler
 
@@ -30,3 +33,11 @@ def test_a_signal_leaves_what_a_task_that_is_being_sent_needs(tmp_path: Path) ->
             signal.signal(number, handler)
 
     assert set(service.scheduler.schedule) == tasks
+
+
+def test_beat_starts_without_djangos_http_and_models() -> None:
+    looks = "import sys, mqbroker.celery.beat; print({'django.http', 'django.db.models'} & set(sys.modules))"
+
+    done = subprocess.run([sys.executable, "-c", looks], cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

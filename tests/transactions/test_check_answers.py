@@ -40,6 +40,13 @@ def names_a_state_twice() -> Reply:
     return reply
 
 
+def beeps() -> Reply:
+    async def reply(asked: Asked) -> web.StreamResponse:
+        return web.Response(body=b"\x1b[2Jgone\r\n\x07\xff")
+
+    return reply
+
+
 def states_with_status(status: int) -> Reply:
     async def reply(asked: Asked) -> web.StreamResponse:
         results = [{"transaction_id": entry["transaction_id"], "state": "COMMIT"} for entry in asked.transactions]
@@ -52,6 +59,7 @@ def states_with_status(status: int) -> Reply:
 NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
     "a bare 200": (says(200), 200, "The endpoint answered 200."),
     "other JSON": (says(200, {"state": "COMMIT"}), 200, 'The endpoint answered 200. {"state": "COMMIT"}'),
+    "no text": (beeps(), 200, "The endpoint answered 200. \ufffd[2Jgone\n\ufffd\ufffd"),
     "no object": (says(200, ["COMMIT"]), 200, 'The endpoint answered 200. ["COMMIT"]'),
     "a missing entry": (
         commits_another(),

@@ -136,7 +136,7 @@ def test_unknown_changes_nothing_but_the_history(
     transaction = producer.begin(orders, b"order 1", check_immunity_seconds=60)
     before = told(wire, transaction.transaction_id)
 
-    answer = end(wire, producer, transaction.transaction_id, "UNKNOWN", remark="the database is slow\x00")
+    answer = end(wire, producer, transaction.transaction_id, "UNKNOWN", remark="the database\r\nis slow\x00\x1b[2J")
 
     after = told(wire, transaction.transaction_id)
     assert answer.status == 202
@@ -147,7 +147,7 @@ def test_unknown_changes_nothing_but_the_history(
         "at": event["at"],
         "state": "UNKNOWN",
         "by": "producer",
-        "remark": "the database is slow",
+        "remark": "the database\nis slow\ufffd\ufffd[2J",
     }
     assert after == before
     assert consumer.receive(orders) == []

@@ -79,7 +79,7 @@ def test_a_transaction_that_does_not_exist_is_not_found(wire: Wire) -> None:
     assert wire.get(f"/v1/transactions/{nowhere}").problem == problem(
         404,
         "transaction_not_found",
-        f"There is no transaction {nowhere}: never stored, or its segment is gone.",
+        f"There is no transaction {nowhere}: it was never stored, or its segment is gone.",
     )
     assert wire.get("/v1/transactions/1").problem == problem(
         404, "transaction_not_found", "There is no transaction 1: a transaction_id is a UUID."

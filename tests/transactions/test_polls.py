@@ -107,7 +107,7 @@ def test_what_a_poll_asks_for_has_bounds(wire: Wire, producer: Producer, orders:
     assert wire.post("/v1/producer-groups/nobody/checks/receive", {}).problem == problem(
         404,
         "group_not_exist",
-        "There is no producer group nobody: its first half message makes it.",
+        "There is no producer group nobody: PUT /v1/producer-groups/nobody makes it.",
     )
 
 

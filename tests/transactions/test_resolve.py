@@ -75,6 +75,6 @@ def test_a_transaction_that_was_never_discarded_is_not_among_the_discarded(
         404,
         "transaction_not_found",
         f"There is no discarded transaction {transaction.transaction_id}: "
-        f"GET /v1/transactions/{transaction.transaction_id} tells its state.",
+        f"GET /v1/transactions/{transaction.transaction_id} shows its state.",
     )
     assert [answer.problem for answer in answers] == [refused] * 3

@@ -155,6 +155,7 @@ class Calls:
             f"chk_{new_id()}",
             endpoint.timeout_seconds,
             endpoint.max_batch * ANSWER_BYTES,
+            now=endpoint.now(),
         )
         advice = way_out(answer)
         return answer if advice is None else replace(answer, asked=False, reason=sentence(advice))

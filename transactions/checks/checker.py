@@ -212,7 +212,7 @@ class Checker:
         return self._crowded and asyncio.get_running_loop().time() > group.began + TURN_SECONDS
 
     async def _ask_claim(self, group: Group, candidates: Sequence[Callee], most: int) -> int:
-        """Claims halves, `most` of them at most, and asks about them; gives their number."""
+        """Claims halves, `most` of them at most, and asks about them; returns their number."""
         halves = await connections.read(
             CLAIM_HALVES,
             {

@@ -16,14 +16,14 @@ from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
-from store.errors import GroupNotExist, MessageIllegal
+from store.errors import require_between
 from transactions import groups
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import RETURNS, Attempt
 from transactions.checks.questions import Document
 from transactions.checks.rows import ClaimedHalf
-from transactions.rows import ProducerGroupRow, TopicName
+from transactions.rows import TopicName
 
 LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 
@@ -99,7 +99,7 @@ async def receive(
     halves: Sequence[ClaimedHalf] = ()
     due_in = 0.0  # A poll that begins claims what is due; one that waits only when there is something.
     while gone is None or not gone.done():
-        group = await _group(group_name)  # Read each time: its checks may be paused during the wait.
+        group = await groups.existing(group_name)  # Read each time: its checks may be paused during the wait.
         if due_in <= 0 and not group.checks_paused:
             topic_ids = None if allowed is None else await _topics(await allowed())
             halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, topic_ids))
@@ -112,13 +112,6 @@ async def receive(
     documents = await questions.transactions(halves)
     ids = [half.transaction_id for half in halves if half.transaction_id in documents]
     return Received({transaction_id: documents[transaction_id] for transaction_id in ids})
-
-
-async def _group(name: str) -> ProducerGroupRow:
-    group = await groups.find(name)
-    if group is None:
-        raise GroupNotExist(f"There is no producer group {name}: its first half message makes it.")
-    return group
 
 
 async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
@@ -158,10 +151,8 @@ async def _wait(seconds: float, gone: asyncio.Future[Any] | None) -> None:
 
 
 def _validate(request: ReceiveChecks) -> None:
-    if not 1 <= request.max_transactions <= MAX_TRANSACTIONS:
-        raise MessageIllegal(f"max_transactions {request.max_transactions} is not between 1 and {MAX_TRANSACTIONS}.")
-    if not 0 <= request.wait_seconds <= settings.MAX_WAIT_SECONDS:
-        raise MessageIllegal(f"wait_seconds {request.wait_seconds} is not between 0 and {settings.MAX_WAIT_SECONDS}.")
+    require_between("max_transactions", request.max_transactions, 1, MAX_TRANSACTIONS)
+    require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
 
 
 class Handouts(Kind[Handout]):

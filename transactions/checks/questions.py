@@ -8,12 +8,12 @@ import msgspec
 
 from store import messages, topics
 from store.db import connections
-from store.messages import strict_json
-from store.messages.strict_json import DuplicateName
+from store.messages.texts import legible
 from store.messages.times import encode
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
+from webhooks.results import NoResults, results_of
 
 # Bytes of an answer that the history keeps when it decides nothing.
 MAX_KEPT_ANSWER = 200
@@ -37,12 +37,6 @@ class Result(msgspec.Struct):
     transaction_id: uuid.UUID
     state: CheckAnswer
     remark: str | None = None
-
-
-class Results(msgspec.Struct):
-    """An answer; each result is decoded by itself, so that a bad one spoils no other."""
-
-    results: list[msgspec.Raw]
 
 
 async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Document]:
@@ -96,28 +90,21 @@ def payload(group_name: str, encoded_transactions: Sequence[bytes]) -> bytes:
 
 
 def read(body: bytes) -> dict[uuid.UUID, Result]:
-    """The states that an answer names; a transaction that is missing here is not decided.
-
-    An answer with a name twice in one object decides nothing.
-    """
+    """The states that an answer names; a transaction that is missing here is not decided."""
     try:
-        raws = msgspec.json.decode(body, type=Results).results
-        strict_json.require_distinct(body)
-    except (DuplicateName, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        results = results_of(body, Result)
+    except NoResults:
         return {}
     found: dict[uuid.UUID, Result] = {}
-    for raw in raws:
-        try:
-            result = msgspec.json.decode(raw, type=Result)
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
+    for result in results:
         # Two different states for one transaction decide nothing.
         if result.transaction_id in found and found[result.transaction_id].state != result.state:
-            result = Result(result.transaction_id, "UNKNOWN", "two different states")
-        found[result.transaction_id] = result
+            found[result.transaction_id] = Result(result.transaction_id, "UNKNOWN", "two different states")
+        else:
+            found[result.transaction_id] = result
     return found
 
 
 def kept(body: bytes) -> str:
     """The beginning of an answer, readable, for the history."""
-    return body[:MAX_KEPT_ANSWER].decode("utf-8", "replace").replace("\x00", "�")
+    return legible(body[:MAX_KEPT_ANSWER].decode("utf-8", "replace"))

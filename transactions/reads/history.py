@@ -10,10 +10,10 @@ from django.db.models import OuterRef, Subquery
 from store import topics
 from store.db import connections, sync
 from store.db.statements import Statement
-from transactions import answers, groups, halves
+from transactions import answers, ends, groups, halves
 from transactions.answers import TransactionEvent, TransactionHistory
-from transactions.errors import TransactionNotFound
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
+from transactions.reads.listing import UNDECIDED
 from transactions.rows import CheckAttemptRow, Decision, OperationRow, State, TransactionRow
 from transactions.writing.begins import FIND_TRANSACTIONS
 
@@ -39,7 +39,7 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
     """
     transaction: TransactionRow | None = await halves.find(transaction_id)
     if transaction is None:
-        raise TransactionNotFound(f"There is no transaction {transaction_id}: never stored, or its segment is gone.")
+        raise ends.not_found(transaction_id)
     operations = await operations_of(transaction_id)
     checks = await connections.read(FIND_CHECK_ATTEMPTS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS})
     names = await topics.names(set(transaction.topic_ids))
@@ -101,7 +101,7 @@ def states(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
 
 def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
     """The immunity in seconds and the URL of the endpoint that the sender named; None for what there is not."""
-    if transaction.state not in ("PREPARED", "DISCARDED"):
+    if transaction.state not in UNDECIDED:
         return None, None
     url = Endpoint.objects.filter(id=OuterRef("endpoint_id")).values("url")
     half = HalfMessage.objects.filter(transaction_id=transaction.transaction_id)

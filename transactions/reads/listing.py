@@ -29,6 +29,8 @@ STATES = (*UNDECIDED, *DECISION_OF_STATE)
 # Operations that one page reads for its filter: 10,000 of them, backwards by their key, take some 15 ms.
 MAX_LOOKED_AT = 10_000
 NO_SUCH_ID = -1
+# Ten years: an age beyond the year 1 is no time any more.
+MAX_AGE_SECONDS = 10 * 366 * 86400
 
 
 @dataclass(frozen=True, slots=True)

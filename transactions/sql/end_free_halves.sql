@@ -1,5 +1,5 @@
 -- End pending transactions of one message: this delete is the decision, and its operation is recorded with it. Left out, and
--- judged elsewhere: rows that another session has locked (they are not waited for), rows of another group or offset,
+-- answered by the stepwise writer: rows that another session has locked (they are not waited for), rows of another group or offset,
 -- discarded ones, those of several messages, and for a commit those with delays, those whose body lies too far back, and
 -- those whose queue is not locked here (register `mq.queues`) or has no entry in the open segment yet; all, when the segment
 -- is no longer the open one. Each row is probed by its id, in a subquery that OFFSET keeps apart, and `discarded_at` is
@@ -9,7 +9,7 @@
 -- time-out of a batch; the delete looks at the row that this session left, and ends it only if it is pending still. Rows
 -- are deleted in the order of their places, so that no two batches wait for each other.
 -- The queue offsets are computed under the locks of the queues, which are older than this snapshot; the register
--- `mq.entries` hands them to the statement that enters them, as one array per column.
+-- `mq.entries` hands them to the statement that enters them, six numbers for each.
 WITH tail AS MATERIALIZED (
     SELECT q.topic_id, q.queue_id, newest.queue_offset
     FROM (
@@ -64,7 +64,9 @@ ended AS (
     WHERE
         h.ctid = f.half AND CASE WHEN h.discarded_at IS NULL THEN true END
         AND (NOT f.touched OR f.half = any(array(SELECT t.half FROM taken AS t)))
-    RETURNING h.*, f.decision, f.decided_by, f.remark, f.place, f.queue_offset AS tail
+    RETURNING
+        h.transaction_id, h.producer_group_id, h.check_times, h.stored_at, h.log_segment, h.log_offset, h.message_id,
+        h.topic_id, h.queue_id, h.tags_code, f.decision, f.decided_by, f.remark, f.place, f.queue_offset AS tail
 ),
 
 placed AS MATERIALIZED (
@@ -97,7 +99,7 @@ SELECT
         coalesce(
             string_agg(
                 concat_ws(
-                    ' ', p.topic_id, p.queue_id, p.queue_offset, p.log_segment, p.log_offset, coalesce(p.tags_code, 0)
+                    ',', p.topic_id, p.queue_id, p.queue_offset, p.log_segment, p.log_offset, coalesce(p.tags_code, 0)
                 ),
                 ','
             ) FILTER (WHERE p.decision = 'COMMIT'),

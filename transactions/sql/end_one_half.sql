@@ -64,7 +64,7 @@ SELECT
             WHEN e.queue_offset IS NULL THEN ''
             ELSE
                 concat_ws(
-                    ' ', e.topic_id, e.queue_id, e.queue_offset, e.log_segment, e.log_offset, coalesce(e.tags_code, 0)
+                    ',', e.topic_id, e.queue_id, e.queue_offset, e.log_segment, e.log_offset, coalesce(e.tags_code, 0)
                 )
         END,
         true

@@ -1,4 +1,4 @@
--- Record what was said of transactions, one message as columns, several as arrays. Written in the transaction that ended
+-- Record the operations of transactions, one message as columns, several as arrays. Written in the transaction that ended
 -- them, so that an end without its record, or a record without its end, cannot be.
 INSERT INTO operation (
     segment_id, operation_id, transaction_id, producer_group_id, decision, decided_by, decided_at, check_times, stored_at,

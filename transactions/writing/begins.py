@@ -1,4 +1,4 @@
-"""What the stepwise writer does with a transaction that is to be begun, and how it judges one that was begun before."""
+"""Begins by the stepwise writer: what is written of a new transaction, and the answer to one that was begun before."""
 
 import uuid
 from collections.abc import Sequence
@@ -127,9 +127,7 @@ def _repeated(
 def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Begun | Refusal:
     same_messages = len(begun.accepted) == len(transaction.message_ids)
     if transaction.producer_group_id != begun.group_id or not same_messages:
-        return MessageIdReused(
-            f"The transaction_id {transaction.transaction_id} was used for another transaction: use a new id."
-        )
+        return another_transaction(transaction.transaction_id)
     if any(message.message_id not in stored for message in begun.accepted):
         return MessageIdReused(
             f"The transaction_id {transaction.transaction_id} was used for other messages: use a new id."
@@ -143,6 +141,11 @@ def _answer_repeat(begun: Begin, stored: dict[uuid.UUID, StoredBefore], transact
     )
     answer.duplicate = True
     return answer
+
+
+def another_transaction(transaction_id: uuid.UUID) -> MessageIdReused:
+    """The refusal of a transaction's id that another one has."""
+    return MessageIdReused(f"The transaction_id {transaction_id} was used for another transaction: use a new id.")
 
 
 def _half(begun: Begin) -> dict[str, object]:

@@ -7,7 +7,6 @@ limit only guards the store, and its count is cached. Begins at the same time ma
 from access.limits import Allowance
 from store import runtime
 from store.db import connections
-from store.db.cached_groups import CACHED_SECONDS
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
@@ -18,7 +17,10 @@ COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
 COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", UndecidedCount)
 
 SMALL_COUNT = 1000
-LARGE_COUNT_CACHED_SECONDS = 0.2
+# For how long a count below a larger limit is cached: one up to SMALL_COUNT, and one above, which costs more and
+# changes less within seconds.
+FEW_CACHED_SECONDS = 0.2
+MANY_CACHED_SECONDS = 2.0
 
 # The statement that counts, the id that it counts for, and the limit.
 Counted = tuple[Statement[UndecidedCount], int, int]
@@ -28,9 +30,13 @@ class Counts:
     """What one process knows of the numbers of undecided transactions."""
 
     def __init__(self) -> None:
-        self.cached: TtlCache[Counted, int] = TtlCache(LARGE_COUNT_CACHED_SECONDS)
+        self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of)
         # Requests that need a small count at the same time share one read.
         self.running: TtlCache[Counted, int] = TtlCache(0)
+
+
+def _seconds_of(undecided: int) -> float:
+    return MANY_CACHED_SECONDS if undecided > SMALL_COUNT else FEW_CACHED_SECONDS
 
 
 async def of_group(group: ProducerGroupRow) -> RateLimited | None:
@@ -85,7 +91,4 @@ async def _is_reached(counted: Counted) -> bool:
 
     counts = runtime.part(Counts)
     undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0
-    if undecided > SMALL_COUNT:
-        # The larger a count, the more it costs, and the less of it changes within seconds.
-        counts.cached.remember(counted, undecided, CACHED_SECONDS)
     return undecided >= limit

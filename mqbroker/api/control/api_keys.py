@@ -9,7 +9,6 @@ from rest_framework.response import Response
 
 from access import keys
 from access.audit import picture
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
@@ -74,9 +73,7 @@ class ApiKeyList(Resource):
     @extend_schema(operation_id="list_api_keys", parameters=[PageQuery], responses=lists.page_of(ApiKey))
     def get(self, request: Request) -> Response:
         """API keys by name."""
-        page = self.query(PageQuery)
-        rows = keys.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
-        return lists.answer(ApiKey, rows, page["limit"], lambda row: row.name)
+        return lists.by_name(ApiKey, self.query(PageQuery), keys.page)
 
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
     def post(self, request: Request) -> Response:

@@ -11,7 +11,6 @@ from access.audit import picture
 from delivery import models as delivery
 from delivery import registry, stats
 from delivery.retries.policies import Policy
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -89,9 +88,7 @@ class ConsumerGroupList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Consumer groups by name."""
-        page = self.query(PageQuery)
-        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
-        return lists.answer(ConsumerGroupSummary, rows, page["limit"], lambda group: group.name)
+        return lists.by_name(ConsumerGroupSummary, self.query(PageQuery), registry.page)
 
 
 class ConsumerGroupDetail(Resource):

@@ -48,7 +48,7 @@ class EndpointSettings(SecretGiven):
     )
     timeout_seconds = Number(
         required=False,
-        min_value=0.1,
+        min_value=registration.MIN_TIMEOUT_SECONDS,
         max_value=registration.MAX_TIMEOUT_SECONDS,
         help_text="For the whole call. Default: 5.",
     )

@@ -1,8 +1,8 @@
 """Lists: pages of a fixed order, each with the cursor of the next one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -36,6 +36,23 @@ def page_of(shape: type[Shape]) -> type[Shape]:
         "__doc__": "A page of a list.",
     }
     return type(f"{shape.__name__}Page", (Shape,), fields)
+
+
+class Named(Protocol):
+    """A row with the name by which a list is in order."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+def by_name(
+    shape: type[Shape], query: Mapping[str, Any], rows_behind: Callable[[str, int], Sequence[Named]]
+) -> Response:
+    """The page of a list by name that a PageQuery asks for; `rows_behind` reads so many rows behind a name."""
+    limit = query["limit"]
+    rows = rows_behind(cursors.decode(query["cursor"], str) or "", limit + 1)
+    return answer(shape, rows, limit, lambda row: row.name)
 
 
 def answer(shape: type[Shape], rows: Sequence[Row], limit: int, place_of: Callable[[Row], object]) -> Response:

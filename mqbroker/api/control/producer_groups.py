@@ -8,7 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole, Word, Words
 from mqbroker.api.control.lists import PageQuery
@@ -76,9 +75,7 @@ class ProducerGroupList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Producer groups by name."""
-        page = self.query(PageQuery)
-        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
-        return lists.answer(ProducerGroupSummary, rows, page["limit"], lambda group: group.name)
+        return lists.by_name(ProducerGroupSummary, self.query(PageQuery), registry.page)
 
 
 class ProducerGroupDetail(Resource):

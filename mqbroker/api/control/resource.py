@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn
 
-import msgspec
 from django.db import connection
 from django.db.models import Model
 from django.http import HttpRequest
@@ -19,11 +18,9 @@ from rest_framework.views import APIView
 from access import audit, roles
 from access.audit import Change, Signature
 from mqbroker.access import Caller
+from mqbroker.api import requests
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
-from store.errors import BadRequest, MessageIllegal
-from store.messages import strict_json
-from store.messages.strict_json import DuplicateName
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -66,8 +63,7 @@ class Resource(APIView):
             response: HttpResponseBase = super().dispatch(request, *args, **kwargs)
             return response
         finally:
-            # Django's ASGI handler gives each request a thread of its own: kept open, its connection would serve no
-            # other, and 60 requests were enough to leave PostgreSQL without a free one.
+            # Django gives it back to the pool once the answer was sent: a caller that reads slowly would keep it.
             connection.close()
 
     def recorded(self, target: str) -> AbstractContextManager[Change]:
@@ -95,15 +91,7 @@ class Resource(APIView):
         """
         # Not `request.data`: that takes a body that came in chunks, without a length, for none.
         body: bytes = self.request.read()
-        try:
-            data = strict_json.decode(body, object) if body else {}
-        except DuplicateName as problem:
-            raise BadRequest(f"The body has two meanings: {problem}.") from problem
-        except msgspec.ValidationError as problem:
-            raise MessageIllegal(f"The body holds a number that is too large: {problem}.") from problem
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-            raise BadRequest(f"The body is no JSON: {problem}.") from problem
-        return validated(shape(data=data))
+        return validated(shape(data=requests.decode(object, body) if body else {}))
 
     def query(self, shape: type[Given]) -> dict[str, Any]:
         """The query as the fields of a shape, the last of several of one name.

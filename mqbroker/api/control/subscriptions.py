@@ -13,16 +13,15 @@ from access.audit import picture
 from delivery import models as delivery
 from delivery.push import registry
 from mqbroker.access import Caller, MaySubscribe
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from store.db.names import MAX_CHARACTERS
 from webhooks import registration
 from webhooks.addresses import MAX_URL_CHARACTERS
 
-MAX_NAME = 127
 # What changes neither where messages are pushed to nor which.
 PACE = {"max_batch", "timeout_seconds", "concurrency", "paused"}
 # A field that may be null adds the null itself.
@@ -54,10 +53,10 @@ class SubscriptionSettings(SecretGiven):
         required=False,
         source="group_name",
         min_length=1,
-        max_length=MAX_NAME,
+        max_length=MAX_CHARACTERS,
         help_text="The consumer group that the messages are received for: its retries and dead letters are theirs.",
     )
-    topic = Text(required=False, source="topic_name", min_length=1, max_length=MAX_NAME)
+    topic = Text(required=False, source="topic_name", min_length=1, max_length=MAX_CHARACTERS)
     filter = Filter(required=False, allow_null=True, help_text="Default: every message.")
     url = Text(
         required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
@@ -70,7 +69,7 @@ class SubscriptionSettings(SecretGiven):
     )
     timeout_seconds = Number(
         required=False,
-        min_value=0.1,
+        min_value=registration.MIN_TIMEOUT_SECONDS,
         max_value=registration.MAX_TIMEOUT_SECONDS,
         help_text="For the whole call. Default: 10.",
     )
@@ -139,9 +138,7 @@ class SubscriptionList(Resource):
     )
     def get(self, request: Request) -> Response:
         """Subscriptions by name."""
-        page = self.query(PageQuery)
-        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
-        return lists.answer(SubscriptionSummary, rows, page["limit"], lambda subscription: subscription.name)
+        return lists.by_name(SubscriptionSummary, self.query(PageQuery), registry.page)
 
 
 def found(request: Request, name: str) -> delivery.Subscription:

@@ -8,7 +8,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
 from mqbroker.api.control.lists import PageQuery
@@ -26,7 +25,10 @@ class QueueCount(Whole):
 class TopicSettings(Given):
     """What is set of a topic. What is left out stays as it is, or gets its default when the topic is made."""
 
-    queues = QueueCount(required=False, help_text="Only grows. Default: the broker's DEFAULT_QUEUES.")
+    queues = QueueCount(
+        required=False,
+        help_text="Only grows, and sharding keys then go to other queues. Default: the broker's DEFAULT_QUEUES.",
+    )
     reserved_hours = Whole(
         required=False,
         allow_null=True,
@@ -80,9 +82,7 @@ class TopicList(Resource):
     @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
-        page = self.query(PageQuery)
-        rows = registry.page(cursors.decode(page["cursor"], str) or "", page["limit"] + 1)
-        return lists.answer(TopicSummary, rows, page["limit"], lambda topic: topic.name)
+        return lists.by_name(TopicSummary, self.query(PageQuery), registry.page)
 
 
 class TopicDetail(Resource):

@@ -15,8 +15,6 @@ from mqbroker.api.control.resource import Resource
 from transactions.reads import listing
 from transactions.reads.listing import DiscardedPlace, Place, Wanted
 
-MAX_AGE_SECONDS = 10 * 366 * 86400
-
 
 class TransactionQuery(PageQuery):
     """The filters of the list of transactions."""
@@ -27,7 +25,7 @@ class TransactionQuery(PageQuery):
     older_than_seconds = serializers.FloatField(
         default=0,
         min_value=0,
-        max_value=MAX_AGE_SECONDS,
+        max_value=listing.MAX_AGE_SECONDS,
         error_messages={**Strict.default_error_messages, "invalid": "it is no number."},
         help_text="It was begun at least so long ago.",
     )
