@@ -45,7 +45,7 @@ SENDS = [msgspec.json.encode({"topic": topic, "body": BODY}) for topic in SENT]
 
 
 def fill(database_url: str, sizes: Sizes) -> float:
-    """Writes rows of these sizes into an empty broker's database; gives the seconds that it took."""
+    """Writes rows of these sizes into an empty broker's database; returns the seconds that it took."""
     began = time.perf_counter()
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute(WITHOUT_TIMEOUT)

@@ -25,7 +25,7 @@ CONNECTIONS = 4
 
 
 def fill(running: Broker, topic: str, messages: int) -> float:
-    """Sends so many messages; gives the seconds it took."""
+    """Sends so many messages; returns the seconds it took."""
 
     async def one_bulk(connection: Connection, number: int) -> bool:
         message = {"op": "send", "topic": topic, "body": "x" * 200}

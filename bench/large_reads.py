@@ -45,7 +45,7 @@ class Raw:
         self._writer = writer
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> int:
-        """Makes one request; gives the bytes of its answer."""
+        """Makes one request; returns the bytes of its answer."""
         head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {KEY}\r\nContent-Length: {len(body)}"
         self._writer.write(f"{head}\r\n\r\n".encode() + body)
         answer = (await self._reader.readuntil(b"\r\n\r\n")).lower()

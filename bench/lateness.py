@@ -53,7 +53,7 @@ def delayed(generator: random.Random) -> dict[str, object]:
 
 
 async def steady(port: int) -> int:
-    """Sends delayed messages at a steady rate, however long the answers take; gives how many were stored."""
+    """Sends delayed messages at a steady rate, however long the answers take; returns how many were stored."""
     generator = random.Random(7)
     connections = [await Connection.open(port) for _ in range(8)]
     stored = 0

@@ -151,7 +151,7 @@ def messages(count: int, body: bytes) -> list[bytes]:
 
 
 def sends(pipeline: Pipeline) -> Callable[[], int]:
-    """200 sends of 1 kB; gives how many operations one call does."""
+    """200 sends of 1 kB; returns how many operations one call does."""
     same = messages(PER_BATCH, BODY)
 
     def batch() -> int:

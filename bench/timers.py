@@ -91,7 +91,7 @@ class Side:
         self.clock_us[f"release, {kind}"][-1] = late_seconds * 1e6
 
     def send(self, topic: str, delay: Callable[[random.Random], Delay], messages: int, per_bulk: int) -> list[str]:
-        """Sends delayed messages; gives their recall handles."""
+        """Sends delayed messages; returns their recall handles."""
         handles: list[str] = []
 
         async def one_bulk(connection: Connection, _: int) -> bool:

@@ -1,20 +1,33 @@
 """A data folder and servers that live only as long as one command."""
 
 import contextlib
+import shutil
 import tempfile
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+import psutil
 
 from embedded import environment
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
 from embedded.servers.backing import Servers
 
+# Linux mounts a file system here that is all in memory.
+MEMORY = Path("/dev/shm")  # noqa: S108  # what lies there has a name that no other process can foresee
+# Several times what the servers of one process of the tests were seen to hold.
+MEMORY_BYTES_EACH = 1024 * 1024 * 1024
+PREFIX = "mqbroker-"
+# A folder that was just made may not be claimed yet.
+UNCLAIMED_SECONDS = 60
+
 
 @contextlib.contextmanager
-def folder() -> Iterator[DataFolder]:
-    """A claimed data folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="mqbroker-", ignore_cleanup_errors=True) as path:
+def folder(place: Path | None = None) -> Iterator[DataFolder]:
+    """A claimed data folder that is removed afterwards; in `place`, or where temporary files lie."""
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=place, ignore_cleanup_errors=True) as path:
         # PostgreSQL may run as another user, which has to pass through.
         Path(path).chmod(0o711)
         made = DataFolder(Path(path))
@@ -29,13 +42,31 @@ def servers() -> Iterator[dict[str, str]]:
         yield environments[0]
 
 
+def memory(count: int) -> Path | None:
+    """Where the folders of so many environments lie in memory; None where there is too little of it.
+
+    What a kill -9 has left there is removed first: it would be kept until the machine starts again.
+    """
+    try:
+        for left in MEMORY.glob(f"{PREFIX}*"):
+            if time.time() - left.stat().st_mtime > UNCLAIMED_SECONDS and not DataFolder(left).is_claimed():
+                shutil.rmtree(left, ignore_errors=True)
+        free = min(shutil.disk_usage(MEMORY).free, psutil.virtual_memory().available)
+    except OSError:
+        return None
+    return MEMORY if free >= count * MEMORY_BYTES_EACH else None
+
+
 @contextlib.contextmanager
-def several(count: int) -> Iterator[list[dict[str, str]]]:
+def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, str]]]:
     """As many environments, each with a data folder and servers of its own."""
     with Interrupts() as interrupts, contextlib.ExitStack() as folders:
-        made = [folders.enter_context(folder()) for _ in range(count)]
+        made = [folders.enter_context(folder(place)) for _ in range(count)]
         started = [Servers(each, given={}) for each in made]
         try:
+            with ThreadPoolExecutor(count) as threads:
+                list(threads.map(Servers.prepare, started))
+            # By this thread: a server ends with the thread that has started it.
             for both in started:
                 both.start()
             yield [environment.of_tests(each, both) for each, both in zip(made, started, strict=True)]

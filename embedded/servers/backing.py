@@ -15,6 +15,11 @@ class Servers:
         self.postgres = None if given.get("DATABASE_URL") else postgres.Server(folder.path)
         self.valkey = None if given.get("REDIS_URL") else valkey.Server(folder.path)
 
+    def prepare(self) -> None:
+        """Makes the files of PostgreSQL, which takes longest of a first start. Raises CannotStart."""
+        if self.postgres:
+            self.postgres.prepare()
+
     def start(self) -> None:
         """Raises CannotStart."""
         if self.postgres:

@@ -19,7 +19,7 @@ def bodies(entries: Iterable[Entry]) -> list[bytes]:
 
 
 def register(broker: RunningBroker, group: str, url: str, *, max_batch: int = 1, timeout_seconds: float = 1) -> str:
-    """Has a producer group asked at a URL; gives the secret that signs."""
+    """Has a producer group asked at a URL; returns the secret that signs."""
     admin = Admin(broker.client())
     admin.create_producer_group(group)
     return admin.register_endpoint(group, url, max_batch=max_batch, timeout_seconds=timeout_seconds).secret

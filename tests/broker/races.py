@@ -76,6 +76,22 @@ async def race(
     return wrongs(said, states_now, delivered), Counter(one.status for one in said)
 
 
+async def race_in_pairs(broker: RunningBroker, groups: tuple[str, str], topic: str, transactions: int) -> list[str]:
+    """Has one transaction after another committed by one web process and rolled back by the other one at once; the
+    wrongs. Each end is the only request of its batch."""
+    group = {"producer_group": groups[0]}
+    said: list[Said] = []
+    async with Crowd(broker.urls) as crowd:
+        for _ in range(transactions):
+            id_ = str(uuid4())
+            await crowd.post("/v1/transactions", {"topic": topic, "body": id_, "transaction_id": id_, **group})
+            ways = [[(id_, decision, False)] for decision in random.sample(list(STATE_AFTER), 2)]
+            said += [one for some in await at_once(partial(end, crowd, group), ways) for one in some]
+        states_now = dict(await look(crowd, group, [one.transaction_id for one in said[::2]]))
+        delivered = await drained(crowd, groups[1], topic)
+    return wrongs(said, states_now, delivered)
+
+
 async def end(crowd: Crowd, group: Document, some: Sequence[tuple[str, str, bool]]) -> list[Said]:
     """Ends transactions, each by a decision that is an answer to a check or is not."""
     operations = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cli import foreground
+from embedded.cli import foreground, private
 from embedded.cli import test as command
 from embedded.processes import identity
 from tests.cli.conftest import Run
@@ -33,13 +33,28 @@ with private.servers() as environment:
 """
 
 
-# One passes and one fails; each writes down the database that Django was given.
+# A data folder in memory, held until the process is killed.
+HOLD = """
+import time
+from embedded.cli import private
+with private.folder(private.MEMORY) as folder:
+    print(folder.path, flush=True)
+    time.sleep(1000)
+"""
+
+
+NAMING_SERVERS = ("DATABASE_URL", "REDIS_URL", "TASK_QUEUE")
+# One passes and one fails; each writes down the database that Django was given, and which settings that name
+# servers would be others if they were read now.
 ONE_OF_TWO = """
-import pathlib
+import pathlib, runpy
 from django.conf import settings
 
 def test_one():
-    pathlib.Path({place!r}).write_text(str(settings.DATABASES["default"]["PORT"]))
+    read, database = runpy.run_module("mqbroker.settings"), settings.DATABASES["default"]
+    others = [name for name in {names} if read[name] != getattr(settings, name)]
+    others += [name for name, value in read["DATABASES"]["default"].items() if database[name] != value]
+    pathlib.Path({place!r}).write_text("\\n".join([str(database["PORT"]), *others]))
     assert {passes}
 """
 
@@ -48,7 +63,7 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     run_python: Run, tmp_path: Path
 ) -> None:
     for name in ("passes", "fails"):
-        text = ONE_OF_TWO.format(place=str(tmp_path / name), passes=name == "passes")
+        text = ONE_OF_TWO.format(names=NAMING_SERVERS, place=str(tmp_path / name), passes=name == "passes")
         (tmp_path / f"test_{name}.py").write_text(text)
     # Without the plugins that no test uses, as this checkout's own: to import them takes seconds in each process.
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis -p no:valkey -p no:anyio\n")
@@ -59,7 +74,9 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
 
     assert process.returncode == 1, out
     assert "1 failed, 1 passed" in out.splitlines()[-1]
-    assert (tmp_path / "passes").read_text() != (tmp_path / "fails").read_text()
+    (one, *stale), (other, *others) = ((tmp_path / name).read_text().splitlines() for name in ("passes", "fails"))
+    assert one != other
+    assert (stale, others) == ([], [])
 
 
 def test_all_tests_run_in_four_processes_without_spark_in_six_and_a_path_in_one() -> None:
@@ -86,6 +103,26 @@ def test_the_callers_database_is_never_used_and_nothing_is_left(run_python: Run)
     assert process.returncode == 128 + signal.SIGTERM
     assert identity.of(int(postgres)) is None
     assert not Path(folder).exists()
+
+
+def test_servers_of_tests_lie_in_memory_where_there_is_enough_of_it() -> None:
+    assert private.memory(1) in (private.MEMORY, None)
+    assert private.memory(1_000_000) is None
+
+
+@pytest.mark.skipif(not private.MEMORY.is_dir(), reason="no file system in memory")
+def test_what_a_killed_run_left_in_memory_is_removed_by_the_next_and_no_other_folder(run_python: Run) -> None:
+    killed, running = (run_python("-c", HOLD) for _ in range(2))
+    left, held = (Path(each.stdout.readline().strip()) for each in (killed, running) if each.stdout)
+    killed.kill()
+    killed.wait()
+    for folder in (left, held):
+        os.utime(folder, (0, 0))
+
+    private.memory(1)
+
+    assert not left.exists()
+    assert held.exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

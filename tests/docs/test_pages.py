@@ -105,6 +105,8 @@ def test_every_metric_is_declared() -> None:
     metric = re.compile(r"mqbroker_(?!client|barrier)\w+")
 
     assert breaches(lambda page: set(filter(metric.fullmatch, page.names)) - declared) == {}
+    named = {name for page in PAGES for name in page.names}
+    assert declared - named == set()
 
 
 def test_every_call_is_documented(broker: RunningBroker) -> None:
