@@ -1,9 +1,10 @@
-"""A process that has imported what others install, and forks each process of a broker that a test starts.
+"""A process that has imported the broker's modules, and forks each process of a broker that a test starts.
 
-Two thirds of the start of a web process, a worker or a command go into packages that no test changes. They are imported
-here once; a fork then imports the broker's own modules, reads its settings and runs as `python -m` would have it run.
+Nine tenths of the start of a web process, a worker or a command go into imports that no setting changes: installed
+packages and those modules of the checkout that read no settings. They are imported here once; a fork then reads its
+settings, imports the rest and runs as `python -m` would have it run.
 
-`python fork_server.py <root of the checkout> <socket> …`; a line of JSON is a request, and a line of JSON its answer:
+`python fork_server.py <socket> …`; a line of JSON is a request, and a line of JSON its answer:
 `{"words": […], "environment": {…}, "folder": …, "stdout": …, "stderr": …, "end_signal": 15}` → `{"pid": 7}`, and
 `{"pid": 7}` → `{"status": null}` while it runs. Its forks end with it. Each socket has a server of its own, which ends
 when the other end of its socket is closed; they, too, are forks of the one that has imported.
@@ -22,6 +23,9 @@ import sys
 from typing import IO, Any
 
 PR_SET_PDEATHSIG, PR_SET_NAME = 1, 15
+SETTINGS = "mqbroker.settings"
+# They make something of the variables of the process that imports them.
+NEVER_HERE = (SETTINGS, "mqbroker.celery")
 # What web processes, workers, beat and commands are made of.
 PROGRAMS = (
     "mqbroker.http.server",
@@ -32,17 +36,17 @@ PROGRAMS = (
 )
 
 
-def installed_modules(root: str) -> list[str]:
-    """The modules of others that the broker imports, in the order of their imports: found out in a fork."""
+def modules_of_programs() -> list[str]:
+    """The modules that the broker imports, in the order of their imports: found out in a fork."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
-        os.environ["DJANGO_SETTINGS_MODULE"] = "mqbroker.settings"
+        os.environ["DJANGO_SETTINGS_MODULE"] = SETTINGS
         importlib.import_module("django").setup()
         for name in PROGRAMS:
             importlib.import_module(name)
         with os.fdopen(writer, "w") as opened:
-            json.dump([name for name, module in sys.modules.items() if not is_of(root, module)], opened)
+            json.dump(list(sys.modules), opened)
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader) as opened:
@@ -51,22 +55,20 @@ def installed_modules(root: str) -> list[str]:
     return names
 
 
-def is_of(root: str, module: object) -> bool:
-    """Whether a module is the checkout's own: those are never imported here."""
-    file = getattr(module, "__file__", None) or ""
-    return file.startswith(root) and "site-packages" not in file
+def import_without_settings(names: list[str]) -> None:
+    """Imports what needs no settings; a fork imports the rest itself, by the variables that it is given."""
+    from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
-
-def import_installed(names: list[str]) -> None:
-    """Imports what needs no settings of Django's; a fork imports the rest itself."""
-    from django.core.exceptions import ImproperlyConfigured
-
+    # `None` is how Python notes that a module cannot be imported: what needs one of these fails, and is left out.
+    sys.modules.update(dict.fromkeys(NEVER_HERE))  # type: ignore[arg-type]
     for name in names:
         try:
             importlib.import_module(name)
-        except (ImproperlyConfigured, ImportError):
+        except (AppRegistryNotReady, ImproperlyConfigured, ImportError):
             for begun in [loaded for loaded in sys.modules if loaded.startswith(f"{name}.")]:
                 del sys.modules[begun]
+    for name in NEVER_HERE:
+        del sys.modules[name]
 
 
 def serve(requests: IO[str], answers: IO[str]) -> dict[str, Any] | None:
@@ -127,12 +129,12 @@ def run(words: list[str]) -> None:
         runpy.run_path(words[0], run_name="__main__")
 
 
-def main(root: str, *sockets: str) -> None:
+def main(*sockets: str) -> None:
     gc.disable()
     # This file's folder: what is run has another.
     del sys.path[0]
     os.environ.pop("DJANGO_SETTINGS_MODULE", None)
-    import_installed(installed_modules(root))
+    import_without_settings(modules_of_programs())
     # Pages that a collection does not write to stay shared.
     gc.freeze()
     numbers = [int(number) for number in sockets]

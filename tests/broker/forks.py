@@ -106,7 +106,7 @@ def start(count: int) -> list[ForkServer]:
     pairs = [socket.socketpair() for _ in range(count)]
     numbers = [theirs.fileno() for _, theirs in pairs]
     subprocess.Popen(
-        [sys.executable, str(PROGRAM), str(ROOT), *map(str, numbers)],
+        [sys.executable, str(PROGRAM), *map(str, numbers)],
         stdin=subprocess.DEVNULL,
         pass_fds=numbers,
         cwd=ROOT,
