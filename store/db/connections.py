@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 from django.conf import settings
 from psycopg.conninfo import make_conninfo
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import LockNotAvailable, QueryCanceled, ReadOnlySqlTransaction
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
@@ -132,11 +132,12 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
     """The rows of one statement.
 
     Raises SystemBusy when the database is away or does not answer in time (`patience`), no connection gets free within
-    3 s, or it writes and the database is read-only.
+    3 s, a lock is not free within 5 s, or it writes and the database is read-only.
     """
     try:
         return await _read(statement, parameters)
-    except (PoolTimeout, ReadOnlySqlTransaction, Unanswered) as problem:
+    except (PoolTimeout, ReadOnlySqlTransaction, Unanswered, LockNotAvailable, QueryCanceled) as problem:
+        # Its connection answers: a second try would wait for as long again.
         raise away(problem) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: replace them, and try once more.
@@ -206,6 +207,8 @@ def away(problem: Exception) -> SystemBusy:
     if disk.is_full(problem):
         disk.note()
         return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")
+    if isinstance(problem, LockNotAvailable):
+        return SystemBusy("Another session holds a lock of the database: nothing was stored, try again in a second.")
     if isinstance(problem, Unanswered):
         return SystemBusy(f"The database does not answer ({problem}): nothing was stored, try again in a second.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

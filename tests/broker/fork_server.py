@@ -60,7 +60,8 @@ def import_without_settings(names: list[str]) -> None:
     from django.core.exceptions import AppRegistryNotReady, ImproperlyConfigured
 
     # `None` is how Python notes that a module cannot be imported: what needs one of these fails, and is left out.
-    sys.modules.update(dict.fromkeys(NEVER_HERE))  # type: ignore[arg-type]
+    for name in NEVER_HERE:
+        sys.modules[name] = None  # type: ignore[assignment]  # which typeshed leaves out
     for name in names:
         try:
             importlib.import_module(name)
