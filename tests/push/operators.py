@@ -31,7 +31,7 @@ class Operator:
 
     def subscribes(self, name: str, topic: str, url: str, **fields: Any) -> Document:
         """Has a topic pushed to a server, for a group of the subscription's name."""
-        asked = {"group": name, "topic": topic, "url": url, "timeout_seconds": 1, **fields}
+        asked = {"group": name, "topic": topic, "url": url, **fields}
         return self.does("PUT", f"/v1/subscriptions/{name}", **asked)
 
     def changes(self, name: str, **fields: Any) -> Document:
