@@ -109,10 +109,15 @@ class Operator:
     console: str
     cookies: CookieJar = field(default_factory=CookieJar)
 
-    @property
+    @cached_property
     def opener(self) -> OpenerDirector:
         """What asks, with the cookies got so far."""
         return build_opener(HTTPCookieProcessor(self.cookies))
+
+    @cached_property
+    def staying_opener(self) -> OpenerDirector:
+        """The same, where a redirect is an answer."""
+        return build_opener(HTTPCookieProcessor(self.cookies), Staying)
 
     def posts(self, path: str, form: dict[str, object]) -> Page:
         """What a form answers, with the CSRF token; a field may have several values."""
@@ -137,7 +142,7 @@ class Operator:
         """The status of the page at a path below `/console/`, which is not read, and the path that it leads to."""
         base = f"{self.console}/console/"
         try:
-            answer = build_opener(HTTPCookieProcessor(self.cookies), Staying).open(base + path, timeout=20)
+            answer = self.staying_opener.open(base + path, timeout=20)
         except HTTPError as refusal:
             answer = refusal
         with answer:

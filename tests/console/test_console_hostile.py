@@ -52,8 +52,9 @@ OURS = (
     "queue_id",
 )
 THEIRS = ("q", "o", "p", "s", "all", "next", "_popup", "_to_field", "_changelist_filters", "term", "model_name", "page")
-# The worst ones, one parameter of ours at a time; all of them with every parameter at once.
-WORST = ("\0", "9" * 18, f"9999-12-31T23:59:59.999999-14:00_{UUID}")
+# The worst ones, one parameter of ours at a time; all of them with every parameter at once. A NUL is refused before a
+# page is asked, whatever the parameter.
+WORST = ("9" * 18, f"9999-12-31T23:59:59.999999-14:00_{UUID}")
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 LEAVES = ("logout/",)
 
