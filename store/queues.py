@@ -20,6 +20,12 @@ class SentMessages(NamedTuple):
     placed: bytes | None
 
 
+class Skipped(NamedTuple):
+    """The register of what is left out, by request."""
+
+    skipped: str
+
+
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)
 ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries", Enqueued)
 ENTER_PLACED = Statement(__file__, "enter_placed")
@@ -27,6 +33,7 @@ LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
 SEND_MESSAGES = Statement(__file__, "send_messages", SentMessages)
+SKIP_STORED = Statement(__file__, "skip_stored", Skipped)
 
 # A queue by its topic's id and its number.
 Queue = tuple[int, int]

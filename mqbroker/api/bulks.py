@@ -17,7 +17,7 @@ from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
 from scheduling import delays
 from scheduling.sending import sends
-from scheduling.sending.sends import Sending
+from scheduling.sending.pipelined import Sending
 from store import messages, topics
 from store.commit import accept, writer
 from store.commit.pipelined import Request

@@ -14,7 +14,7 @@ from scheduling import recalls
 from scheduling.sending import batches, sends
 from scheduling.sending.answers import Sent
 from scheduling.sending.batches import SendBatch, SentBatch
-from scheduling.sending.sends import Sending
+from scheduling.sending.pipelined import Sending
 from store import topics
 from store.messages import Message
 from store.reading import lookup

@@ -9,7 +9,7 @@ import msgspec
 from scheduling.publish import Publication, publish
 from scheduling.sending import sends
 from scheduling.sending.answers import Sent
-from scheduling.sending.sends import Sending
+from scheduling.sending.pipelined import Detours, Sending
 from store import runtime, topics
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel
@@ -70,7 +70,7 @@ async def send(request: SendBatch, traceparent: str | None = None, *, left_out: 
     else:
         parcel = left_out.parcel
     first = parcel.records[0]
-    with runtime.part(sends.Detours).of(first):
+    with runtime.part(Detours).of(first):
         together, size = Together(parcel.each(request.messages)), accept.size_of(parcel.records)
         results: list[Sent] = await writer.submit(BATCHES, together, key=first.message_id, size=size)
     return results
@@ -92,7 +92,7 @@ def _topic_of(request: SendBatch) -> str:
 
 def _pipelined(parcel: Parcel) -> Sending | None:
     size = accept.size_of(parcel.records)
-    if size >= MAX_BATCH_BYTES or runtime.part(sends.Detours).precede(parcel.records):
+    if size >= MAX_BATCH_BYTES or runtime.part(Detours).precede(parcel.records):
         return None
     return Sending(parcel, size)
 

@@ -1,34 +1,25 @@
 """Plain sends: store a message and publish it, in one write."""
 
-import contextlib
-import struct
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Self
+from datetime import datetime
 
 from msgspec import UNSET
 
-from scheduling import alarms, delays, recalls
+from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
 from scheduling.sending.answers import Sent
+from scheduling.sending.pipelined import Detours, Level, Sending
 from store import runtime, topics
-from store.commit import accept, notifier, writer
+from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
-from store.commit.pipelined import MAX_BATCH_BYTES, Request
-from store.db import arrays
-from store.db.pipeline import Call, Results
+from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import Refusal
 from store.messages import Message, Record, is_large
 from store.messages.times import exact
-from store.queues import SEND_MESSAGES, tags_code_of
+from store.queues import tags_code_of
 from store.rows import StoredBefore
-
-# Place, log offset and queue offset of a message that SEND_MESSAGES stored.
-PLACED = struct.Struct("!iqq")
 
 
 @dataclass(slots=True)
@@ -40,7 +31,7 @@ class Send:
     publication: Publication | None = None
 
 
-async def send(message: Message, traceparent: str | None = None, *, left_out: "Sending | None" = None) -> Sent:
+async def send(message: Message, traceparent: str | None = None, *, left_out: Sending | None = None) -> Sent:
     """Stores a message and makes it visible at once, or after its delay.
 
     Answers the fields of POST /v1/messages; a message whose id is stored already is not stored again, the answer is the
@@ -67,7 +58,7 @@ async def send(message: Message, traceparent: str | None = None, *, left_out: "S
     return answer
 
 
-def ready(message: Message, traceparent: str | None = None) -> "Sending | None":
+def ready(message: Message, traceparent: str | None = None) -> Sending | None:
     """A message for a pipelined batch, as almost all are: not delayed, not large, its topic known. Else None.
 
     Raises a Refusal when a rule is broken.
@@ -78,55 +69,12 @@ def ready(message: Message, traceparent: str | None = None) -> "Sending | None":
     return None if accepted is None else _pipelined(accepted, None)
 
 
-def _pipelined(accepted: Accepted, level: "Level | None") -> "Sending | None":
+def _pipelined(accepted: Accepted, level: Level | None) -> Sending | None:
     parcel = Parcel.of(accepted)
     size = accept.size_of(parcel.records)
     if size >= MAX_BATCH_BYTES or runtime.part(Detours).precede(parcel.records):
         return None
     return Sending(parcel, size, level)
-
-
-class Detours:
-    """The queues for which messages with a sharding key are on the stepwise way: later ones follow, in their order."""
-
-    def __init__(self) -> None:
-        self._queues: Counter[tuple[int, int]] = Counter()
-
-    def precede(self, records: Sequence[Record]) -> bool:
-        """Whether one of the messages, which all go to one queue, would overtake a message of that queue."""
-        return bool(self._queues) and _queue_of(records[0]) in self._queues and _have_keys(records)
-
-    @contextlib.contextmanager
-    def of(self, record: Record) -> Iterator[None]:
-        """The message, or its batch, goes the stepwise way within the block."""
-        queue = _queue_of(record)
-        self._queues[queue] += 1
-        try:
-            yield
-        finally:
-            self._queues[queue] -= 1
-            if not self._queues[queue]:
-                del self._queues[queue]
-
-
-def _queue_of(record: Record) -> tuple[int, int]:
-    return record.topic_id, record.queue_id
-
-
-def _have_keys(records: Sequence[Record]) -> bool:
-    for record in records:  # noqa: SIM110  # almost always one: a generator takes three times as long
-        if record.sharding_key is not None:
-            return True
-    return False
-
-
-@dataclass(slots=True, frozen=True)
-class Level:
-    """Where a message waits for its delay level: a queue of the schedule topic, for so long."""
-
-    topic_id: int
-    queue_id: int
-    seconds: int
 
 
 async def _level_of(delay: delays.Delay | None) -> Level | None:
@@ -136,98 +84,6 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
     level = delays.known_level(delay.level)
     schedule = await topics.own(topics.SCHEDULE, queues=level)
     return Level(schedule.id, delays.queue_of(level), seconds)
-
-
-class Sending(Request[list[Sent]]):
-    """Messages of one request, for one queue, in a pipelined batch: stored at consecutive offsets, or none of them."""
-
-    __slots__ = ("level", "parcel", "queue")
-    ORDER = 2
-
-    def __init__(self, parcel: Parcel, size: int, level: Level | None = None) -> None:
-        first = parcel.records[0]
-        chosen = [message_id.bytes for message_id in parcel.repeatable]
-        super().__init__(first.message_id.bytes, size, chosen, ordered=_have_keys(parcel.records))
-        self.parcel = parcel
-        self.level = level
-        # The queue that the messages are entered in now.
-        self.queue = _queue_of(first) if level is None else (level.topic_id, level.queue_id)
-
-    @property
-    def overtakes(self) -> bool:
-        return self.ordered and runtime.part(Detours).precede(self.parcel.records)
-
-    @classmethod
-    def queues(cls, requests: Sequence[Self]) -> Iterable[tuple[int, int]]:
-        return [request.queue for request in requests]
-
-    @classmethod
-    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        records = _records_of(requests)
-        repeatable = [(number, id_) for number, request in enumerate(requests) for id_ in request.parcel.repeatable]
-        yield Call(
-            SEND_MESSAGES,
-            {
-                **accept.columns(records, [message_id for _, message_id in repeatable]),
-                "segment_id": segment_id,
-                **_columns_of_levels(requests),
-                "request": arrays.int4s(_numbers(requests) if repeatable else ()),
-                "repeatable_request": arrays.int4s([number for number, _ in repeatable]),
-            },
-        )
-
-    @classmethod
-    def settle(cls, requests: Sequence[Self], results: Results) -> None:
-        placed = results[SEND_MESSAGES].get_value(0, 1)
-        if placed is None:
-            return
-        stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
-        by_place = [request for request in requests for _ in request.parcel.records]
-        records = _records_of(requests)
-        visible: Counter[int] = Counter()
-        # In the order of their places within each queue, and so within each request.
-        for place, log_offset, queue_offset in PLACED.iter_unpack(placed):
-            request, record = by_place[place - 1], records[place - 1]
-            topic = request.parcel.topic
-            sent = Sent(record.message_id, topic.name, record.queue_id, queue_offset, log_offset, stored_at)
-            if request.answer is None:
-                request.answer = []
-            request.answer.append(sent)
-            if request.level is None:
-                visible[topic.id] += 1
-            else:
-                _answer_delayed(sent, request.level)
-        notifier.notify(visible)
-
-
-def _columns_of_levels(requests: Sequence[Sending]) -> dict[str, bytes]:
-    """Where and how long the messages wait; empty arrays when none of them has a delay, as almost always."""
-    levels: Sequence[Level | None] = ()
-    if [request.level for request in requests].count(None) < len(requests):
-        levels = [request.level for request in requests for _ in request.parcel.records]
-    return {
-        "entry_topic_id": arrays.int4s([None if level is None else level.topic_id for level in levels]),
-        "entry_queue_id": arrays.int4s([None if level is None else level.queue_id for level in levels]),
-        "delay_seconds": arrays.float8s([None if level is None else level.seconds for level in levels]),
-    }
-
-
-def _numbers(requests: Sequence[Sending]) -> list[int]:
-    """Of each message the number of its request."""
-    return [number for number, request in enumerate(requests) for _ in request.parcel.records]
-
-
-def _records_of(requests: Sequence[Sending]) -> list[Record]:
-    return [record for request in requests for record in request.parcel.records]
-
-
-def _answer_delayed(sent: Sent, level: Level) -> None:
-    """A message that waits in the queue of its level has no offset in its own yet."""
-    assert sent.queue_offset is not None
-    sent.deliver_at = sent.stored_at + timedelta(seconds=level.seconds)
-    sent.recall_handle = recalls.handle(sent.message_id, None, level.queue_id, sent.queue_offset)
-    sent.queue_offset = None
-    alarms.set_now(level.seconds)
 
 
 class Sends(Kind[Send]):

@@ -76,10 +76,17 @@ class Parcel:
 def columns(records: Sequence[Record], repeatable: Iterable[uuid.UUID]) -> dict[str, bytes]:
     """Messages as the columns, in binary form, that pipelined statements name."""
     return {
-        **messages.packed(records),
-        "tags_code": TAGS_CODES([None if record.tags is None else tags_code_of(record.tags) for record in records]),
+        **contents(records),
+        "topic_id": arrays.int4s([record.topic_id for record in records]),
+        "queue_id": arrays.int4s([record.queue_id for record in records]),
         "repeatable": arrays.uuids([message_id.bytes for message_id in repeatable]),
     }
+
+
+def contents(records: Sequence[Record]) -> dict[str, bytes]:
+    """As `columns`, without the queues and what was stored before."""
+    codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
+    return {**messages.packed(records), "tags_code": TAGS_CODES(codes)}
 
 
 def columns_of_one(record: Record) -> dict[str, bytes | None]:

@@ -183,13 +183,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
 
     @classmethod
     def of(
-        cls,
-        message: Message,
-        message_id: uuid.UUID,
-        topic_id: int,
-        queue_id: int,
-        body: bytes,
-        traceparent: str | None,
+        cls, message: Message, message_id: uuid.UUID, topic_id: int, queue_id: int, body: bytes, traceparent: str | None
     ) -> Self:
         """The record of a message that obeys every rule; `body` is `checked(message)`."""
         return cls(
@@ -227,6 +221,9 @@ PACKED: dict[str, tuple[Callable[[Sequence[Any]], bytes], Callable[[Any], bytes 
     ),
 }
 _packed_values = attrgetter(*PACKED)
+# Without topic and queue, which many messages share.
+_CONTENT = tuple(PACKED)[2:]
+_content_values = attrgetter(*_CONTENT)
 # The columns of an append: a half message's transaction, too.
 COLUMNS = (*PACKED, "transaction_id", "producer_group_id")
 
@@ -237,9 +234,9 @@ def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
 
 
 def packed(records: Sequence[Record]) -> dict[str, bytes]:
-    """The values of records by column, without their transactions, as pipelined statements take them."""
-    by_column = zip(*map(_packed_values, records), strict=True)
-    return {name: pack(values) for (name, (pack, _)), values in zip(PACKED.items(), by_column, strict=True)}
+    """The values of records by column, without their queues and transactions, as pipelined statements take them."""
+    by_column = zip(*map(_content_values, records), strict=True)
+    return {name: PACKED[name][0](values) for name, values in zip(_CONTENT, by_column, strict=True)}
 
 
 def packed_one(record: Record) -> dict[str, bytes | None]:

@@ -161,7 +161,8 @@ OFFSETS_BY_SEQUENCE = Mutant(
         ),
         (
             "send_messages.sql",
-            "t.queue_offset + row_number() OVER (PARTITION BY n.topic_of_entry, n.queue_of_entry ORDER BY n.place)",
+            "(SELECT t.offsets FROM tail AS t)[g.queue] + g.rank\n"
+            "            - coalesce((SELECT nullif(current_setting('mq.skipped', true), '')::bigint [])[g.request], 0)",
             "nextval('mutant_offset')",
         ),
         (

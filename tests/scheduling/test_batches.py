@@ -1,5 +1,8 @@
 """Batches: one topic, one queue, consecutive offsets, all or nothing; refused with RocketMQ's reasons."""
 
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
 import pytest
 from mqbroker_client import Consumer, Message, Producer
 
@@ -26,6 +29,40 @@ def test_a_batch_that_is_sent_again_is_stored_once(producer: Producer, consumer:
     assert [one.queue_offset for one in again] == [one.queue_offset for one in first]
     assert all(one.duplicate for one in again)
     assert consumer.pull(orders, 1, 0).max_offset == 5
+
+
+def test_a_repeat_leaves_no_gap_before_what_is_written_with_it(wire: Wire, consumer: Consumer, orders: str) -> None:
+    known = {"op": "send", "topic": orders, "body": "known", "queue_id": 1, "message_id": str(uuid4())}
+    [first] = wire.bulk(known)
+    new = [{"op": "send", "topic": orders, "body": f"new {number}", "queue_id": number % 2} for number in range(6)]
+
+    results = wire.bulk(new[0], new[1], known, *new[2:])
+
+    assert first["queue_offset"] == 0
+    assert [(one["queue_id"], one["queue_offset"]) for one in results] == [
+        (0, 0),
+        (1, 1),
+        (1, 0),
+        (0, 1),
+        (1, 2),
+        (0, 2),
+        (1, 3),
+    ]  # fmt: skip -- one line, as the offsets stand in the two queues
+    assert [one.get("duplicate", False) for one in results] == [False, False, True, False, False, False, False]
+    found = consumer.pull(orders, 1, 0).messages
+    assert [entry.message.body for entry in found] == [b"known", b"new 1", b"new 3", b"new 5"]
+
+
+def test_the_ids_of_a_batch_have_its_time_and_differ(wire: Wire, orders: str) -> None:
+    before = datetime.now(UTC)
+
+    answer = wire.post("/v1/messages/batch", {"topic": orders, "messages": [{"body": "x"}] * 300})
+
+    ids = [UUID(one["message_id"]) for one in answer.document["results"]]
+    assert len({id_.int & (1 << 62) - 1 for id_ in ids}) == 300
+    assert {(id_.version, id_.variant) for id_ in ids} == {(7, "specified in RFC 4122")}
+    [milliseconds] = {id_.int >> 80 for id_ in ids}
+    assert before - timedelta(milliseconds=1) <= datetime.fromtimestamp(milliseconds / 1000, UTC) <= datetime.now(UTC)
 
 
 @pytest.mark.parametrize(
