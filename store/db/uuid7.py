@@ -4,7 +4,10 @@ import hashlib
 import os
 import time
 from datetime import datetime
+from functools import lru_cache
 from uuid import UUID, SafeUUID
+
+import msgspec
 
 # Random bits are read from the system for 400 ids at a time: one call per id was 4 % of a send.
 STOCK = 400
@@ -19,6 +22,11 @@ _ID_BYTES = 10
 _made = UUID.__new__
 _set = object.__setattr__
 _UNKNOWN = SafeUUID.unknown
+# MessagePack: a list, and 16 bytes with their kind and length before them.
+_LIST = b"\xdd"
+_BYTES_OF_ID = 0xC410
+_PACKED_BYTES = 18
+_read = msgspec.msgpack.Decoder(list[UUID]).decode
 
 
 def of_int(value: int) -> UUID:
@@ -46,9 +54,23 @@ def new_id() -> UUID:
 
 
 def new_ids(count: int) -> list[UUID]:
-    """So many UUIDv7 of one time: 0.6 us for each of 16."""
-    milliseconds = (time.time_ns() // 1_000_000) << 80
-    return [of_int(milliseconds | bits) for bits in _random_bits(count)]
+    """So many UUIDv7 of one time: 0.2 us for each of 16, where they are 0.6 one by one.
+
+    All of them are one number, which is masked at once and read by msgspec as a list of ids.
+    """
+    head, random, form, ones = _list_of(count)
+    given = int.from_bytes(os.urandom(_PACKED_BYTES * count)) & random | form | time.time_ns() // 1_000_000 * ones
+    return _read(head + given.to_bytes(_PACKED_BYTES * count))
+
+
+@lru_cache(maxsize=128)
+def _list_of(count: int) -> tuple[bytes, int, int, int]:
+    """A list of so many ids in MessagePack: its head, all random bits, all constant ones, and a 1 in each time."""
+
+    def each(value: int) -> int:
+        return int.from_bytes(value.to_bytes(_PACKED_BYTES) * count)
+
+    return _LIST + count.to_bytes(4), each(_RANDOM), each(_BYTES_OF_ID << 128 | _FORM), each(1 << 80)
 
 
 def _random_bits(count: int) -> list[int]:
