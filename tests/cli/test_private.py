@@ -79,8 +79,8 @@ def test_each_process_of_pytest_has_servers_of_its_own_and_its_exit_code_is_pass
     assert (stale, others) == ([], [])
 
 
-def test_all_tests_run_in_four_processes_without_spark_in_seven_and_a_path_in_one() -> None:
-    every, without_spark = (4, 7) if len(os.sched_getaffinity(0)) >= 2 else (0, 0)
+def test_all_tests_run_in_five_processes_without_spark_in_seven_and_a_path_in_one() -> None:
+    every, without_spark = (5, 7) if len(os.sched_getaffinity(0)) >= 2 else (0, 0)
 
     assert [command.processes(words) for words in ([], ["-m", "browser"], ["-k", "orders"])] == [every] * 3
     assert command.processes(["-q", "-m", "not browser and not spark"]) == without_spark
