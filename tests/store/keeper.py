@@ -101,11 +101,12 @@ class Keeper:
         return [row.segment_id for row in rows]
 
     def start(self, module: str, *words: str) -> subprocess.Popen[str]:
-        """Another process of the broker on the same database."""
+        """Another process of the broker on the same database; its standard input is open until it is closed here."""
         environment = {**os.environ, "DATABASE_URL": self.url, "MQBROKER_AUTO_CREATE_TOPICS": "true"}
         environment["DJANGO_SETTINGS_MODULE"] = "mqbroker.settings"
         command = [sys.executable, "-m", module, *words]
-        return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, cwd=ROOT, env=environment, stdin=pipe, stdout=pipe, text=True)
 
 
 async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
