@@ -30,7 +30,8 @@ class Server:
     pid: int
 
     def connect(self, database: str = "", user: str = "root", **options: Any) -> "pymysql.Connection[Any]":
-        return pymysql.connect(host="127.0.0.1", port=self.port, user=user, database=database or None, **options)
+        where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "ssl_disabled": True}
+        return pymysql.Connection(**where, user=user, database=database or None, **options)
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """The rows of the last statement."""

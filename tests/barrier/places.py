@@ -125,9 +125,10 @@ def of_file(folder: Path) -> Place:
 
 
 def mysql_parts(url: str) -> dict[str, Any]:
-    """What PyMySQL connects with."""
+    """What PyMySQL connects with: without TLS, whose certificates it would read for each connection, in 20 ms."""
     parts = urlsplit(url)
-    return {"host": parts.hostname, "port": parts.port, "user": parts.username, "database": parts.path[1:]}
+    where = {"host": parts.hostname, "port": parts.port, "ssl_disabled": True}
+    return {**where, "user": parts.username, "database": parts.path[1:]}
 
 
 def connect(url: str) -> Any:
