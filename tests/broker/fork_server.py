@@ -10,6 +10,7 @@ settings, imports the rest and runs as `python -m` would have it run.
 when the other end of its socket is closed; they, too, are forks of the one that has imported.
 """
 
+import atexit
 import contextlib
 import ctypes
 import gc
@@ -34,6 +35,8 @@ PROGRAMS = (
     "mqbroker.celery.beat",
     "mqbroker.urls",
 )
+# The exit status of this process once its program has run to its end.
+ended: list[int] = []
 
 
 def modules_of_programs() -> list[str]:
@@ -130,7 +133,27 @@ def run(words: list[str]) -> None:
         runpy.run_path(words[0], run_name="__main__")
 
 
+def run_to_its_end(words: list[str]) -> None:
+    """The same; a program that fails is Python's to report."""
+    try:
+        run(words)
+    except SystemExit as left:
+        if left.code:
+            raise
+    ended.append(0)
+
+
+def end_at_once() -> None:
+    """Spares 64 ms of CPU, in which Python takes 300 modules apart whose pages were shared until then."""
+    for status in ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
 def main(*sockets: str) -> None:
+    # The first one is the last to run: all that the broker has to do at its end is done before.
+    atexit.register(end_at_once)
     gc.disable()
     # This file's folder: what is run has another.
     del sys.path[0]
@@ -148,7 +171,7 @@ def main(*sockets: str) -> None:
         request = serve(connected.makefile("r"), connected.makefile("w"))
     if request is not None:
         become(server, request)
-        run(request["words"])
+        run_to_its_end(request["words"])
 
 
 if __name__ == "__main__":
