@@ -5,7 +5,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -64,8 +63,9 @@ def several(count: int, place: Path | None = None) -> Iterator[list[dict[str, st
         made = [folders.enter_context(folder(place)) for _ in range(count)]
         started = [Servers(each, given={}) for each in made]
         try:
-            with ThreadPoolExecutor(count) as threads:
-                list(threads.map(Servers.prepare, started))
+            started[0].prepare()
+            for both in started[1:]:
+                both.prepare_as(started[0])
             # By this thread: a server ends with the thread that has started it.
             for both in started:
                 both.start()

@@ -20,6 +20,11 @@ class Servers:
         if self.postgres:
             self.postgres.prepare()
 
+    def prepare_as(self, other: "Servers") -> None:
+        """The same by a copy of what another one has prepared and not started. Raises CannotStart."""
+        if self.postgres and other.postgres:
+            self.postgres.prepare_as(other.postgres)
+
     def start(self) -> None:
         """Raises CannotStart."""
         if self.postgres:

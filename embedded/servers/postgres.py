@@ -126,6 +126,12 @@ class Server:
             self.folder.choose_port("postgres")
             self._child = None
 
+    def prepare_as(self, other: "Server") -> None:
+        """The same with the files and the password of one that has not started: making them takes 0.4 s of CPU."""
+        self.folder.keep_secret("postgres", other.folder.secret("postgres"))
+        shutil.copytree(other.data, self.data)
+        self.prepare()
+
     def stop(self) -> None:
         """Fast shutdown; kill when that takes too long, which costs the next start a recovery."""
         self.child.stop()
