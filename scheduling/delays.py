@@ -45,10 +45,16 @@ def validate(delay: Delay | None, now: datetime) -> None:
     longest = settings.MAX_TIMER_DELAY_SECONDS
     if delay is None or delay.level is not None:
         return
-    if delay.seconds is not None and delay.seconds > longest:
-        raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
+    _validate_seconds(delay)
     if delay.at is not None and delay.at > now + timedelta(seconds=longest):
         raise DelayIllegal(f"deliver_at {delay.at.isoformat()} is too far ahead: the maximum is {longest} seconds.")
+
+
+def _validate_seconds(delay: Delay) -> None:
+    """The part of it that needs no clock."""
+    longest = settings.MAX_TIMER_DELAY_SECONDS
+    if delay.seconds is not None and delay.seconds > longest:
+        raise DelayIllegal(f"delay_seconds {delay.seconds} is above the maximum of {longest}.")
 
 
 async def require_possible(message: Message) -> None:
@@ -59,8 +65,10 @@ async def require_possible(message: Message) -> None:
     delay = of_message(message)
     if delay is None or delay.level is not None or topics.known_for_sending(message.topic) is not None:
         return
-    [clock] = await connections.read(READ_CLOCK)
-    validate(delay, clock.now)
+    _validate_seconds(delay)
+    if delay.at is not None:
+        [clock] = await connections.read(READ_CLOCK)
+        validate(delay, clock.now)
 
 
 def due_at(delay: Delay | None, now: datetime) -> datetime:
