@@ -74,33 +74,34 @@ LONGEST = (
     "an installed client",
     "a MariaDB",
     "the users of a broker's console",
+    # These wait for long.
+    "tests/push/test_push.py",
+    "tests/transactions/test_check_back.py",
+    "tests/transactions/test_deleted_groups.py",
+    "tests/transactions/test_large_checks.py",
+    "tests/http/test_http_connections.py",
+    "tests/delivery/test_long_polls.py",
+    "tests/scheduling/test_recalls.py",
+    "tests/scheduling/test_levels.py",
+    "tests/transactions/test_polls.py",
+    "tests/lookup/test_traces.py",
+    "tests/scheduling/test_delay_stats.py",
+    "tests/push/test_push_health.py",
+    # These compute again.
     "tests/cli/test_bench.py",
     "tests/chaos/test_transfers.py",
     "tests/analytics/test_bench_export.py",
     "tests/analytics/test_export_kills.py",
     "tests/cli/test_private.py",
     "tests/client/test_exactly_once_killed.py",
-    "tests/push/test_push.py",
     "tests/webhooks/test_sealed_secrets.py",
     "a broker that knows who may",
     "tests/store/test_segments.py",
     "tests/store/test_in_flight.py",
-    "tests/transactions/test_check_back.py",
-    "tests/transactions/test_large_checks.py",
     "tests/delivery/test_crowd.py",
-    # These wait for long.
-    "tests/transactions/test_deleted_groups.py",
-    "tests/push/test_push_health.py",
-    "tests/delivery/test_long_polls.py",
-    "tests/http/test_http_connections.py",
-    "tests/scheduling/test_recalls.py",
-    "tests/scheduling/test_levels.py",
-    "tests/scheduling/test_delay_stats.py",
-    "tests/transactions/test_polls.py",
-    "tests/lookup/test_traces.py",
 )
-# What needs the broker that a process starts once for all of its tests: begun after the rest, because a broker that
-# idles takes 4 % of a core.
+# What needs the broker that a process starts once for all of its tests. Half of the processes end with it, because a
+# broker that idles takes 4 % of a core; the others begin with it, because many of these tests wait and the rest compute.
 LATER = (
     "an installed client",
     "a MariaDB",
@@ -167,9 +168,9 @@ def group_of(item: pytest.Item) -> str:
     return next((shared for shared, places in SHARING.items() if file.startswith(places)), file)
 
 
-def turn(group: str) -> tuple[bool, int]:
+def turn(group: str) -> int:
     """What a group is sorted by: the least is begun first."""
-    return group.startswith(LATER), LONGEST.index(group) if group in LONGEST else len(LONGEST)
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
 def use_servers(number: int) -> None:
@@ -199,8 +200,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     groups: dict[str, list[int]] = {}
     for index, item in enumerate(session.items):
         groups.setdefault(group_of(item), []).append(index)
-    ordered = [groups[name] for name in sorted(groups, key=turn)]
-    Workers(session, ordered, use_servers, leave_fork_servers).run(len(SERVERS))
+    ordered = sorted(groups, key=turn)
+    soon = [groups[name] for name in ordered if not name.startswith(LATER)]
+    later = [groups[name] for name in ordered if name.startswith(LATER)]
+    Workers(session, soon, later, use_servers, leave_fork_servers).run(len(SERVERS))
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:

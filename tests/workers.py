@@ -143,12 +143,14 @@ class Workers:
         self,
         session: pytest.Session,
         groups: list[list[int]],
+        waiting: list[list[int]],
         begin: Callable[[int], None],
         begun: Callable[[], None],
     ) -> None:
         self._session = session
         self._hook = session.config.hook
         self._groups = deque(groups)
+        self._waiting = deque(waiting)
         self._begin = begin
         self._begun = begun
         self._running: dict[Connection, Worker] = {}
@@ -159,7 +161,7 @@ class Workers:
         # Tests of several files come in turns.
         reporter.showfspath = False
         try:
-            for number in range(min(count, len(self._groups))):
+            for number in range(min(count, len(self._groups) + len(self._waiting))):
                 self._start(number)
             self._begun()
             while self._running:
@@ -188,12 +190,17 @@ class Workers:
 
     def _next(self, connection: Connection, worker: Worker) -> None:
         is_over = self._session.shouldfail or self._session.shouldstop
-        group = [] if is_over or not self._groups else self._groups.popleft()
+        group = [] if is_over else self._take(worker)
         # Beside the test that is being ended.
         worker.left.extend(group)
         # It may have been killed meanwhile, which its connection says next.
         with contextlib.suppress(OSError):
             connection.send(group)
+
+    def _take(self, worker: Worker) -> list[int]:
+        """Every second process begins with groups whose tests wait for long, beside the others' work."""
+        first, then = (self._groups, self._waiting) if worker.number % 2 else (self._waiting, self._groups)
+        return first.popleft() if first else then.popleft() if then else []
 
     def _logstart(self, _: Connection, __: Worker, **content: Any) -> None:
         self._hook.pytest_runtest_logstart(**content)
