@@ -101,7 +101,7 @@ LONGEST = (
     "tests/delivery/test_crowd.py",
 )
 # What needs the broker that a process starts once for all of its tests. Half of the processes end with it, because a
-# broker that idles takes 4 % of a core; the others begin with it, because many of these tests wait and the rest compute.
+# broker that idles takes 4 % of a core; the others begin with it, because many of these tests wait and others compute.
 LATER = (
     "an installed client",
     "a MariaDB",
