@@ -30,8 +30,9 @@ class Server:
     pid: int
 
     def connect(self, database: str = "", user: str = "root", **options: Any) -> "pymysql.Connection[Any]":
-        where: dict[str, Any] = {"host": "127.0.0.1", "port": self.port, "ssl_disabled": True}
-        return pymysql.Connection(**where, user=user, database=database or None, **options)
+        return pymysql.connect(
+            host="127.0.0.1", port=self.port, user=user, database=database or None, ssl_disabled=True, **options
+        )
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """The rows of the last statement."""
