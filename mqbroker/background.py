@@ -21,7 +21,7 @@ from store.commit import stalled
 from store.commit.notifier import Wakeups
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
-from store.db import event_loop
+from store.db import event_loop, patience
 from store.db.connections import Reads
 from store.process import heartbeats
 from store.runtime import Runtime
@@ -66,7 +66,8 @@ class Fallback:
 
     async def _act(self) -> None:
         """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
-        await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
+        with patience.of(patience.WORK_SECONDS):
+            await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
 
     async def _release(self) -> None:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)

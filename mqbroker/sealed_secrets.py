@@ -9,6 +9,7 @@ from django.db import DatabaseError, connection
 from django.db.models import QuerySet
 
 from delivery.models import Subscription
+from store.db import patience
 from store.db.guards import Unfit
 from transactions.models import Endpoint
 from webhooks import sealing
@@ -37,6 +38,7 @@ def replace_unreadable() -> int:
     return sum(map(sealing.replace_unreadable, _rows()))
 
 
+@patience.of(patience.REQUEST_SECONDS)
 def require_readable() -> None:
     """Raises Unfit when this process cannot open the secrets of the database. One that is away now is not looked at."""
     try:

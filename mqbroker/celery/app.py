@@ -28,10 +28,12 @@ class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it ru
     def __call__(self, *given: Any, **named: Any) -> Any:
         """Runs the task. An outage is one line in the log: Celery would log two traces for each tick of each task."""
         from mqbroker.errors import refusal_of  # Celery imports Django's apps only after this module
+        from store.db import patience
         from store.errors import OutcomeUnknown, SystemBusy
 
         try:
-            return super().__call__(*given, **named)
+            with patience.of(patience.WORK_SECONDS):
+                return super().__call__(*given, **named)
         except TimeoutError:
             logger.warning("a task was ended at its limit", task=self.name)
         except Exception as problem:

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from store.db import connections
+from store.db import connections, patience
+from store.db.patience import PatientConnection
 from store.db.statements import Statement
 
 
@@ -47,10 +48,10 @@ class Look(NamedTuple):
 def look(application: str) -> Look:
     """What speaks against the database, by connections of its own.
 
-    Raises psycopg's OperationalError when it is away.
+    Raises psycopg's OperationalError when it is away, or does not answer in time (`patience`).
     """
     try:
-        with psycopg.connect(connections.conninfo(application), autocommit=True) as session:
+        with PatientConnection.connect(connections.conninfo(application), autocommit=True) as session:
             state = _state_of(session)
             reasons = _reasons(state)
             # A proxy makes up the number that its client would cancel by.
@@ -63,6 +64,7 @@ def look(application: str) -> Look:
     return Look(reasons, [READ_ONLY] if state.read_only == "on" else [])
 
 
+@patience.of(patience.REQUEST_SECONDS)
 def require_fit(application: str) -> None:
     """Raises Unfit with every reason; a database that is away now may be fit when it comes."""
     try:
@@ -82,7 +84,7 @@ def _reasons(state: ServerState) -> list[str]:
 
 def _is_shared(application: str, pid: int) -> bool:
     """Whether another session, in a transaction, is given the same process while the first one is open."""
-    with psycopg.connect(connections.conninfo(application)) as other:
+    with PatientConnection.connect(connections.conninfo(application)) as other:
         return _state_of(other).pid == pid
 
 

@@ -4,6 +4,8 @@ The server's own time-outs end slow statements, but not the wait for a machine t
 swallows packets: TCP has delivered everything, as far as this side can tell.
 """
 
+import contextlib
+from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -26,6 +28,16 @@ INTERVAL_SECONDS = 0.1
 
 # Of this request or task; None where none has set it.
 seconds: ContextVar[float | None] = ContextVar("database_patience_seconds", default=None)
+
+
+@contextlib.contextmanager
+def of(limit_seconds: float) -> Iterator[None]:
+    """Sets `seconds` within the block, or within the function that it decorates."""
+    token = seconds.set(limit_seconds)
+    try:
+        yield
+    finally:
+        seconds.reset(token)
 
 
 class Unanswered(psycopg.OperationalError):
@@ -56,7 +68,7 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """The same for Django, within requests; its commands, such as migrations, wait as long as it takes."""
+    """The same for Django, where `seconds` is set: migrations wait as long as it takes."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""

@@ -30,6 +30,8 @@ class DatabaseProxy:
         self.delay_seconds = 0.0
         # The next replies to a COMMIT that are dropped, their connections with them.
         self.drops_commits = 0
+        # The first packet of a client that has these bytes is swallowed, with all that comes after it.
+        self.swallows_from: bytes | None = None
 
     @property
     def url(self) -> str:
@@ -85,6 +87,9 @@ class DatabaseProxy:
                 if of_server and self.drops_commits and COMMITTED in data:
                     self.drops_commits -= 1
                     return
+                if not of_server and self.swallows_from and self.swallows_from in data:
+                    self.swallows_from = None
+                    self._passes.clear()
                 await self._passes.wait()
                 writer.write(data)
                 await writer.drain()
