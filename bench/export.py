@@ -182,26 +182,34 @@ class Round:
 
 
 def senders(rate: int, words: Sequence[str], report: Report, running: Broker, connection: psycopg.Connection) -> None:
-    """Latencies of a steady load during an export of everything, with idle rounds between."""
-    # Not counted: it says how long the first idle round is, and what it reads from the disk is in memory then.
-    idle = _idle(running, rate, _during(running, rate, words).seconds)
-    rounds: list[Round] = []
-    for number in range(report.options.rounds):
-        during = _during(running, rate, words)
-        rounds.append(Round(idle, during, idle := _idle(running, rate, during.seconds)))
-        report.progress(f"round {number + 1}, load {os.getloadavg()[0]:.1f}: {_of_rounds(rounds[-1:])}")
-    report.line(f"senders at {rate}/s, export {' '.join(words) or BY_DEFAULT}", _of_rounds(rounds))
+    """Latencies of a steady load beside exports, with idle rounds between.
+
+    The first export is of everything. Each of the others adds to it what was sent since the one before, as one does
+    every night: so all rounds export about as much, where whole exports grow from round to round.
+    """
+    with _scratch() as folder:
+        to = folder / "export"
+        whole = _during(running, rate, to, words)
+        # Not counted, as the second export: it says how long an idle round is.
+        idle = _idle(running, rate, _during(running, rate, to, words).seconds)
+        rounds: list[Round] = []
+        for number in range(report.options.rounds):
+            during = _during(running, rate, to, words)
+            rounds.append(Round(idle, during, idle := _idle(running, rate, during.seconds)))
+            report.progress(f"round {number + 1}, load {os.getloadavg()[0]:.1f}: {_of_rounds(rounds[-1:])}")
+    whole_export = {"whole_p99_ms": whole.percentile_ms(99), "whole_s": whole.seconds}
+    report.line(f"senders at {rate}/s, export {' '.join(words) or BY_DEFAULT}", _of_rounds(rounds) | whole_export)
 
 
 def _idle(running: Broker, rate: int, seconds: float) -> Measured:
-    """As long as the export before it, whose files are gone from the disk by then."""
+    """As long as the export before it."""
     _settle()
     return load.run(_steady(running.port, rate, lambda passed: passed < seconds))
 
 
-def _during(running: Broker, rate: int, words: Sequence[str]) -> Measured:
+def _during(running: Broker, rate: int, to: Path, words: Sequence[str]) -> Measured:
     _settle()
-    with _scratch() as folder, _in_background(running, folder / "export", words) as export:
+    with _in_background(running, to, words) as export:
         during = load.run(_steady(running.port, rate, lambda _: export.poll() is None))
     if export.returncode:
         raise RuntimeError(f"the export ended with {export.returncode}")
