@@ -39,7 +39,7 @@ def test_a_worker_begins_to_work_while_the_answer_is_due(
 ) -> None:
     proxy.swallows_from = QUESTIONS[question]
     silenced.worker.start()
-    eventually(lambda: proxy.swallows_from is None)
+    eventually(lambda: proxy.swallows_from is None, at_this_load(WITHIN_SECONDS))
     silenced.beat.start()
 
     eventually(lambda: "could not work task=actions.run" in silenced.log(), at_this_load(WITHIN_SECONDS))
@@ -54,7 +54,7 @@ def test_a_web_process_answers_while_the_answer_is_due(
     [web] = silenced.webs
     proxy.swallows_from = QUESTIONS[question]
     web.start()
-    eventually(lambda: proxy.swallows_from is None)
+    eventually(lambda: proxy.swallows_from is None, at_this_load(WITHIN_SECONDS))
 
     answer = eventually(lambda: answer_of(silenced), at_this_load(WITHIN_SECONDS))
 
@@ -67,7 +67,7 @@ def test_a_worker_ends_while_an_answer_is_due(silenced: RunningBroker, proxy: Da
     proxy.swallows_from = b'FROM "action"'
     silenced.worker.start()
     silenced.beat.start()
-    eventually(lambda: proxy.swallows_from is None)
+    eventually(lambda: proxy.swallows_from is None, at_this_load(WITHIN_SECONDS))
 
     silenced.worker.ask_to_stop()
 
