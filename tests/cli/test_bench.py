@@ -15,7 +15,7 @@ from tests.cli.conftest import Eventually, Run
 
 def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
-    short = ("--case", "one caller", "--rounds", "2", "--seconds", "0.3", "--json", str(file))
+    short = ("--case", "one caller", "--rounds", "2", "--seconds", "0.1", "--json", str(file))
 
     process = run_python("-m", "embedded.cli", "bench", "throughput", "--beside", str(ROOT), *short)
     _, said = process.communicate(timeout=120)
@@ -37,7 +37,7 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
 def test_a_full_broker_is_measured_beside_an_empty_one_and_under_a_snapshot(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     sizes = ("--messages", "2000", "--halves", "200", "--topics", "20", "--groups", "10")
-    short = ("--rounds", "1", "--seconds", "0.2", "--pinned", "0.5", "--json", str(file))
+    short = ("--rounds", "1", "--seconds", "0.05", "--pinned", "0.2", "--json", str(file))
 
     process = run_python("-m", "embedded.cli", "bench", "grown", *sizes, *short)
     _, said = process.communicate(timeout=240)
@@ -62,7 +62,7 @@ def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None
 def test_the_wal_of_a_transaction_is_told_by_record_and_table(run_python: Run, tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
 
-    process = run_python("-m", "embedded.cli", "bench", "wal", "--seconds", "0.5", "--json", str(file))
+    process = run_python("-m", "embedded.cli", "bench", "wal", "--seconds", "0.2", "--json", str(file))
     _, said = process.communicate(timeout=120)
 
     assert process.returncode == 0, said
