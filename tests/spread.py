@@ -100,36 +100,6 @@ LONGEST = (
     "tests/store/test_in_flight.py",
     "tests/delivery/test_crowd.py",
 )
-# What needs the broker that a process starts once for all of its tests. Half of the processes end with it, because a
-# broker that idles takes 4 % of a core; the others begin with it, because many of these tests wait and others compute.
-LATER = (
-    "an installed client",
-    "a MariaDB",
-    "the users of a broker's console",
-    "tests/chaos/test_transfers.py",
-    "tests/client/",
-    "tests/delivery/",
-    "tests/delivery_filters/",
-    "tests/docs/test_compose.py",
-    "tests/docs/test_front_door.py",
-    "tests/docs/test_pages.py",
-    "tests/house/test_tables.py",
-    "tests/http/",
-    "tests/lookup/",
-    "tests/push/",
-    "tests/scheduling/",
-    "tests/store/test_bodies.py",
-    "tests/store/test_crowds.py",
-    "tests/store/test_duplicates.py",
-    "tests/store/test_fields.py",
-    "tests/store/test_grown.py",
-    "tests/store/test_in_flight.py",
-    "tests/store/test_limits.py",
-    "tests/store/test_queues.py",
-    "tests/store/test_requests.py",
-    "tests/store/test_rows_by_hand.py",
-    "tests/transactions/",
-)
 
 # With the default, each 700 new objects cost a collection.
 gc.set_threshold(50_000, 20, 50)
@@ -173,6 +143,19 @@ def turn(group: str) -> int:
     return LONGEST.index(group) if group in LONGEST else len(LONGEST)
 
 
+def needs_broker(item: pytest.Item) -> bool:
+    """Whether a test uses the broker that a process starts once for all of its tests.
+
+    Half of the processes take these tests last, and few of them or none, because a broker that idles takes 4 % of a
+    core. The others begin with them: many of these wait, beside others that compute.
+    """
+    if not isinstance(item, pytest.Function):
+        return False
+    made = item._fixtureinfo.name2fixturedefs.get("broker")
+    # A folder may have a fixture of this name for itself.
+    return made is not None and made[-1].baseid == "tests"
+
+
 def use_servers(number: int) -> None:
     """Gives this process servers of its own, in its environment and in what Django's settings have read of it."""
     os.environ.update(SERVERS[number])
@@ -201,9 +184,10 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     for index, item in enumerate(session.items):
         groups.setdefault(group_of(item), []).append(index)
     ordered = sorted(groups, key=turn)
-    soon = [groups[name] for name in ordered if not name.startswith(LATER)]
-    later = [groups[name] for name in ordered if name.startswith(LATER)]
-    Workers(session, soon, later, use_servers, leave_fork_servers).run(len(SERVERS))
+    needing = {group_of(item) for item in session.items if needs_broker(item)}
+    alone = [groups[name] for name in ordered if name not in needing]
+    with_broker = [groups[name] for name in ordered if name in needing]
+    Workers(session, alone, with_broker, use_servers, leave_fork_servers).run(len(SERVERS))
     if session.shouldfail:
         raise session.Failed(session.shouldfail)
     if session.shouldstop:

@@ -143,14 +143,14 @@ class Workers:
         self,
         session: pytest.Session,
         groups: list[list[int]],
-        waiting: list[list[int]],
+        others: list[list[int]],
         begin: Callable[[int], None],
         begun: Callable[[], None],
     ) -> None:
         self._session = session
         self._hook = session.config.hook
         self._groups = deque(groups)
-        self._waiting = deque(waiting)
+        self._others = deque(others)
         self._begin = begin
         self._begun = begun
         self._running: dict[Connection, Worker] = {}
@@ -161,7 +161,7 @@ class Workers:
         # Tests of several files come in turns.
         reporter.showfspath = False
         try:
-            for number in range(min(count, len(self._groups) + len(self._waiting))):
+            for number in range(min(count, len(self._groups) + len(self._others))):
                 self._start(number)
             self._begun()
             while self._running:
@@ -198,8 +198,8 @@ class Workers:
             connection.send(group)
 
     def _take(self, worker: Worker) -> list[int]:
-        """Every second process begins with groups whose tests wait for long, beside the others' work."""
-        first, then = (self._groups, self._waiting) if worker.number % 2 else (self._waiting, self._groups)
+        """Every second process begins with the others; each goes on with what the rest have left."""
+        first, then = (self._groups, self._others) if worker.number % 2 else (self._others, self._groups)
         return first.popleft() if first else then.popleft() if then else []
 
     def _logstart(self, _: Connection, __: Worker, **content: Any) -> None:
