@@ -4,7 +4,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -83,16 +83,44 @@ def put(finished: Path, target: Path, workspace: Path, contents: Contents = EXPO
 
 @contextmanager
 def _owned(folder: Path, target: Path, contents: Contents) -> Iterator[None]:
+    lock = _locked(folder, target, contents)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = os.open(folder, os.O_RDONLY)
-    except OSError as problem:
-        raise FolderRefused(f"Nothing can be written beside {target}: {problem.strerror}.") from problem
-    try:
-        _lock(lock, target, contents)
         yield
     finally:
         os.close(lock)
+
+
+def _locked(folder: Path, target: Path, contents: Contents) -> int:
+    """The lock of the folder that is there: the command before removes its own, and then gives up the lock."""
+    while True:
+        lock = _opened(folder, target)
+        try:
+            _lock(lock, target, contents)
+            if _is_there(folder, lock):
+                return lock
+        except BaseException:
+            os.close(lock)
+            raise
+        os.close(lock)
+
+
+def _opened(folder: Path, target: Path) -> int:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with suppress(FileExistsError):
+                folder.mkdir()
+            with suppress(FileNotFoundError):
+                return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as problem:
+        raise FolderRefused(f"Nothing can be written beside {target}: {problem.strerror}.") from problem
+
+
+def _is_there(folder: Path, lock: int) -> bool:
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(lock))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(lock: int, target: Path, contents: Contents) -> None:

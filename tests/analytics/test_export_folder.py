@@ -1,5 +1,7 @@
 """The folder: an export takes its place as a whole, and nothing else is ever replaced."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from analytics.files import folder
 from tests.analytics.parquet import sign
 
 WAY_OUT = "give a new or an empty folder, or one that holds an export and nothing else."
+RACES = 100
 
 
 @pytest.fixture
@@ -104,6 +107,21 @@ def test_only_one_export_at_a_time_goes_to_a_folder(target: Path) -> None:
 
     assert refused.value.code == "export_under_way"
     assert str(refused.value) == f"Another export to {target} is under way: wait for it, or give another folder."
+
+
+def test_exports_that_begin_while_another_ends_never_share_a_workspace(target: Path) -> None:
+    def export_often() -> int:
+        done = 0
+        while done < RACES:
+            with suppress(ExportUnderWay), folder.workspace(target) as workspace:
+                (workspace / "export").mkdir()
+                done += 1
+        return done
+
+    with ThreadPoolExecutor(3) as pool:
+        racing = [pool.submit(export_often) for _ in range(3)]
+
+    assert [one.result() for one in racing] == [RACES] * 3
 
 
 def test_a_folder_with_other_files_is_refused(target: Path) -> None:
