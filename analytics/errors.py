@@ -75,6 +75,12 @@ class HoleFound(ExportFailed):
     code = "hole_found"
 
 
+class LogBehind(ExportFailed):
+    """A stream has read more of the log than there is."""
+
+    code = "log_behind"
+
+
 class ExportDamaged(ExportFailed):
     """The files of an export are not what was exported."""
 

@@ -14,7 +14,7 @@ from analytics import connections, java, session
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
-from analytics.files import folder, increments, manifest, noted, parts, remote
+from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Ends, Manifest, Part
@@ -160,6 +160,7 @@ def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = sessi
         yield Hadoop(spark, target)
 
 
+@failures_as_ours()
 def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
     """Verifies an export, by its files, and against the database where it came from that; names holes.
 
@@ -169,7 +170,7 @@ def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
     if made is None:
         raise FolderRefused(f"{place} holds no export with a list of its files: export to it once more.")
     found = check.of_files(place, made)
-    with failures_as_ours(), connections.connect(conninfo) as broker:
+    with connections.connect(conninfo) as broker:
         connections.bind(broker)
         if connections.database(broker) == made.database:
             found += check.against(broker, place, made)
@@ -206,7 +207,7 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
                 to.take(part.path, earlier)
         known = {path for table in manifest.TABLES for path in manifest.files(to, table)}
         moment = capture(source, conninfo, ends.segment, to)
-        _require_same(before, database, moment)
+        lineage.require(broker, earlier, before, moment.closed, database)
         increment = replace(moment, closed=increments.after(moment.closed, ends))
         written = list(kept)
         for counted, new in _tables(source, broker, increment, to, kept, known):
@@ -223,24 +224,13 @@ def _is_kept(part: Part, ends: Ends) -> bool:
     return part.table != "checks" or (part.segment or 0) < ends.segment
 
 
-def _require_same(before: Manifest | None, database: str, moment: Moment) -> None:
-    if before is None:
-        return
-    reached = increments.reached(moment.closed, increments.NOTHING)
-    behind = reached.log_offset < before.ends.log_offset and any(one.messages for one in moment.closed.segments)
-    if before.database != database or behind:
-        raise FolderRefused(
-            f"The folder holds an export of another database ({before.database}, this is {database}), or of a later "
-            "state of this one: give a new folder."
-        )
-
-
 def _manifest(
     before: Manifest | None, ranges: ClosedRange, database: str, to: Place, written: Sequence[Part]
 ) -> Manifest:
     ends = before.ends if before else increments.NOTHING
     holes = increments.holes(ranges, ends)
-    new = [part for part in written if part.table == "messages" and (part.last or -1) > ends.log_offset]
+    messages = [part for part in written if part.table == "messages" and part.last is not None]
+    new = [part for part in messages if (part.last or 0) > ends.log_offset]
     columns = [parts.columns(to, part, "log_offset")["log_offset"].to_numpy() for part in new]
     offsets = numpy.concatenate([numpy.array([], "int64"), *columns])
     unused = increments.unused(increments.after(ranges, ends), ends, offsets, holes)

@@ -5,6 +5,7 @@ What Spark reads has its schema in analytics.tables.
 
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 
 class Backend(NamedTuple):
@@ -83,6 +84,13 @@ class SnapshotName(NamedTuple):
     """The name by which other sessions take a snapshot."""
 
     pg_export_snapshot: str
+
+
+class StoredMessage(NamedTuple):
+    """The message at a log offset, if it is there, and whether its segment holds any."""
+
+    message_id: UUID | None
+    is_kept: bool
 
 
 class TakenTarget(NamedTuple):

@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 from analytics import closed, connections
 from analytics.closed import ClosedRange, Span
 from analytics.connections import Connection
-from analytics.errors import HoleFound, OptionRefused
+from analytics.errors import HoleFound, LogBehind, OptionRefused
 from analytics.readers import address, arrow, counts, slices
 from analytics.readers.adbc import arrow_schema
 from analytics.readers.source import query
@@ -146,10 +146,17 @@ class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"log_offset": spans[0][1].first if spans else 0}
 
     def latestOffset(self, start: dict[str, int], limit: object) -> dict[str, int]:
-        """The end of the closed range, at most two seconds old. Raises LogBusy."""
+        """The end of the closed range, at most two seconds old. Raises LogBusy, LogBehind."""
         if not self._is_to_end and time.monotonic() - self._looked_at >= SECONDS_BETWEEN_SNAPSHOTS:
             self._look()
-        return {"log_offset": max(start["log_offset"], self._end or 0)}
+        # Where retention dropped all that there was, there is nothing to read.
+        end = start["log_offset"] if self._end is None else self._end
+        if end < start["log_offset"]:
+            raise LogBehind(
+                f"This stream has read the log offsets below {start['log_offset']}, and the log ends before {end}: a "
+                "back-up was restored, or the checkpoint is of another database. Begin a new checkpoint."
+            )
+        return {"log_offset": end}
 
     def _look(self) -> None:
         with closed.quiet(self.conninfo) as (reader, _):

@@ -36,18 +36,25 @@ def reached(ranges: ClosedRange, ends: Ends) -> Ends:
 def holes(ranges: ClosedRange, ends: Ends) -> list[Hole]:
     """What retention dropped behind the ends of an earlier export.
 
-    Log offsets have gaps of their own, where a write was rolled back. Only one before a segment that the earlier export
-    did not know can be retention's.
+    Log offsets and operations have gaps of their own, where a write was rolled back. Only one before a segment that the
+    earlier export did not know can be retention's.
     """
     if ends == NOTHING:
         return []
-    return [*_hole_of("messages", ends.log_offset, ranges, ends), *_entries(ranges, ends)]
+    messages = [(one.id, one.messages) for one in ranges.segments if one.messages]
+    operations = [(one.id, one.operations) for one in ranges.segments if one.operations]
+    return [
+        *_hole_of("messages", ends.log_offset, messages, ends),
+        *_entries(ranges, ends),
+        # The first operation is 1.
+        *_hole_of("transactions", max(ends.operation_id, 0), operations, ends),
+    ]
 
 
-def _hole_of(table: str, end: int, ranges: ClosedRange, ends: Ends) -> Iterator[Hole]:
-    kept = next((one for one in ranges.segments if one.messages), None)
-    if kept and kept.messages and kept.id > ends.segment and kept.messages.first > end + 1:
-        yield Hole(table, end + 1, kept.messages.first - 1)
+def _hole_of(table: str, end: int, kept: Sequence[tuple[int, Span]], ends: Ends) -> Iterator[Hole]:
+    for segment_id, span in kept[:1]:
+        if segment_id > ends.segment and span.first > end + 1:
+            yield Hole(table, end + 1, span.first - 1)
 
 
 def _entries(ranges: ClosedRange, ends: Ends) -> Iterator[Hole]:

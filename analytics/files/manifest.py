@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pyarrow.parquet as parquet
 
+from analytics.errors import FolderRefused
 from analytics.files.place import Place
 
 NAME = "export.json"
@@ -13,6 +14,13 @@ KIND = "mqbroker export"
 # What changed with each: 1, whole exports; 2, increments.
 FORMAT = 2
 TABLES = ("messages", "entries", "transactions", "transactions_open", "checks", "timers")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """What every manifest has; the first ones had no format."""
+
+    kind: str = ""
+    format: int = 1
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -41,7 +49,10 @@ class Ends(msgspec.Struct, frozen=True):
 
 
 class Hole(msgspec.Struct, frozen=True):
-    """What retention dropped before it was exported: offsets, both inclusive. Of entries, those of one queue."""
+    """What retention dropped before it was exported: offsets, both inclusive. Of entries, those of one queue.
+
+    Of transactions, the ids of their operations.
+    """
 
     table: str
     first: int
@@ -65,12 +76,24 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(place: Place) -> Manifest | None:
-    """The manifest of an export; None where there is none that an increment can go on from."""
+    """The manifest of an export; None where there is none that an increment can go on from.
+
+    Raises FolderRefused for one that is not understood: another in its place would lose what retention has dropped.
+    """
     try:
-        found = msgspec.json.decode(place.read(NAME), type=Manifest)
-    except (OSError, msgspec.DecodeError):
+        content = place.read(NAME)
+        head = msgspec.json.decode(content, type=Head)
+    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
         return None
-    return found if (found.kind, found.format) == (KIND, FORMAT) else None
+    if head.kind != KIND or head.format < FORMAT:
+        return None
+    try:
+        if head.format == FORMAT:
+            return msgspec.json.decode(content, type=Manifest)
+        reason = f"it has format {head.format}, of a newer version, and this one knows {FORMAT}"
+    except msgspec.DecodeError as problem:
+        reason = str(problem)
+    raise FolderRefused(f"{NAME} in {place} is not understood ({reason}): give a new folder.")
 
 
 def is_of(content: bytes, kind: str) -> bool:
@@ -107,9 +130,8 @@ def part(place: Place, path: str) -> Part:
     segment = next((int(name[8:]) for name in names if name.startswith("segment=")), None)
     with place.opened(path) as opened:
         found = parquet.read_metadata(opened)
-    first, last = _bounds(found)
-    columns = len(found.schema.to_arrow_schema())
-    return Part(path, names[0], segment, first, last, int(found.num_rows), place.checksum(path), columns)
+    first, last = bounds(found)
+    return Part(path, names[0], segment, first, last, int(found.num_rows), place.checksum(path), columns(found))
 
 
 def rows(parts: Sequence[Part]) -> dict[str, int]:
@@ -120,7 +142,13 @@ def rows(parts: Sequence[Part]) -> dict[str, int]:
     return counted
 
 
-def _bounds(metadata: Any) -> tuple[int | None, int | None]:
+def columns(metadata: Any) -> int:
+    """The number of a file's columns; a map or a list is one."""
+    return len(metadata.schema.to_arrow_schema())
+
+
+def bounds(metadata: Any) -> tuple[int | None, int | None]:
+    """The lowest and the highest log offset of a file; None where it has none."""
     names = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
     if "log_offset" not in names or not metadata.num_rows:
         return None, None

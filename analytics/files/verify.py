@@ -10,7 +10,7 @@ import pyarrow
 import pyarrow.parquet as parquet
 
 from analytics.connections import Connection, read
-from analytics.files import increments, manifest, parts
+from analytics.files import increments, lineage, manifest, parts
 from analytics.files.manifest import Hole, Manifest, Part
 from analytics.files.place import Place
 from analytics.rows import EndedCount
@@ -25,15 +25,33 @@ def of_files(place: Place, made: Manifest) -> list[str]:
     """What is wrong with the files, one sentence each; nothing for an export that is whole."""
     found = [problem for part in made.parts for problem in _of_part(place, part)]
     listed = {part.path for part in made.parts}
-    there = [path for table in manifest.TABLES for path in manifest.files(place, table)]
-    found += [f"{path} is no file of this export." for path in there if path not in listed]
+    there = [path for path in place.files() if not manifest.hidden(path)]
+    found += [f"{path} is no file of this export." for path in there if path not in listed | {manifest.NAME}]
+    counted = manifest.rows(made.parts)
+    found += [
+        f"{manifest.NAME} has {rows} rows of {table} in all, and {counted[table]} in its files."
+        for table, rows in made.rows.items()
+        if rows != counted[table]
+    ]
     for check in (_of_messages, _of_entries, _of_transactions):
         found += islice(check(place, made), MOST_OF_A_TABLE)
     return found
 
 
 def against(broker: Connection, place: Place, made: Manifest) -> list[str]:
-    """Where the files and the broker count other outcomes, in the segments that the broker still keeps."""
+    """Where the broker has another last message than the files, or counts other outcomes, in segments that it keeps."""
+    return [*_replaced(broker, place, made), *_outcomes(broker, place, made)]
+
+
+def _replaced(broker: Connection, place: Place, made: Manifest) -> list[str]:
+    try:
+        return list(lineage.replaced(broker, place, made))
+    except (OSError, pyarrow.ArrowException):
+        # Named by its checksum.
+        return []
+
+
+def _outcomes(broker: Connection, place: Place, made: Manifest) -> list[str]:
     rows = read(broker, COUNT_STATES, {"operation_id": made.ends.operation_id})
     there = {(row.segment, row.state): row.transactions for row in rows}
     held = _states(place, made)
@@ -50,7 +68,8 @@ def holes(made: Manifest) -> Iterator[str]:
     """What retention dropped before it was exported, one sentence each."""
     for hole in made.holes:
         of = "" if hole.topic_id is None else f" of topic {hole.topic_id}, queue {hole.queue_id}"
-        yield f"Hole: retention dropped the {hole.table}{of} from offset {hole.first} to {hole.last} before an export."
+        first = f"{'operation' if hole.table == 'transactions' else 'offset'} {hole.first}"
+        yield f"Hole: retention dropped the {hole.table}{of} from {first} to {hole.last} before an export."
 
 
 def _of_part(place: Place, part: Part) -> Iterator[str]:
@@ -63,12 +82,16 @@ def _of_part(place: Place, part: Part) -> Iterator[str]:
         yield f"{part.path} was changed: its checksum is not that of the manifest."
     try:
         with place.opened(part.path) as opened:
-            rows = parquet.read_metadata(opened).num_rows
+            found = parquet.read_metadata(opened)
     except (OSError, pyarrow.ArrowException):
         yield f"{part.path} cannot be read."
         return
-    if rows != part.rows:
-        yield f"{part.path} holds {rows} rows, and {part.rows} were exported."
+    if found.num_rows != part.rows:
+        yield f"{part.path} holds {found.num_rows} rows, and {part.rows} were exported."
+    elif (bounds := manifest.bounds(found)) != (part.first, part.last):
+        yield f"{part.path} holds the log offsets {bounds}, and {(part.first, part.last)} were exported."
+    if (columns := manifest.columns(found)) != part.schema:
+        yield f"{part.path} has {columns} columns, and {part.schema} were exported."
 
 
 def _of_messages(place: Place, made: Manifest) -> Iterator[str]:

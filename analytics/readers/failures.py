@@ -28,7 +28,7 @@ def failures_as_ours() -> Iterator[None]:
     except (PySparkException, Py4JError) as problem:
         raise _of_spark(problem) from problem
     except OSError as problem:
-        raise ExportFailed(f"The files could not be written: {problem}.") from problem
+        raise ExportFailed(f"The files could not be read or written: {problem}.") from problem
 
 
 def _of_spark(problem: Exception) -> ExportFailed:

@@ -2,10 +2,12 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
@@ -76,6 +78,16 @@ def test_an_increment_adds_what_is_new_and_keeps_the_files_of_the_rest(
     assert problems(busy_database, second) == []
 
 
+def test_the_first_message_of_a_broker_is_not_listed_as_one_that_was_rolled_back(
+    spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path
+) -> None:
+    writers.live(writer, ended=0, undecided=1)
+
+    made = listed(export(spark, busy_database, tmp_path / "first"))
+
+    assert (made.rows["messages"], made.ends.log_offset, made.unused) == (1, 0, [])
+
+
 def test_small_files_of_a_day_are_gathered_and_hold_the_same_rows(
     spark: SparkSession, busy_database: str, writer: Connection, exported: Path, tmp_path: Path
 ) -> None:
@@ -95,10 +107,13 @@ def test_small_files_of_a_day_are_gathered_and_hold_the_same_rows(
 def test_a_column_that_is_newer_than_a_file_is_null_in_reports_and_in_gathered_files(
     spark: SparkSession, busy_database: str, writer: Connection, exported: Path, tmp_path: Path
 ) -> None:
-    for part in listed(exported).parts:
+    made = listed(exported)
+    for part in made.parts:
         if part.table == "entries":
             file = exported / part.path
             parquet.write_table(parquet.read_table(file, partitioning=None).drop_columns(["due_at"]), file)
+    older = [manifest.part(Local(exported), part.path) for part in made.parts]
+    manifest.write(Local(exported), msgspec.structs.replace(made, parts=older))
     before = len(rows(exported / "entries"))
     writers.live(writer, ended=2, undecided=0)
 
@@ -197,6 +212,22 @@ def test_what_retention_dropped_between_two_exports_is_a_hole_with_its_offsets()
         Hole("entries", 0, 1, 1, 1),
     ]
     assert increments.holes(later, increments.NOTHING) == []
+
+
+def test_operations_that_retention_dropped_before_the_log_of_their_segment_are_a_hole() -> None:
+    ends = Ends(segment=1, log_offset=9, operation_id=7, queues=[])
+    [second, third] = closed_range((2, Span(10, 15), []), (3, Span(16, 20), [])).segments
+    later = ClosedRange(datetime(2026, 3, 1, tzinfo=UTC), [second, replace(third, operations=Span(12, 14))])
+
+    assert increments.holes(later, ends) == [Hole("transactions", 8, 11)]
+    assert increments.holes(later, msgspec.structs.replace(ends, operation_id=11)) == []
+
+
+def test_the_first_operation_of_a_broker_is_behind_no_hole() -> None:
+    [second] = closed_range((2, Span(0, 1), [])).segments
+    later = ClosedRange(datetime(2026, 3, 1, tzinfo=UTC), [replace(second, operations=Span(1, 2))])
+
+    assert increments.holes(later, Ends(segment=1, log_offset=-1, operation_id=-1, queues=[])) == []
 
 
 def test_offsets_that_no_message_has_are_no_hole_while_their_segment_is_kept() -> None:

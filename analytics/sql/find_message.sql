@@ -1,0 +1,8 @@
+-- Find the message at a log offset, and whether its segment is kept: an export has the message that was there.
+SELECT
+    (
+        SELECT l.message_id
+        FROM commit_log AS l
+        WHERE l.segment_id = %(segment_id)s AND l.log_offset = %(log_offset)s
+    ) AS message_id,
+    EXISTS (SELECT FROM commit_log AS l WHERE l.segment_id = %(segment_id)s) AS is_kept

@@ -1,0 +1,89 @@
+"""Restores: a back-up lacks what an export or a stream has read, and its offsets are assigned again."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from analytics import job
+from analytics.errors import ExportDamaged, FolderRefused, LogBehind
+from analytics.files import manifest
+from analytics.files.place import Local
+from analytics.readers.adbc import AdbcSource
+from analytics.stream import BrokerStream
+from tests.analytics import writers
+from tests.analytics.parquet import rows
+from tests.analytics.writers import Connection
+
+# As a back-up that was taken after the second message.
+RESTORE = """
+DELETE FROM half_message WHERE log_offset > 1;
+DELETE FROM commit_log WHERE log_offset > 1;
+SELECT setval('commit_log_offset', 1)
+"""
+
+
+def send(writer: Connection, number: int) -> None:
+    """Stores so many halves."""
+    writers.live(writer, ended=0, undecided=number)
+
+
+def restore(writer: Connection) -> None:
+    """Brings the database back to its second message."""
+    writer.execute(RESTORE)
+    writer.commit()
+
+
+@pytest.fixture
+def exported(spark: SparkSession, busy_database: str, writer: Connection, tmp_path: Path) -> Local:
+    """An export of four messages."""
+    send(writer, 4)
+    return export(spark, busy_database, Local(tmp_path / "first"))
+
+
+def export(spark: SparkSession, database: str, to: Local, earlier: Local | None = None) -> Local:
+    """An export to a new folder, beside the earlier one that it goes on from."""
+    manifest.write(to, job.write(AdbcSource(spark, database), database, to, lambda counted: None, earlier))
+    return to
+
+
+def test_an_export_does_not_go_on_when_its_offsets_were_assigned_again(
+    spark: SparkSession, busy_database: str, writer: Connection, exported: Local, tmp_path: Path
+) -> None:
+    restore(writer)
+    send(writer, 5)
+
+    with pytest.raises(FolderRefused) as refused:
+        export(spark, busy_database, Local(tmp_path / "second"), exported)
+
+    assert str(refused.value).endswith("or of a later state of this one: give a new folder.")
+    said: list[str] = []
+    with pytest.raises(ExportDamaged):
+        job.verify(busy_database, exported, said.append)
+    assert said == ["messages: the broker has another message at the log offset 3, or none."]
+
+
+def test_an_export_goes_on_from_what_retention_has_dropped_since(
+    spark: SparkSession, busy_database: str, writer: Connection, exported: Local, tmp_path: Path
+) -> None:
+    writer.execute("DELETE FROM half_message")
+    writer.execute("DELETE FROM commit_log")
+    writer.commit()
+    assert rows(export(spark, busy_database, Local(tmp_path / "second"), exported).folder / "transactions_open") == []
+
+    job.verify(busy_database, Local(tmp_path / "second"), pytest.fail)
+
+
+def test_a_stream_that_has_read_more_than_there_is_says_so(busy_database: str, writer: Connection) -> None:
+    send(writer, 4)
+    stream = BrokerStream(busy_database, 8)
+    assert stream.latestOffset(stream.initialOffset(), None) == {"log_offset": 4}
+    restore(writer)
+
+    with pytest.raises(LogBehind) as refused:
+        BrokerStream(busy_database, 8).latestOffset({"log_offset": 4}, None)
+
+    assert str(refused.value) == (
+        "This stream has read the log offsets below 4, and the log ends before 2: a back-up was restored, or the "
+        "checkpoint is of another database. Begin a new checkpoint."
+    )
