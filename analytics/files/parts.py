@@ -10,6 +10,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from analytics import tables
+from analytics.errors import ExportDamaged
 from analytics.files import manifest
 from analytics.files.manifest import Part
 from analytics.files.place import Place
@@ -48,7 +49,10 @@ def columns(place: Place, part: Part, *names: str) -> pyarrow.Table:
 
 
 def compact(place: Place, parts: Iterable[Part]) -> list[Part]:
-    """Gathers the small files of each day into files of 128 MiB at most; the files gathered from stay until a sweep."""
+    """Gathers the small files of each day into files of 128 MiB at most; the files gathered from stay until a sweep.
+
+    Raises ExportDamaged where one of these was changed.
+    """
     done: list[Part] = []
     for _, of_day in groupby(sorted(parts, key=lambda part: part.path), key=lambda part: part.path.rpartition("/")[0]):
         for gathered in _gathered(place, list(of_day)):
@@ -79,6 +83,7 @@ def _gathered(place: Place, parts: Sequence[Part]) -> Iterator[list[Part]]:
 
 
 def _merged(place: Place, parts: Sequence[Part]) -> Part:
+    _require_whole(place, parts)
     merged = f"{parts[0].path.rpartition('/')[0]}/compact-{uuid.uuid4()}.parquet"
     schema = _schema(COLUMNS[parts[0].table])
     with place.created(merged) as created, parquet.ParquetWriter(created, schema) as writer:
@@ -88,6 +93,16 @@ def _merged(place: Place, parts: Sequence[Part]) -> Part:
                 for number in range(file.num_row_groups):
                     writer.write_table(_with_all_columns(file.read_row_group(number), schema))
     return manifest.part(place, merged)
+
+
+def _require_whole(place: Place, parts: Sequence[Part]) -> None:
+    """The new file has a checksum of its own, by which no damage of these is seen any more."""
+    for part in parts:
+        if place.checksum(part.path) != part.checksum:
+            raise ExportDamaged(
+                f"{part.path} was changed since it was exported and is not gathered: `./mq export --verify DIR` names "
+                "all that is damaged."
+            )
 
 
 def _with_all_columns(found: pyarrow.Table, schema: pyarrow.Schema) -> pyarrow.Table:
