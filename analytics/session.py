@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pyspark
 from pyspark.errors import PySparkRuntimeError
@@ -91,11 +92,8 @@ def opened(
     settings = {
         **SETTINGS,
         **({} if cluster.master else ON_THIS_MACHINE),
-        **({"spark.jars": str(jdbc)} if jdbc else {}),
         "spark.driver.extraJavaOptions": " ".join(options).strip(),
-        "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch),
-        **cluster.settings,
     }
     _silence_py4j()
     places = {
@@ -104,12 +102,26 @@ def opened(
         "PYTHONPATH": str(ROOT),
         **_choices(cluster),
     }
-    with _interruptible(), environment(places):
-        session = _start(_builder(cluster), settings)
-    with _ended(session):
-        if cluster.master:
-            _ship(session, scratch)
-        yield session
+    with _undivided(scratch) as local, _undivided(jdbc) as jars:
+        lists = {"spark.local.dir": local, **({"spark.jars": jars} if jars else {})}
+        with _interruptible(), environment(places):
+            session = _start(_builder(cluster), settings | lists | dict(cluster.settings))
+        with _ended(session):
+            if cluster.master:
+                _ship(session, scratch)
+            yield session
+
+
+@contextmanager
+def _undivided(path: Path | None) -> Iterator[str]:
+    """A name of the path that Spark takes for one: it divides lists of folders and of jars at their commas."""
+    if path is None or "," not in str(path):
+        yield str(path or "")
+        return
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        link = Path(folder, path.name.replace(",", "-"))
+        link.symlink_to(path.absolute())
+        yield str(link)
 
 
 @contextmanager

@@ -30,6 +30,8 @@ from tests.broker import databases
 ROOT = Path(__file__).resolve().parents[2]
 # All that a URL, a conninfo string, a Java property or a shell might take amiss.
 PASSWORD = "p@ss:w/o?rd #1% '\"\\$&ü"
+# All that Spark or Hadoop might take for a list, a pattern or a URL.
+NAME = "export of 02:00, [1] {a}*?#%20"
 HEAVIEST = 4 * 1024 * 1024
 
 
@@ -152,11 +154,13 @@ def content(of: Path) -> dict[str, bytes]:
 def killed(reader: str, past: Past, jdbc: Path, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     """An export to a folder that holds an earlier one, killed when the first of its tables was written."""
     target = tmp_path_factory.mktemp("reports") / "export"
+    jar = tmp_path_factory.mktemp("jars") / f"{NAME}.jar"
+    jar.symlink_to(jdbc)
     (target / "messages").mkdir(parents=True)
     (target / "messages" / "earlier.parquet").write_bytes(b"of an earlier export")
     sign(target)
     before = content(target)
-    with start(reader, target, "--reader", "jdbc") as export:
+    with start(reader, target, "--reader", "jdbc", MQBROKER_JDBC_JAR=str(jar)) as export:
         assert export.stdout is not None
         assert any(line.startswith("messages") for line in export.stdout)
         export.kill()

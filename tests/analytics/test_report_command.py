@@ -15,7 +15,7 @@ import pytest
 from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.reports.catalog import NAMES
-from tests.analytics.conftest import ROOT, Exported, content
+from tests.analytics.conftest import NAME, ROOT, Exported, content
 from tests.analytics.past import Past
 
 # Nothing of a database: its files are all that the command reads.
@@ -36,8 +36,7 @@ def rows(reports: Path, name: str) -> list[dict[str, Any]]:
 def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
     exported: Exported, past: Past, tmp_path: Path
 ) -> None:
-    # What Spark would take for a pattern of names.
-    export, reports = tmp_path / "export [1] {a,b}*", tmp_path / "reports"
+    export, reports = tmp_path / NAME, tmp_path / f"reports of {NAME}"
     shutil.copytree(exported.folder, export)
     before = content(export)
 
@@ -46,6 +45,8 @@ def test_the_reports_of_an_export_count_what_happened_and_replace_earlier_ones(
 
     assert (first.returncode, first.stderr) == (0, "")
     assert (again.returncode, again.stderr) == (0, "")
+    # Where it began: a part of a path that was divided at its comma.
+    assert list(ROOT.glob("*.unfinished")) == []
     assert content(export) == before
     assert {path.name for path in reports.iterdir()} == {"report.json", *NAMES}
     made = manifest.read(Local(export))
