@@ -6,12 +6,12 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from mqbroker import errors
+from mqbroker.http.exchange import Headers
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process.budget import Hold
 
-Headers = tuple[tuple[bytes, bytes], ...]
 # Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
 

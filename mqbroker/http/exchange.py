@@ -7,6 +7,9 @@ from http import HTTPStatus
 from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
+# Of a request: as they came.
+HeaderList = list[tuple[bytes, bytes]]
+# Of an answer: made once and shared.
 Headers = tuple[tuple[bytes, bytes], ...]
 
 # A body that is not read is taken from the socket up to so many bytes.
@@ -77,7 +80,7 @@ class Exchange:
         line: Line,
         method: str,
         target: bytes,
-        headers: list[tuple[bytes, bytes]],
+        headers: HeaderList,
         version: str,
         keep_alive: bool,
         refused_as: int | None = None,

@@ -4,7 +4,7 @@ from collections import deque
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from mqbroker.http.exchange import Exchange, Line
+from mqbroker.http.exchange import Exchange, HeaderList, Line
 
 # Of the first line and the headers of a request.
 HEAD_BYTES = 16 * 1024
@@ -12,7 +12,6 @@ MAX_HEADERS = 100
 # Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
 MAX_WAITING = 16
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
-Headers = list[tuple[bytes, bytes]]
 
 
 class Malformed(Exception):
@@ -30,7 +29,7 @@ class Reader:
         self._line = line
         self._parser = HttpRequestParser(self)
         self._target = b""
-        self._headers: Headers = []
+        self._headers: HeaderList = []
         # Bytes of a head that is not complete; None within a body.
         self._head_bytes: int | None = 0
         # Bytes of the piece that is read now, in which heads of several requests may lie.
@@ -141,7 +140,7 @@ class Reader:
             self.arriving = None
 
 
-def size_of(target: bytes, headers: Headers) -> int:
+def size_of(target: bytes, headers: HeaderList) -> int:
     """About the bytes of a head."""
     return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
 
@@ -152,7 +151,7 @@ def has_one_host(exchange: Exchange) -> bool:
     return b"host" in headers and (len(headers) == len(lines) or [name for name, _ in lines].count(b"host") == 1)
 
 
-def of_its_host(target: bytes, headers: Headers) -> tuple[bytes, Headers]:
+def of_its_host(target: bytes, headers: HeaderList) -> tuple[bytes, HeaderList]:
     """The path of a target that is a whole URL, as callers of a proxy send it, and the headers with the URL's host.
 
     By RFC 9112, 3.2.2, a server takes it, and what `Host` says is ignored.
