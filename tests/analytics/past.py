@@ -9,7 +9,10 @@ from typing import Any
 
 import psycopg
 from django.apps import apps
+from mqbroker_client.ids import uuid7
 from psycopg import sql
+
+from tests.broker.ids import id_of
 
 Row = dict[str, Any]
 START = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -96,14 +99,14 @@ class Past:
         """Sets a timer for a message."""
         row = {"queue_id": 1, "due_at": due_at, "log_segment": message["segment"], "log_offset": message["log_offset"]}
         known = {"message_id": uuid.UUID(message["message_id"]), "reconsume_times": 0}
-        self.add("timer", {**row, **known, "id": uuid.uuid4(), "topic_id": topic_id, "tags_code": 0}, "id")
+        self.add("timer", {**row, **known, "id": uuid7(), "topic_id": topic_id, "tags_code": 0}, "id")
         self.timers.append({**row, **known, "message_id": message["message_id"], "topic": self.names.get(topic_id)})
 
     def store(self, segment_id: int, topic_id: int, body: bytes, queue_id: int = 0, **others: Any) -> Row:
         """Stores a message. `others` are columns of the log, but `properties` a dict, and `group` an id and a name."""
         properties, (group_id, group) = others.pop("properties", None), others.pop("group", (None, None))
         row = {
-            "message_id": uuid.uuid4(),
+            "message_id": uuid7(),
             "topic_id": topic_id,
             "queue_id": queue_id,
             "stored_at": self.now(),
@@ -163,7 +166,7 @@ class Past:
 
     def begin(self, segment_id: int, group: tuple[int, str | None], topics: Sequence[int], **others: Any) -> Half:
         """Stores the messages of a transaction, one to each of the topics. `others` are columns of the log."""
-        transaction_id = uuid.uuid4()
+        transaction_id = uuid7()
         stored = [
             self.store(segment_id, topic_id, b"half", transaction_id=transaction_id, group=group, **others)
             for topic_id in topics
@@ -215,8 +218,10 @@ class Past:
         state = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}[decision]
         self._outcome(half, segment_id, state, by, decided_at, checks, remark)
 
-    def leave(self, half: Half, checks: int = 0, discarded: datetime | None = None, by: str | None = None) -> None:
-        """Leaves a transaction undecided, or discarded at a time."""
+    def leave(
+        self, half: Half, checks: int = 0, discarded: datetime | None = None, by: str | None = None, **others: Any
+    ) -> None:
+        """Leaves a transaction undecided, or discarded at a time. `others` are columns of the half message."""
         row = {
             "transaction_id": half.transaction_id,
             "producer_group_id": half.group_id,
@@ -227,6 +232,7 @@ class Past:
             "discarded_at": discarded,
             "log_segment": half.segment_id,
             **places(half, {"tags_code": None if len(half.messages) == 1 else [0] * len(half.messages)}),
+            **others,
         }
         self.add("half_message", row)
         self._outcome(half, None, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
@@ -241,7 +247,7 @@ class Past:
             **dict.fromkeys(("status", "latency_ms", "answer", "reason")),
             **others,
         }
-        self.add("check_attempt", {**row, "attempt_id": uuid.uuid4(), "segment_id": segment_id})
+        self.add("check_attempt", {**row, "attempt_id": id_of(row["asked_at"]), "segment_id": segment_id})
         self.checks.append({**row, "transaction_id": str(half.transaction_id), "segment": segment_id})
 
     def _outcome(

@@ -1,12 +1,12 @@
 """Closed ranges: what an export reads later, in pieces, is what was there at one moment."""
 
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from mqbroker_client.ids import uuid7
 from pyspark.sql import SparkSession
 
 from analytics import closed, connections, job
@@ -74,7 +74,7 @@ def test_the_check_above_catches_a_writer_that_does_not_hold_the_lock(
     busy_database: str, writer: Connection, other_writer: Connection
 ) -> None:
     writers.begin(other_writer)
-    writer.execute(writers.STORE, {"id": uuid.uuid4()})
+    writer.execute(writers.STORE, {"id": uuid7(), "message_id": uuid7()})
     writers.begin(other_writer)
     other_writer.commit()
     with closed.quiet(busy_database) as (reader, _):

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from mqbroker_client.ids import uuid7
 
 from store.segments.log import APPENDERS_LOCK
 
@@ -22,8 +23,8 @@ INSERT INTO commit_log (
     segment_id, log_offset, stored_at, topic_id, queue_id, message_id, transaction_id, producer_group_id, body,
     body_form
 )
-VALUES (1, nextval('commit_log_offset'), now(), 1, 0, gen_random_uuid(), %(id)s, 1, 'a body', 'text')
-RETURNING log_offset, message_id
+VALUES (1, nextval('commit_log_offset'), now(), 1, 0, %(message_id)s, %(id)s, 1, 'a body', 'text')
+RETURNING log_offset
 """
 PREPARE = """
 INSERT INTO half_message (
@@ -58,10 +59,10 @@ RETURNING queue_offset
 def begin(connection: Connection) -> uuid.UUID:
     """Stores a half; the transaction of the database stays open."""
     connection.execute(JOIN, (APPENDERS_LOCK,))
-    transaction_id = uuid.uuid4()
-    [(offset, message_id)] = connection.execute(STORE, {"id": transaction_id}).fetchall()
-    connection.execute(PREPARE, {"id": transaction_id, "offset": offset, "message_id": message_id})
-    return transaction_id
+    ids = {"id": uuid7(), "message_id": uuid7()}
+    [(offset,)] = connection.execute(STORE, ids).fetchall()
+    connection.execute(PREPARE, {**ids, "offset": offset})
+    return ids["id"]
 
 
 def end(connection: Connection, transaction_id: uuid.UUID, decision: str) -> None:

@@ -4,11 +4,14 @@ import json
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import psycopg
+from mqbroker_client.ids import uuid7
 from psycopg import sql
 from psycopg.types.json import Jsonb
+
+from tests.broker.ids import id_of
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Broker:
             stored_at=self.now - age,
             topic_id=topic,
             queue_id=queue,
-            message_id=more.pop("message_id", None) or uuid4(),
+            message_id=more.pop("message_id", None) or uuid7(),
             body=body,
             body_form="text",
             properties=json.dumps(properties).encode() if properties else None,
@@ -101,7 +104,7 @@ class Broker:
 
     def half(self, group: int, topic: int, body: bytes, age: timedelta, check_times: int = 0, **more: Any) -> UUID:
         """A half message that waits for its decision, or was discarded; its transaction id."""
-        transaction_id = more.pop("transaction_id", None) or uuid4()
+        transaction_id = more.pop("transaction_id", None) or uuid7()
         of_message = {name: more.pop(name) for name in ("tags", "keys", "properties", "traceparent") if name in more}
         message = self.stored(topic, 0, body, age, transaction_id=transaction_id, producer_group_id=group, **of_message)
         defaults = {
@@ -130,7 +133,7 @@ class Broker:
         self.insert(
             "check_attempt",
             segment_id=self.segment,
-            attempt_id=uuid4(),
+            attempt_id=id_of(self.now - ago),
             transaction_id=transaction_id,
             endpoint_id=endpoint[0] if endpoint else None,
             endpoint_url=endpoint[1] if endpoint else None,
@@ -161,7 +164,7 @@ class Broker:
     def committed(self, group: int, topic: int, body: bytes, ago: timedelta, queue: int = 0, **more: Any) -> UUID:
         """A transaction that was committed; its id."""
         message = self.stored(
-            topic, queue, body, ago + timedelta(seconds=1), transaction_id=uuid4(), producer_group_id=group, **more
+            topic, queue, body, ago + timedelta(seconds=1), transaction_id=uuid7(), producer_group_id=group, **more
         )
         self.said(message, "COMMIT", ago, queue_offset=self.visible(message))
         return UUID(str(message.transaction_id))
@@ -169,7 +172,7 @@ class Broker:
     def rolled_back(self, group: int, topic: int, ago: timedelta) -> UUID:
         """A transaction that was rolled back; its id."""
         message = self.stored(
-            topic, 0, b"never seen", ago + timedelta(seconds=1), transaction_id=uuid4(), producer_group_id=group
+            topic, 0, b"never seen", ago + timedelta(seconds=1), transaction_id=uuid7(), producer_group_id=group
         )
         self.said(message, "ROLLBACK", ago)
         return UUID(str(message.transaction_id))

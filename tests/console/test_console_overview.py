@@ -13,6 +13,7 @@ from tests.console.rows import Broker
 def test_the_figures_agree_with_what_is_there(broker: Broker, ada: Operator) -> None:
     orders, shop = broker.topic("orders"), broker.producer_group("shop")
     half = broker.half(shop, orders, b"x", timedelta(minutes=7))
+    broker.check(half, timedelta(minutes=61), None, counted=True)
     broker.check(half, timedelta(minutes=1), None, counted=True)
     broker.half(shop, orders, b"x", timedelta(minutes=2))
     broker.half(shop, orders, b"x", timedelta(hours=4), discarded_at=broker.now)

@@ -16,6 +16,7 @@ from tests.analytics.past import Past
 from tests.broker import databases
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
+from tests.broker.wire import Wire
 from tests.console.rows import Broker
 
 FIELDS: dict[str, Any] = {"tags": "paid", "keys": ["order-1"], "properties": {"region": "eu"}}
@@ -26,7 +27,10 @@ ROWS = {
     "consume_queue": LOG,
     "half_message": "transaction_id = %(id)s",
     "operation": "transaction_id = %(id)s",
+    "check_attempt": "transaction_id = %(id)s",
 }
+# Why a check that a poll was given is without an answer.
+REASON = "Handed out."
 # What is written in words of a closed set: it must be the very word.
 WORDS = {"decision", "decided_by", "body_form"}
 
@@ -35,12 +39,12 @@ Shape = dict[str, list[dict[str, str]]]
 
 
 def form(column: str, value: object) -> str:
-    """What kind of value a column has: its type, the word itself in a closed set, the length and form of a list."""
+    """What kind of value a column has: its type, a UUID's version, the word of a closed set, the form of a list."""
     if column in WORDS or value is None:
         return repr(value)
     if isinstance(value, list):
         return f"{len(value)} × {sorted({form(column, each) for each in value})}"
-    return type(value).__name__
+    return f"UUIDv{value.version}" if isinstance(value, uuid.UUID) else type(value).__name__
 
 
 def shape(connection: psycopg.Connection[Any], transaction_id: uuid.UUID) -> Shape:
@@ -86,14 +90,16 @@ def by_broker(broker: RunningBroker) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def shapes(producer: Producer, orders: str, by_broker: psycopg.Connection[Any]) -> dict[str, Shape]:
-    """What the broker writes of a committed transaction, one that was rolled back, and one that is pending."""
+def shapes(producer: Producer, wire: Wire, orders: str, by_broker: psycopg.Connection[Any]) -> dict[str, Shape]:
+    """What the broker writes of transactions: committed, rolled back, pending, and pending after a check."""
     committed = producer.begin(orders, b"order 1", **FIELDS)
     rolled_back, pending = (producer.begin(orders, b"order 2", check_immunity_seconds=60) for _ in range(2))
     committed.commit()
     rolled_back.rollback()
-    ids = {"committed": committed, "rolled back": rolled_back, "pending": pending}
+    asked = producer.begin(orders, b"order 3", check_immunity_seconds=1)
+    ids = {"committed": committed, "rolled back": rolled_back, "pending": pending, "asked": asked}
     eventually(lambda: shape(by_broker, rolled_back.transaction_id)["operation"])
+    wire.post(f"/v1/producer-groups/{producer.group}/checks/receive", {"wait_seconds": 10})
     return {name: shape(by_broker, transaction.transaction_id) for name, transaction in ids.items()}
 
 
@@ -108,7 +114,9 @@ def test_rows_of_the_consoles_tests_are_those_of_the_broker(
         "committed": console.committed(shop, orders, b"order 1", timedelta(seconds=1), **FIELDS),
         "rolled back": console.rolled_back(shop, orders, timedelta(seconds=1)),
         "pending": console.half(shop, orders, b"order 2", timedelta(seconds=1)),
+        "asked": console.half(shop, orders, b"order 3", timedelta(seconds=2), check_times=1, last_failure=REASON),
     }
+    console.check(written["asked"], timedelta(seconds=1), None, counted=True, latency_ms=0, reason=REASON)
 
     assert differences({name: shape(by_hand, id_) for name, id_ in written.items()}, shapes) == []
 
@@ -119,13 +127,15 @@ def test_rows_of_the_exports_past_are_those_of_the_broker(
     past = Past(by_hand)
     orders, shop = past.topic("orders"), (past.group("shop"), "shop")
     committed = past.begin(1, shop, [orders], **FIELDS)
-    rolled_back, pending = (past.begin(1, shop, [orders]) for _ in range(2))
+    rolled_back, pending, asked = (past.begin(1, shop, [orders]) for _ in range(3))
     past.enqueue(1, orders, 0, 0, committed.messages[0])
     past.end(1, committed, "COMMIT", "producer", queue_offsets=[0])
     past.end(1, rolled_back, "ROLLBACK", "producer")
     past.leave(pending)
+    past.check(1, asked, latency_ms=0, reason=REASON)
+    past.leave(asked, checks=1, last_failure=REASON)
 
-    written = {"committed": committed, "rolled back": rolled_back, "pending": pending}
+    written = {"committed": committed, "rolled back": rolled_back, "pending": pending, "asked": asked}
 
     assert differences({name: shape(by_hand, half.transaction_id) for name, half in written.items()}, shapes) == []
 
@@ -140,7 +150,8 @@ def test_rows_of_the_exports_writers_are_those_of_the_broker(
     ids = {"committed": committed, "rolled back": rolled_back, "pending": pending}
     written = {name: shape(by_hand, transaction_id) for name, transaction_id in ids.items()}
 
-    # The writers give no fields.
+    # The writers give no fields, and ask nothing.
+    shapes.pop("asked")
     plain = dict.fromkeys(FIELDS, "None")
     [message] = shapes["committed"]["commit_log"]
     shapes["committed"]["commit_log"] = [message | plain]
