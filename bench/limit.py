@@ -139,9 +139,9 @@ def array(element: int, values: list[bytes]) -> bytes:
 
 
 def uuids(count: int) -> bytes:
-    """So many new ids."""
-    given = os.urandom(16 * count)
-    return array(UUID, [given[at : at + 16] for at in range(0, len(given), 16)])
+    """So many new ids, in the order of time as a broker's: random ones cost more the more there are."""
+    now, given = struct.pack("!Q", time.time_ns()), os.urandom(8 * count)
+    return array(UUID, [now + given[at : at + 8] for at in range(0, len(given), 8)])
 
 
 def messages(count: int, body: bytes) -> list[bytes]:
