@@ -88,9 +88,11 @@ def kill_all_of_the_group(pid: int) -> None:
 @pytest.mark.chaos
 @pytest.mark.parametrize("end", [ask_to_end, kill_all_of_the_group])
 def test_a_broker_that_is_measured_ends_with_its_benchmark(
-    run_python: Run, eventually: Eventually, end: Callable[[int], None]
+    run_python: Run, eventually: Eventually, end: Callable[[int], None], tmp_path: Path
 ) -> None:
-    process = run_python("-m", "embedded.cli", "bench", "disturbed", "--rounds", "1000", "--seconds", "1")
+    words = ("bench", "disturbed", "--rounds", "1000", "--seconds", "1")
+    # What is killed cannot remove the folders of its servers.
+    process = run_python("-m", "embedded.cli", *words, TMPDIR=str(tmp_path))
     assert process.stdout
     while not process.stdout.readline().startswith("machine: "):
         assert process.poll() is None
