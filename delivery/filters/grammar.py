@@ -18,7 +18,7 @@ from store.errors import FilterIllegal
 MAX_DEPTH = 16
 # Comparisons, BETWEEN, IN and IS NULL: each costs up to 0.7 µs per message that is filtered.
 MAX_CONDITIONS = 64
-# Names, literals, operators, commas and parentheses.
+# Names, literals and their signs, operators, commas and parentheses.
 MAX_WORDS = 1000
 
 ALLOWED = (
@@ -106,9 +106,8 @@ class Limits:
     always_accept = tuple(REFUSED)
 
     def process(self, words: Iterator[Token]) -> Iterator[Token]:
-        conditions = depth = count = 0
-        for word in words:
-            count += word.type != "SIGN"
+        conditions = depth = 0
+        for count, word in enumerate(words, 1):
             conditions += word.type in CONDITIONS
             depth += (word.type == "_OPEN") - (word.type == "_CLOSE")
             if count > MAX_WORDS:

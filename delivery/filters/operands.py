@@ -1,6 +1,7 @@
 """Operands: the names and literals of an SQL filter, and how a property is read beside each."""
 
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
@@ -13,18 +14,30 @@ from delivery.filters.grammar import refuse
 Node: TypeAlias = Tree[Token]
 Kind = Literal["name", "number", "text", "boolean", "null"]
 
-NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+# No part gives up what it has taken: of digits and one letter more, each way to part them would be tried.
+NUMBER = re.compile(r"[+-]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?", re.ASCII)
+# RocketMQ has a whole number as a `long`, any other as a `double`: Java writes each in 26 characters at most.
+MAX_NUMBER_CHARACTERS = 64
+WHOLE = range(-(2**63), 2**63)
+MAX_DOUBLE = Decimal(sys.float_info.max)
+NO_NUMBER = f"it is no number: a whole one of 64 bits or one of a double's range, in {MAX_NUMBER_CHARACTERS} characters"
 BOOLEANS = {"true": True, "false": False}
+MAX_BOOLEAN_CHARACTERS = max(map(len, BOOLEANS))
 
 
 def number_of(text: str | None) -> Decimal | None:
-    """A property as a number, or None: exact, so that 0.1 is 0.1 and ids of 20 digits differ."""
-    if text is None or not NUMBER.fullmatch(text):
+    """A property as a number, or None: exact, so that 0.1 is 0.1 and ids of 19 digits differ.
+
+    Of the bounds that RocketMQ's numbers have: a property's text may be long, and a filter reads it in each condition.
+    """
+    if text is None or len(text) > MAX_NUMBER_CHARACTERS or not NUMBER.fullmatch(text):
         return None
     try:
-        return Decimal(text)
+        number = Decimal(text)
     except DecimalException:
         return None
+    is_whole = text.lstrip("+-").isdigit()
+    return number if (int(number) in WHOLE if is_whole else abs(number) <= MAX_DOUBLE) else None
 
 
 def text_of(text: str | None) -> str | None:
@@ -34,7 +47,7 @@ def text_of(text: str | None) -> str | None:
 
 def boolean_of(text: str | None) -> bool | None:
     """A property as a truth value, or None; RocketMQ ignores the case of `true` too."""
-    return None if text is None else BOOLEANS.get(text.lower())
+    return None if text is None or len(text) > MAX_BOOLEAN_CHARACTERS else BOOLEANS.get(text.lower())
 
 
 READ: dict[str, Callable[[str | None], Any]] = {"number": number_of, "text": text_of, "boolean": boolean_of}
@@ -72,7 +85,7 @@ def operand_of(node: Node) -> Operand:
 def _number(leaf: Node, written: str) -> Decimal:
     value = number_of(written)
     if value is None:
-        refuse_part(leaf, "it is no number")
+        refuse_part(leaf, NO_NUMBER)
     return value
 
 

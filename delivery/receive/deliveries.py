@@ -1,5 +1,6 @@
 """Deliveries: what a receive reads, what it is handed, and how an entry is answered."""
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -46,6 +47,13 @@ class Receiver:
     invisible_seconds: float
     # The bytes that its answer holds.
     hold: Hold
+    # Done as soon as the consumer has hung up.
+    gone: asyncio.Future[object] | None = None
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the consumer has hung up: what it would be handed would be hidden in vain."""
+        return self.gone is not None and self.gone.done()
 
     @property
     def of_others(self) -> bool:

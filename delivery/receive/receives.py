@@ -94,12 +94,12 @@ async def entries(
     is away.
     """
     deadline = time.monotonic() + request.wait_seconds
-    terms = Terms.of(group_name, request)
+    terms = Terms.of(group_name, request, await filters.parse_in_turn(request.filter))
     if makes:
         await topics.for_consuming(request.topic)
         await groups.for_consuming(group_name)
     while gone is None or not gone.done():
-        receiver = await terms.receiver(hold)
+        receiver = await terms.receiver(hold, gone)
         await hold.room()
         with notifier.listening({topic_id for topic_id, _ in receiver.queues}, receiver.group.id) as waiter:
             handout = await _handout(receiver)
@@ -110,8 +110,8 @@ async def entries(
             if not handout.more:
                 pause = READ_AGAIN_ORDERED_SECONDS if receiver.group.ordered else READ_AGAIN_SECONDS
                 await waiter.wait(min(left, pause), gone)
-                if require is not None:
-                    await require()
+        if require is not None:
+            await require()
     return Received(group_name)
 
 
@@ -135,16 +135,15 @@ class Terms:
     invisible_seconds: float
 
     @classmethod
-    def of(cls, group_name: str, request: Receive) -> Self:
-        """Raises MessageIllegal or FilterIllegal."""
+    def of(cls, group_name: str, request: Receive, wanted: Filter | None) -> Self:
+        """Raises MessageIllegal."""
         groups.validate_name(group_name)
-        wanted = filters.parse(request.filter)
         max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
         require_between("max_messages", max_messages, 1, settings.MAX_RECEIVE_MESSAGES)
         require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
         return cls(group_name, request.topic, wanted, max_messages, receipts.invisible_time(request.invisible_seconds))
 
-    async def receiver(self, hold: Hold) -> Receiver:
+    async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None) -> Receiver:
         """With the group and the topic as they are now. Raises a Refusal where they may not be read."""
         topic = await topics.for_reading(self.topic)
         group = await groups.existing(self.group)
@@ -156,6 +155,7 @@ class Terms:
             max_messages=self.max_messages,
             invisible_seconds=self.invisible_seconds,
             hold=hold,
+            gone=gone,
         )
 
 

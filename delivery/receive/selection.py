@@ -2,10 +2,12 @@
 
 import secrets
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from delivery.groups import MAX_ENTRIES_READ, QueueProgress
+from delivery.receive import filtering
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
+from delivery.receive.filtering import Filtering
 from delivery.retries import ordered
 from delivery.retries.ordered import OrderedQueue
 from delivery.rows import OrderedReceipt
@@ -18,13 +20,17 @@ from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
+# Entries that one batch reads for all its receives: of some 16 MiB, or of the bytes that `progress.heads` reads.
+MAX_HEADS = 4 * MAX_ENTRIES_READ
+
 
 async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
     """Hands out the entries that each filter wants, whatever their order; dead letters of other groups, too."""
     entries = await _heads(batch, handouts, reached)
     room = budget.page_bytes()
     for handout in handouts:
-        for head in _wanted(handout.receiver, entries, reached, room):
+        its_filter = Filtering(handout.receiver, filtering.BATCH_SECONDS / len(handouts))
+        async for head in _wanted(its_filter, handout.receiver, entries, reached, room):
             room -= head.body_bytes
             handout.entries.append(_chosen(batch, handout.receiver, head))
         handout.more = not handout.entries and _has_moved(handout, reached)
@@ -45,30 +51,40 @@ async def _heads(
 
 
 def _entries_to_read(handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> dict[Queue, int]:
-    """How many entries of each queue are read: as many as are asked for, or more where a filter may pass over most."""
+    """How many entries of each queue are read: as many as are asked for, or more where a filter may pass over most.
+
+    Of a receive's queues the first ones, until it has its part of MAX_HEADS: the queues take turns at being first.
+    """
     counts: Counter[Queue] = Counter()
     for handout in handouts:
         receiver = handout.receiver
+        most = receiver.max_messages if receiver.filter is None else MAX_ENTRIES_READ
+        part = max(MAX_HEADS // len(handouts), receiver.max_messages)
         for queue in receiver.queues:
-            left = reached[queue].lag - counts[queue]
-            counts[queue] += min(left, receiver.max_messages if receiver.filter is None else MAX_ENTRIES_READ)
+            count = min(reached[queue].lag - counts[queue], most, part)
+            counts[queue] += count
+            part -= count
     return {queue: count for queue, count in counts.items() if count > 0}
 
 
-def _wanted(
-    receiver: Receiver, entries: Mapping[Queue, deque[Head]], reached: Mapping[Queue, QueueProgress], room: int
-) -> Iterator[Head]:
-    """A receive's entries, in the order of its queues, while there is room for their bodies, in bytes.
+async def _wanted(
+    its_filter: Filtering,
+    receiver: Receiver,
+    entries: Mapping[Queue, deque[Head]],
+    reached: Mapping[Queue, QueueProgress],
+    room: int,
+) -> AsyncIterator[Head]:
+    """A receive's entries, in the order of its queues, while there is time, and room for their bodies, in bytes.
 
     The group's progress moves beyond the entries that the filter passes over, too.
     """
     wanted = receiver.max_messages
     for queue in receiver.queues:
         heads = entries.get(queue, deque())
-        while heads and wanted and room > 0:
+        while heads and wanted and room > 0 and await its_filter.goes_on():
             head = heads.popleft()
             reached[queue].pass_over(head.queue_offset)
-            if receiver.filter is None or receiver.filter(head):
+            if its_filter.takes(head):
                 wanted -= 1
                 room -= head.body_bytes
                 yield head
@@ -81,28 +97,37 @@ async def in_order(
     queues = await ordered.read_queues(batch, group_id, reached)
     free = [queue for queue in reached if not queues[queue].is_busy]
     for handout in handouts:
-        for queue in handout.receiver.queues:
-            if queue in free and not handout.entries:
-                receiver = handout.receiver
-                handout.entries = await _choose_from_queue(batch, receiver, queue, queues[queue], reached[queue])
+        receiver = handout.receiver
+        its_filter = Filtering(receiver, filtering.BATCH_SECONDS / len(handouts))
+        for queue in receiver.queues:
+            if queue in free and not (handout.entries or its_filter.is_over or receiver.is_gone):
+                at = (queue, queues[queue], reached[queue])
+                handout.entries = await _choose_from_queue(batch, receiver, its_filter, *at)
                 if handout.entries:
                     free.remove(queue)
         handout.more = not handout.entries and _has_moved(handout, reached)
 
 
 async def _choose_from_queue(
-    batch: Batch, receiver: Receiver, queue: Queue, from_queue: OrderedQueue, reached: QueueProgress
+    batch: Batch,
+    receiver: Receiver,
+    its_filter: Filtering,
+    queue: Queue,
+    from_queue: OrderedQueue,
+    reached: QueueProgress,
 ) -> list[HandedOut]:
     """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [_chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
     wanted, room = receiver.max_messages - len(chosen), budget.page_bytes()
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
-    for head in await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag)):
-        if len(chosen) >= receiver.max_messages or room <= 0:
+    heads = await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag))
+    its_filter.resume()
+    for head in heads:
+        if len(chosen) >= receiver.max_messages or room <= 0 or not await its_filter.goes_on():
             break
         reached.pass_over(head.queue_offset)
-        if receiver.filter is not None and not receiver.filter(head):
+        if not its_filter.takes(head):
             continue
         if from_queue.is_blocked(head.sharding_key):
             batch.insert(INSERT_RECEIPTS, _receipt(receiver, head, "parked", 0))

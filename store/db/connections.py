@@ -5,7 +5,7 @@ They belong to the event loop that opened them: one loop per process.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -33,9 +33,8 @@ ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name"
 # A cut network is noticed after this, where keepalives alone took more than 25 s.
 TCP_USER_TIMEOUT_MS = 3000
 POOL_WAIT_SECONDS = 3.0
-# The column of a message's body; rows with it may be large.
-BODY = "body"
-body_of = attrgetter(BODY)
+# The columns of a message that may make a row large: its body, or where that is not read, its properties.
+LARGE = ("body", "properties")
 SESSION = " ".join(
     (
         "-c statement_timeout=15s",
@@ -171,20 +170,20 @@ async def execute(
     connection: Connection, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
     """The rows of one statement on a connection at hand; none when it returns none."""
-    has_bodies = BODY in statement.columns
+    large = next((column for column in LARGE if column in statement.columns), None)
     # As text a body is twice as long, in hex, and the event loop would decode it.
-    cursor = connection.cursor(row_factory=statement.rows, binary=has_bodies)
+    cursor = connection.cursor(row_factory=statement.rows, binary=large is not None)
     await cursor.execute(statement.text.encode(), parameters)
     if cursor.description is None:
         return ()
-    return await _in_steps(cursor) if has_bodies else await cursor.fetchall()
+    return await cursor.fetchall() if large is None else await _in_steps(cursor, attrgetter(large))
 
 
-async def _in_steps(cursor: psycopg.AsyncCursor[RowType]) -> Sequence[RowType]:
+async def _in_steps(cursor: psycopg.AsyncCursor[RowType], large_of: Callable[[RowType], bytes]) -> Sequence[RowType]:
     """All rows of a result that has arrived. Large ones are made in steps: copying 16 MiB at once takes 10 ms."""
     rows = await cursor.fetchmany(1)
     while (left := cursor.rowcount - len(rows)) > 0:
-        count = pacing.STEP_BYTES // max(len(body_of(rows[-1]) or b""), 1)
+        count = pacing.STEP_BYTES // max(len(large_of(rows[-1]) or b""), 1)
         if count >= left:
             rows += await cursor.fetchall()
         else:

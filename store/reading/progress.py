@@ -26,6 +26,8 @@ WHOLE_TOPIC = 0x3FFFF
 MAX_QUEUES = 2000
 # Lags of several readers together.
 MAX_LAGS = 10_000
+# Properties that one batch reads for its filters; one entry's are read whatever they have, 16 KiB at most.
+MAX_HEAD_BYTES = 4 * 1024 * 1024
 # Rows of deleted readers that one statement deletes.
 MAX_DELETED = 5000
 
@@ -74,8 +76,11 @@ async def positions(batch: Batch, reader_id: int, queues: Sequence[Queue]) -> Se
 async def heads(
     batch: Batch, queues: Sequence[Queue], from_offsets: Sequence[int], max_entries: Sequence[int]
 ) -> Sequence[Head]:
-    """What a filter reads of the entries of several queues, from each queue's own offset on, up to its own number."""
-    limits = {"from_offset": list(from_offsets), "max_entries": list(max_entries)}
+    """What a filter reads of the entries of several queues, from each queue's own offset on, up to its own number.
+
+    The queues in the order given, as far as MAX_HEAD_BYTES of properties go.
+    """
+    limits = {"from_offset": list(from_offsets), "max_entries": list(max_entries), "max_bytes": MAX_HEAD_BYTES}
     return await batch.read(READ_HEADS, {**limits, **_columns(queues)})
 
 

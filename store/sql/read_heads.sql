@@ -1,23 +1,33 @@
 -- Read what a filter needs of the entries of several queues, each queue from its own offset on, in order: no bodies,
 -- which may be large, and most of which a filter passes over. Each message is probed by index on its own, as in
--- read_entries.
+-- read_entries. The queues come in the order given, and their entries until those before an entry have `max_bytes` of
+-- properties: of the others only the length is known, which needs no look at what lies out of line.
 SELECT
-    q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
-    m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,
-    octet_length(m.body) AS body_bytes
-FROM unnest(
-    %(topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(max_entries)s::integer []
-) AS q (topic_id, queue_id, from_offset, max_entries)
-CROSS JOIN LATERAL (
-    SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
-    FROM consume_queue AS c
-    WHERE c.topic_id = q.topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.from_offset
-    ORDER BY c.queue_offset
-    LIMIT q.max_entries
-) AS e
-CROSS JOIN LATERAL (
-    SELECT l.* FROM commit_log AS l
-    WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
-    LIMIT 1
-) AS m
-ORDER BY q.topic_id, q.queue_id, e.queue_offset
+    h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.tags_code, h.reconsume_times,
+    h.segment_id, h.log_offset, h.sharding_key, h.tags, h.properties, h.body_bytes
+FROM (
+    SELECT
+        q.place, q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
+        m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,
+        octet_length(m.body) AS body_bytes,
+        sum(octet_length(m.properties)) OVER (
+            ORDER BY q.place, e.queue_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS bytes_before
+    FROM unnest(
+        %(topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(max_entries)s::integer []
+    ) WITH ORDINALITY AS q (topic_id, queue_id, from_offset, max_entries, place)
+    CROSS JOIN LATERAL (
+        SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
+        FROM consume_queue AS c
+        WHERE c.topic_id = q.topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.from_offset
+        ORDER BY c.queue_offset
+        LIMIT q.max_entries
+    ) AS e
+    CROSS JOIN LATERAL (
+        SELECT l.* FROM commit_log AS l
+        WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
+        LIMIT 1
+    ) AS m
+) AS h
+WHERE coalesce(h.bytes_before, 0) < %(max_bytes)s::bigint
+ORDER BY h.place, h.queue_offset

@@ -130,10 +130,23 @@ def test_a_message_without_properties_is_judged_too() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["1_0", " 10", "10 ", "٣", "NaN", "inf", "Infinity", "0x1F", "1e", "", "1e99999999999999999999"]
+    "value",
+    [
+        *["1_0", " 10", "10 ", "٣", "NaN", "inf", "Infinity", "0x1F", "1e", "", "1e99999999999999999999"],
+        # Beyond RocketMQ's long and double, or too long for either.
+        *["9223372036854775808", "-9223372036854775809", "1e309", "-1.8e308", "1." + "0" * 63, "9" * 15_999 + "x"],
+    ],
 )
 def test_what_is_no_number_of_sql_is_compared_with_none(value: str) -> None:
     assert not takes({"sql": "price = 0 OR price <> 0"}, {"price": value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9223372036854775807", "-9223372036854775808", "1.7e308", "-1e-400", "1." + "0" * 62, "+00000000000000000001"],
+)
+def test_a_number_is_one_up_to_its_bounds(value: str) -> None:
+    assert takes({"sql": f"price = {value} AND price <> 0"}, {"price": value})
 
 
 def test_a_filter_is_read_once() -> None:
