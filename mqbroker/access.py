@@ -77,10 +77,17 @@ class Caller:
         if not self.may_manage and METRICS not in self.scopes:
             raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
 
-    def require_any(self, verb: str) -> None:
-        """Raises NoPermission unless the key has some scope of this verb."""
-        if not any(scope.partition(":")[0] == verb for scope in self.scopes):
-            raise NoPermission(f"The key {self.name!r} has no {verb} scope: add one at /v1/api-keys.")
+    def require_any(self, *verbs: str) -> None:
+        """Raises NoPermission unless the key has some scope of one of these verbs."""
+        if not any(scope.partition(":")[0] in verbs for scope in self.scopes):
+            raise NoPermission(f"The key {self.name!r} has no {' or '.join(verbs)} scope: add one at /v1/api-keys.")
+
+    def may_see(self, topic: str, *, is_visible: bool) -> bool:
+        """Whether the key may look up a message of the topic.
+
+        What consumers cannot see, as it is undecided, rolled back or delayed, is its producers' and operators' alone.
+        """
+        return self.may("read", topic) if is_visible else self.may_manage or self.may("produce", topic)
 
     def spend(self, messages: int, size: int) -> None:
         """Counts messages of a request of so many bytes against the key's limits.
@@ -89,6 +96,10 @@ class Caller:
         """
         if self.allowance is not None:
             self.allowance.spend(messages, size, time.monotonic())
+
+    def may_receive(self, group: str, topic: str) -> bool:
+        """Whether the key may receive the topic's messages in the group."""
+        return self.may("consume", group) and self.may("read", topic)
 
     def require_receive(self, group: str, topic: str) -> None:
         """Raises NoPermission unless the key may receive the topic's messages in the group."""

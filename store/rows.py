@@ -298,6 +298,12 @@ class TriedLock(NamedTuple):
     taken: bool
 
 
+class VisibleEntry(NamedTuple):
+    """The topic of an entry that consumers can see."""
+
+    topic_id: int
+
+
 class WalkedKeyMatch(NamedTuple):
     """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
 

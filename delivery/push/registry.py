@@ -44,8 +44,13 @@ def find(name: str) -> Subscription:
     """
     subscription = named(name)
     if subscription is None:
-        raise SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{quote(name)} makes it.")
+        raise absent(name)
     return subscription
+
+
+def absent(name: str) -> SubscriptionNotExist:
+    """The refusal of a name that no subscription has."""
+    return SubscriptionNotExist(f"There is no subscription {name}: PUT /v1/subscriptions/{quote(name)} makes it.")
 
 
 def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:

@@ -1,7 +1,7 @@
 """Offsets: how far a consumer group has come in its topics, and the reset of its progress to another offset."""
 
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -78,13 +78,16 @@ class OffsetsReset(msgspec.Struct):
     skipped: int
 
 
-async def of(group_name: str, topic_name: str | None) -> Offsets:
-    """Where a group stands in each queue of a topic, or of every topic that it has begun to read.
+async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool]) -> Offsets:
+    """Where a group stands in each queue of a topic, or of every topic that it has begun to read and `shows` takes.
 
     Offsets are dense, so the lag is not counted. Raises GroupNotExist or TopicNotExist.
     """
     group = await groups.existing(group_name)
-    found = await (_in_all_topics(group) if topic_name is None else _in_topic(group, topic_name))
+    if topic_name is None:
+        found = [queue for queue in await _in_all_topics(group) if shows(queue.topic)]
+    else:
+        found = await _in_topic(group, topic_name)
     return Offsets(group.name, found, sum(queue.lag for queue in found))
 
 

@@ -122,8 +122,7 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
     async def run(
         self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
     ) -> msgspec.Raw:
-        await producers.require_topics(caller, self.transaction_id)
-        await producers.require_group(caller, self.producer_group)
+        await producers.require_end(caller, self.transaction_id, self)
         result = await ends.end(self.transaction_id, self, left_out=left_out is not None)
         return with_status(producers.status_of_end(self), result)
 

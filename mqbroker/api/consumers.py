@@ -1,5 +1,7 @@
 """The consumer's calls."""
 
+from functools import partial
+
 import msgspec
 from msgspec import UNSET, UnsetType
 
@@ -17,6 +19,7 @@ from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode, number
 from mqbroker.errors import Code
 from store.errors import Refusal
+from store.topics import RETRY_PREFIX, group_of
 
 
 class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -109,14 +112,18 @@ async def offsets(request: DataRequest, group: str) -> Answer:
     """GET /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
     topic = request.query("topic").get("topic", [None])[-1]
-    return answer(await delivery_offsets.of(group, topic))
+    if topic is not None:
+        require_offsets(request.caller, topic)
+    return answer(await delivery_offsets.of(group, topic, partial(_may_see_offsets, request.caller, group)))
 
 
 async def reset(request: DataRequest, group: str) -> Answer:
     """PUT /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
+    wanted = decode(ResetOffsets, request.body)
+    require_offsets(request.caller, wanted.topic)
     note = request.signed().note("offsets.reset", group, delivery_offsets.outcomes)
-    return answer(await delivery_offsets.reset(group, decode(ResetOffsets, request.body), note))
+    return answer(await delivery_offsets.reset(group, wanted, note))
 
 
 async def dead_letters(request: DataRequest, group: str) -> Answer:
@@ -149,6 +156,17 @@ def require_consume(caller: Caller, group: str) -> None:
     """Raises NoPermission unless the key may consume in the group, or manage: operators read and set offsets, too."""
     if not caller.may_manage:
         caller.require("consume", group)
+
+
+def require_offsets(caller: Caller, topic: str) -> None:
+    """Raises NoPermission unless the key may read the topic, or manage: offsets and lag tell what a topic holds."""
+    if not caller.may_manage:
+        caller.require("read", topic)
+
+
+def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
+    """Whether a list shows a topic: one that the key may read, or the group's own retries."""
+    return caller.may_manage or caller.may("read", topic) or group_of(topic, RETRY_PREFIX) == group
 
 
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:

@@ -1,8 +1,11 @@
 """The look-up of messages: by id, by key, by topic and time, and the trace of one."""
 
+import uuid
+
 import msgspec
 
 from monitoring import trace as monitoring_trace
+from mqbroker.access import Caller
 from mqbroker.api import cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
@@ -33,10 +36,12 @@ class FoundMessages(msgspec.Struct):
 
 async def message(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}."""
-    request.caller.require_any("read")
+    _require_any(request.caller)
     found = await lookup.by_id(requests.message_id(message_id))
     names = await topics.names({found.message.topic_id})
-    request.caller.require("read", names[found.message.topic_id])
+    wanted = found.message.message_id
+    is_visible = found.queue_offset is not None or await lookup.is_visible(wanted)
+    _require_sight(request.caller, wanted, names[found.message.topic_id], is_visible=is_visible)
     return answer(_found(found, names))
 
 
@@ -46,6 +51,9 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     query = {name: values[-1] for name, values in given.items()}
     name, key = query.get("topic", ""), query.get("key")
     request.caller.require("read", name)
+    if name in topics.HIDDEN:
+        # Its entries are messages of every topic that no consumer can see.
+        request.caller.require_manage()
     since, until = requests.time("from", query.get("from")), requests.time("to", query.get("to"))
     if since is not None and until is not None and since >= until:
         raise MessageIllegal(f"from {query['from']} is not before to {query['to']}.")
@@ -56,7 +64,8 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     if key is None:
         page = await lookup.by_time(topic, since, until, after, count)
     else:
-        page = await lookup.by_key(topic, key, since, until, after, count)
+        hidden_too = request.caller.may_see(name, is_visible=False)
+        page = await lookup.by_key(topic, key, since, until, after, count, hidden_too=hidden_too)
     names = await topics.names({found.message.topic_id for found in page.found})
     following = None if page.after is None else cursors.encode(page.after)
     return answer(FoundMessages([_found(found, names) for found in page.found], following))
@@ -64,12 +73,25 @@ async def messages_of_topic(request: DataRequest) -> Answer:
 
 async def trace(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}/trace."""
-    request.caller.require_any("read")
+    _require_any(request.caller)
     wanted = requests.message_id(message_id)
     copies = await lookup.copies(wanted)
     names = await topics.names({copies[0].topic_id})
-    request.caller.require("read", names[copies[0].topic_id])
+    is_visible = await lookup.is_visible(wanted)
+    _require_sight(request.caller, wanted, names[copies[0].topic_id], is_visible=is_visible)
     return answer(await monitoring_trace.of(wanted, copies))
+
+
+def _require_any(caller: Caller) -> None:
+    """Raises NoPermission for a key that may look up no message, whatever its id."""
+    if not caller.may_manage:
+        caller.require_any("read", "produce")
+
+
+def _require_sight(caller: Caller, message_id: uuid.UUID, topic: str, *, is_visible: bool) -> None:
+    """Raises MessageNotFound for a key that may not see the message, as for an id that no message has."""
+    if not caller.may_see(topic, is_visible=is_visible):
+        raise lookup.not_found(message_id)
 
 
 def _found(found: Found, names: dict[int, str]) -> FoundMessage:

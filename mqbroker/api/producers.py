@@ -155,8 +155,7 @@ async def end(request: DataRequest, transaction_id: str, *, left_out: Ending | N
     """POST /v1/transactions/{transaction_id}/end."""
     given = decode(EndTransaction, request.body)
     found = requests.transaction_id(transaction_id)
-    await require_topics(request.caller, found)
-    await require_group(request.caller, given.producer_group)
+    await require_end(request.caller, found, given)
     result = await ends.end(found, given, left_out=left_out is not None)
     return answer(result, status_of_end(given))
 
@@ -181,7 +180,7 @@ async def transaction(request: DataRequest, transaction_id: str) -> Answer:
     """GET /v1/transactions/{transaction_id}."""
     found = requests.transaction_id(transaction_id)
     if not request.caller.may_manage:
-        await require_topics(request.caller, found)
+        await _require_topics(request.caller, found)
     return answer(await history.of(found))
 
 
@@ -205,13 +204,14 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
 
 
 async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
-    """Raises NoPermission unless the key may produce to the message's topic, MessageNotFound when it is not stored.
+    """Raises MessageNotFound unless the message is stored and the key may produce to its topic.
 
     A key for all topics costs no look-up.
     """
     if not caller.may_everywhere("produce"):
         topic_id = (await lookup.copies(message_id))[0].topic_id
-        caller.require("produce", (await topics.names({topic_id}))[topic_id])
+        if not caller.may("produce", (await topics.names({topic_id}))[topic_id]):
+            raise lookup.not_found(message_id)
 
 
 async def require_group(caller: Caller, group: str) -> None:
@@ -225,12 +225,23 @@ def is_known_to_allow(caller: Caller, group: str) -> bool:
     return caller.may_manage or groups.is_known_to_allow(group, caller.name)
 
 
-async def require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
-    """Raises NoPermission unless the key may produce to every topic of the transaction.
+async def require_end(caller: Caller, transaction_id: uuid.UUID, end: EndTransaction) -> None:
+    """Raises NoPermission unless the key may act for the producer group, or what `_require_topics` raises.
+
+    The group first: its refusal must not tell whether the transaction exists.
+    """
+    caller.require_any("produce")
+    await require_group(caller, end.producer_group)
+    await _require_topics(caller, transaction_id, ends.ON_THE_WAY)
+
+
+async def _require_topics(caller: Caller, transaction_id: uuid.UUID, advice: str = "") -> None:
+    """Raises TransactionNotFound, as for an id that no transaction has, unless the key may produce to all its topics.
 
     A key for all topics, as most are, costs no look-up.
     """
     caller.require_any("produce")
     if not caller.may_everywhere("produce"):
-        for topic in await history.topics_of(transaction_id):
-            caller.require("produce", topic)
+        topic_names = await history.topics_of(transaction_id)
+        if not all(caller.may("produce", topic) for topic in topic_names):
+            raise ends.not_found(transaction_id, advice)

@@ -36,6 +36,13 @@ class Call:
     description: str = ""
 
 
+# Who sees what of a look-up by id.
+SIGHT = (
+    "What consumers can see needs `read:` of its topic; what is undecided, rolled back, discarded, delayed or recalled "
+    "`produce:` of its topic or `manage`. Else 404, as of an id that no message has."
+)
+
+
 class Operations:
     """Stands for the body of a bulk, whose operations are decoded one by one."""
 
@@ -60,7 +67,8 @@ CALLS: dict[View, Call] = {
         given=producers.RecallMessage,
         answers={200: Recalled},
         problems=(404, 409),
-        description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`.",
+        description="Exact: it is either recalled, or it was delivered and the answer is 409 `already_delivered`. Of a "
+        "message of a topic that the key may not produce to, 404, as of none.",
     ),
     lookup.messages_of_topic: Call(
         "Look messages up by key, or by topic and time",
@@ -76,15 +84,21 @@ CALLS: dict[View, Call] = {
         },
         required_query=("topic",),
         description="The newest first. With `key`: messages of the topic with this key that were stored from `from` on "
-        "and before `to`, also invisible ones. Without: entries of the topic that became visible within that time.",
+        "and before `to`; with `produce:` of the topic or `manage` also those that are not visible, else its entries. "
+        "Without: entries of the topic that became visible within that time.",
     ),
-    lookup.message: Call("Look a message up by its id", answers={200: lookup.FoundMessage}, problems=(404,)),
+    lookup.message: Call(
+        "Look a message up by its id",
+        answers={200: lookup.FoundMessage},
+        problems=(404,),
+        description=SIGHT,
+    ),
     lookup.trace: Call(
         "Trace a message",
         answers={200: monitoring_trace.Trace},
         problems=(404,),
         description="From its store over its transaction, its delays and its entries to how each consumer group stands "
-        "with it.",
+        f"with it. {SIGHT}",
     ),
     producers.begin: Call(
         "Begin a transaction",
@@ -179,7 +193,8 @@ CALLS: dict[View, Call] = {
         answers={200: Offsets},
         problems=(404,),
         query={"topic": {"type": "string"}},
-        description="Without `topic`: in every topic that the group has begun to read.",
+        description="Without `topic`: in every topic that the group has begun to read and the key may read, and its "
+        "retries of all.",
     ),
     consumers.reset: Call(
         "Reset a group's offsets",

@@ -14,13 +14,14 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound
 from store.messages import MessageRow, Time
 from store.messages.properties import KEY_RULE, is_key
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, WalkedKeyMatch
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, VisibleEntry, WalkedKeyMatch
 from store.segments import log
 from store.topics import FIND_TOPIC
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 FIND_COPIES = Statement(__file__, "find_copies", Copy)
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
+FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", VisibleEntry)
 LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
 WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
@@ -117,13 +118,26 @@ async def by_id(message_id: uuid.UUID) -> Found:
     return found
 
 
-async def by_key(
-    topic: TopicFacts, key: str, since: datetime | None, until: datetime | None, after: Place | None, count: int
-) -> Page:
-    """A topic's messages with this key that were stored within a time, also those that are not visible (yet).
+async def is_visible(message_id: uuid.UUID) -> bool:
+    """Whether consumers can see the message: it has an entry where they read, be it as a retry or a dead letter."""
+    parameters = {"message_id": message_id, "hidden": list(topics.HIDDEN)}
+    return bool(await connections.read(FIND_VISIBLE_ENTRY, parameters))
 
-    In a topic of the broker's own: messages with an entry there. For a key of more than MAX_OF_KEY messages, a page
-    reads MAX_READ messages of the log, and the next page starts below them.
+
+async def by_key(
+    topic: TopicFacts,
+    key: str,
+    since: datetime | None,
+    until: datetime | None,
+    after: Place | None,
+    count: int,
+    *,
+    hidden_too: bool,
+) -> Page:
+    """A topic's messages with this key that were stored within a time; `hidden_too`: those that are not visible (yet).
+
+    In a topic of the broker's own, and without `hidden_too`: messages with an entry there. For a key of more than
+    MAX_OF_KEY messages, a page reads MAX_READ messages of the log, and the next page starts below them.
 
     Raises MessageIllegal for an impossible key.
     """
@@ -131,7 +145,7 @@ async def by_key(
         raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
     limits = {
         "topic_id": topic.id,
-        "by_entry": topics.is_system(topic.name),
+        "by_entry": topics.is_system(topic.name) or not hidden_too,
         "key": key,
         "since": since or BEGINNING,
         "until": until or END,

@@ -34,6 +34,13 @@ class Row:
             for way in re.split(r",? or ", self.needs.partition(";")[0])
         )
 
+    def hides_from(self, scopes: set[str]) -> bool:
+        """Whether a key that may not call it about these things may about others: it does not learn that they exist."""
+        ways = [SCOPE.findall(way) for way in re.split(r",? or |;", self.needs)]
+        return "else 404" in self.needs and any(
+            way and all({verb, f"{verb}:"} & scopes for verb, _, _ in way) for way in ways
+        )
+
     def allows_user(self, role: str) -> bool:
         """Whether a console user of a role may call it."""
         least = self.console.strip("`")

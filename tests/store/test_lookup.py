@@ -12,7 +12,7 @@ from tests.store.keeper import Keeper
 
 
 async def _by_key(topic: str, key: str, count: int = 100) -> Page:
-    return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count)
+    return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count, hidden_too=True)
 
 
 async def _by_time(topic: str) -> Page:

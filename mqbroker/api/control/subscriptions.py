@@ -144,11 +144,12 @@ class SubscriptionList(Resource):
 def found(request: Request, name: str) -> delivery.Subscription:
     """The subscription of this name, for a caller that may manage, or receive what it pushes.
 
-    Raises what `registry.find` raises, or NoPermission.
+    Raises what `registry.find` raises, for another caller too: it does not learn which names there are.
     """
     row = registry.find(name)
-    if isinstance(request.user, Caller) and not request.user.may_manage:
-        request.user.require_receive(row.group_name, row.topic_name)
+    caller = request.user
+    if isinstance(caller, Caller) and not caller.may_manage and not caller.may_receive(row.group_name, row.topic_name):
+        raise registry.absent(name)
     return row
 
 
