@@ -71,10 +71,11 @@ def require_distinct(body: bytes) -> None:
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> None:
-    names = [name for name, _ in pairs]
-    if len(set(names)) < len(names):
-        double = next(name for place, name in enumerate(names) if name in names[:place])
-        raise DuplicateName(f"an object has the name {double[:80]!r} twice")
+    seen: set[str] = set()
+    for name, _ in pairs:
+        if name in seen:
+            raise DuplicateName(f"an object has the name {name[:80]!r} twice")
+        seen.add(name)
 
 
 def _quotes_of(value: object, has_escapes: bool) -> int:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -129,3 +130,15 @@ def test_a_name_that_stands_twice_is_found(text: str, blanks: str) -> None:
 def test_an_ordinary_request_needs_no_second_parse(text: str, shape: Any) -> None:
     for written in (text, text + LARGE):
         assert strict_json.is_plain(written.encode(), msgspec.json.decode(written, type=shape))
+
+
+def test_a_name_that_stands_twice_among_very_many_is_found_as_fast_as_they_are_read() -> None:
+    """Where each was compared with all before it, 20,000 names took 10 s, and a body of 4 MiB hours."""
+    names = [*map(str, range(200_000)), "199999"]
+    text = "{" + ",".join(f'"{name}":""' for name in names) + "}"
+
+    began = time.process_time()
+    with pytest.raises(DuplicateName, match="an object has the name '199999' twice"):
+        strict_json.decode(text.encode(), dict[str, str])
+
+    assert time.process_time() - began < 5
