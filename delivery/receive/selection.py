@@ -20,7 +20,7 @@ from store.rows import Head
 
 INSERT_RECEIPTS = Statement(__file__, "insert_receipts")
 
-# Entries that one batch reads for all its receives: of some 16 MiB, or of the bytes that `progress.heads` reads.
+# Entries that one batch reads for all its receives; `progress.heads` bounds their bytes.
 MAX_HEADS = 4 * MAX_ENTRIES_READ
 
 

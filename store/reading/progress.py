@@ -27,7 +27,7 @@ MAX_QUEUES = 2000
 # Lags of several readers together.
 MAX_LAGS = 10_000
 # Properties that one batch reads for its filters; one entry's are read whatever they have, 16 KiB at most.
-MAX_HEAD_BYTES = 4 * 1024 * 1024
+MAX_HEAD_BYTES = 1024 * 1024
 # Rows of deleted readers that one statement deletes.
 MAX_DELETED = 5000
 
