@@ -5,7 +5,9 @@ from mqbroker_client import Consumer, Producer
 
 from tests.broker.characters import bodies
 from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire, problem
+from tests.delivery_filters.dear import PROPERTIES, Narrow, dear_filter
 from tests.delivery_filters.test_filter_refusals import ALLOWED
 
 # More than one look of a receive at each of four queues.
@@ -58,6 +60,22 @@ def test_a_wanted_message_behind_thousands_is_received_at_once(
     wire.post("/v1/messages", {"topic": orders, "body": "dear", "properties": {"price": "100"}})
 
     assert bodies(consumer.receive(orders, filter={"sql": "price > 10"}, wait_seconds=4)) == [b"dear"]
+
+
+def test_a_wanted_message_behind_megabytes_of_properties_is_received_at_once(
+    broker: RunningBroker, wire: Wire, consumer: Consumer
+) -> None:
+    narrow = Narrow(broker)
+    for _ in range(2):
+        narrow.stock(PROPERTIES["many properties"])
+    wanted = {"topic": narrow.topic, "body": "wanted", "properties": {"a": "-1000"}}
+    wire.post("/v1/messages", wanted)
+
+    received = consumer.receive(narrow.topic, filter=dear_filter(0), wait_seconds=10)
+
+    assert bodies(received) == [b"wanted"]
+    # All that it passed over is done for the group.
+    assert consumer.receive(narrow.topic) == []
 
 
 def test_a_bad_filter_is_refused_with_its_position(wire: Wire, consumer: Consumer, stocked: str) -> None:
