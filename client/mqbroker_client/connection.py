@@ -167,11 +167,11 @@ class Broker:
 
     def _alone(self, call: Call[Result], own: OwnRequest, seconds: float) -> Result:
         request = own.get()
-        return requests.result_of(call, requests.document_of(request, self._once(request, seconds)))
+        return requests.result_of(call, requests.document_of(self.url, request, self._once(request, seconds)))
 
     def _together(self, calls: Sequence[Call[Result]], seconds: float) -> list[Result | errors.BrokerError]:
         request = self._requests.bulk(calls)
-        document = requests.document_of(request, self._once(request, seconds))
+        document = requests.document_of(self.url, request, self._once(request, seconds))
         return requests.results_of(request, document, calls)
 
     def _once(self, request: Request, seconds: float) -> Answer:
@@ -190,7 +190,7 @@ class Broker:
             raise
         if len(self.urls) > 1 and requests.is_of_another(answer):
             self._move_on(used)
-            raise requests.unreachable(self.urls[used], request, f"HTTP {answer.status} without a code of the broker's")
+            raise requests.unreachable(self.urls[used], request, requests.of_another(self.urls[used], answer))
         return answer
 
     def _move_on(self, used: int) -> None:

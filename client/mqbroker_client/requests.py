@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 import urllib3
 
-from mqbroker_client import errors
+from mqbroker_client import errors, gateways
 from mqbroker_client.calls import Call, Document, Result
 from mqbroker_client.ids import uuid7
 from mqbroker_client.retries import Retry
@@ -144,13 +144,21 @@ def require_own(url: str, request: Request, answer: Answer) -> None:
     )
 
 
-def document_of(request: Request, answer: Answer) -> Document:
+def of_another(url: str, answer: Answer) -> str:
+    """What answered in the broker's place, in words."""
+    return gateways.words(url, answer.status, answer.headers, answer.body)
+
+
+def document_of(url: str, request: Request, answer: Answer) -> Document:
     """The JSON object of a 2xx. Raises the `BrokerError` of any other answer."""
     document = _document(answer.body)
     if not 200 <= answer.status < 300:
-        raise errors.from_problem(answer.status, document or {}, request.id, _retry_after_seconds(answer))
+        problem = document or {}
+        if "code" not in problem:
+            problem = {**problem, "detail": of_another(url, answer)}
+        raise errors.from_problem(answer.status, problem, request.id, _retry_after_seconds(answer))
     if document is None:
-        raise _not_understood(request, f"{answer.status} with a body that is no JSON object", answer.status)
+        raise _not_understood(request, of_another(url, answer), answer.status)
     return document
 
 

@@ -170,7 +170,8 @@ class _ScriptHandler(BaseHTTPRequestHandler):
 
     def _give(self, answer: Answer, asked: Asked) -> None:
         body = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
-        self.send_response(answer.status)
+        # A server that names itself in the script has no other name.
+        (self.send_response_only if "Server" in answer.headers else self.send_response)(answer.status)
         # As the broker does: an answer bears the id of its request.
         for name, value in ({"X-Request-Id": asked.headers.get("x-request-id", "")} | answer.headers).items():
             self.send_header(name, value)

@@ -184,13 +184,15 @@ class AsyncBroker:
         self, session: aiohttp.ClientSession, call: Call[Result], own: OwnRequest, seconds: float
     ) -> Result:
         request = own.get()
-        return requests.result_of(call, requests.document_of(request, await self._once(session, request, seconds)))
+        return requests.result_of(
+            call, requests.document_of(self.url, request, await self._once(session, request, seconds))
+        )
 
     async def _together(
         self, session: aiohttp.ClientSession, calls: Sequence[Call[Result]], seconds: float
     ) -> Sequence[Result | errors.BrokerError]:
         request = self._requests.bulk(calls)
-        document = requests.document_of(request, await self._once(session, request, seconds))
+        document = requests.document_of(self.url, request, await self._once(session, request, seconds))
         return requests.results_of(request, document, calls)
 
     async def _once(self, session: aiohttp.ClientSession, request: Request, seconds: float) -> Answer:
@@ -204,7 +206,7 @@ class AsyncBroker:
         requests.require_own(url, request, answer)
         if len(self.urls) > 1 and requests.is_of_another(answer):
             self._move_on(used)
-            raise requests.unreachable(url, request, f"HTTP {answer.status} without a code of the broker's")
+            raise requests.unreachable(url, request, requests.of_another(url, answer))
         return answer
 
     def _move_on(self, used: int) -> None:
