@@ -3,12 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.limits import BATCH_MESSAGES, DEFAULTS
 from mqbroker_client.messages import Message
 from mqbroker_client.results import Sent
-
-#: The broker's limits of a batch: its messages, and the bytes of their bodies together.
-MAX_MESSAGES = 1_000
-MAX_BYTES = 4 * 1024 * 1024
 
 
 class SentList(list[Sent]):
@@ -51,7 +48,7 @@ def split(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
     """The list in its order, cut before each message that would not fit any more; an empty list is one batch."""
     begin = size = 0
     for place, message in enumerate(messages):
-        if place > begin and (place - begin == MAX_MESSAGES or size + len(message.body) > MAX_BYTES):
+        if place > begin and (place - begin == BATCH_MESSAGES or size + len(message.body) > DEFAULTS.message_bytes):
             yield messages[begin:place]
             begin, size = place, 0
         size += len(message.body)

@@ -23,7 +23,7 @@ class BrokerError(Exception):
     ) -> None:
         super().__init__(f"{code} ({status}): {detail}" if status else f"{code}: {detail}")
         self.detail = detail
-        #: The HTTP status; 0 when there was no answer.
+        #: The HTTP status; 0 when there was no answer. What is refused here, before it is sent, has the broker's.
         self.status = status
         self.code = code
         self.request_id = request_id
