@@ -44,7 +44,7 @@ def mariadb_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mariadb
 @pytest.fixture(scope="module", params=PLACES)
 def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A producer's database, with the barrier's table."""
-    yield from _place(request.param, request, tmp_path_factory.mktemp("place"), "driver")
+    yield from place_of(request.param, request, tmp_path_factory.mktemp("place"), "driver")
 
 
 @pytest.fixture(scope="module", params=PAIRS, ids=lambda pair: "-".join(pair).replace(" ", "_"))
@@ -54,7 +54,7 @@ def shop(
     """A producer, on every database by every binding."""
     binding, name = request.param
     folder = tmp_path_factory.mktemp("place")
-    for place in _place(name, request, folder, binding):
+    for place in place_of(name, request, folder, binding):
         with processes.program(binding, place, broker, folder) as program:
             yield Shop(binding, place, broker, program)
 
@@ -66,7 +66,8 @@ def process(shop: Shop) -> Iterator[processes.Process]:
         yield process
 
 
-def _place(name: str, request: pytest.FixtureRequest, folder: Path, binding: str) -> Iterator[Place]:
+def place_of(name: str, request: pytest.FixtureRequest, folder: Path, binding: str) -> Iterator[Place]:
+    """One of PLACES, with the barrier's table as the binding makes it."""
     if name == "sqlite":
         made = places.sqlite(folder)
         make_barrier(made, binding)

@@ -18,6 +18,7 @@ from mqbroker_client.django import answer_checks, send
 from mqbroker_client.django.outbox import Staged
 
 from tests.barrier import site
+from tests.barrier.never_taken import NEVER_TAKEN
 
 PLACE = json.loads(sys.argv[1])
 TOPIC = PLACE["topic"]
@@ -141,6 +142,24 @@ def without_autocommit() -> Any:
     transaction.rollback()
     transaction.set_autocommit(True)
     return orders()
+
+
+def never_taken() -> Any:
+    """While the broker is away: what it would never take, and what only it can refuse."""
+    raised = {}
+    for case, (_, sendings) in NEVER_TAKEN.items():
+        try:
+            with transaction.atomic():
+                insert(case)
+                for topic, body, fields in sendings:
+                    send(topic, body, **fields)
+        except BrokerError as error:
+            raised[case] = type(error).__name__
+    for order_id in ("dropped", "sent"):
+        with transaction.atomic():
+            insert(order_id)
+            send(TOPIC, order_id, queue_id=9)
+    return raised, orders()
 
 
 def checks() -> Any:

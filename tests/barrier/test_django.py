@@ -61,6 +61,12 @@ def told_by(place: Place, broker_url: str, story: str, **options: Any) -> Any:
     return json.loads(done.stdout)
 
 
+def command(place: Place, broker_url: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`manage.py mqbroker …` of the project, as it ended."""
+    given = [sys.executable, "-m", "tests.barrier.site", place.words(), broker_url, "mqbroker", *words]
+    return forks.run(given, processes.environment())
+
+
 def received(broker: RunningBroker, place: Place) -> list[bytes]:
     return sorted(bodies(received_until_empty(Consumer(broker.client(), name("coupons")), place.topic)))
 
@@ -167,8 +173,7 @@ def test_the_command_answers_checks_until_it_is_stopped(
 def test_a_consumer_that_cannot_run_says_why(
     small_shop: Place, broker: RunningBroker, topic: str, handler: str, complaint: str
 ) -> None:
-    words = [sys.executable, "-m", "tests.barrier.site", small_shop.words(), broker.url, "mqbroker", "consume"]
-    done = forks.run([*words, topic, small_shop.group, handler], processes.environment())
+    done = command(small_shop, broker.url, "consume", topic, small_shop.group, handler)
 
     assert done.returncode == 1
     assert done.stderr.startswith(complaint)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -50,10 +51,10 @@ def outbox_of(place: Place, broker: Broker, **options: str) -> "Iterator[tuple[O
     engine.dispose()
 
 
-def buy(outbox: Outbox, sessions: "sessionmaker[Session]", topic: str, order_id: str) -> None:
+def buy(outbox: Outbox, sessions: "sessionmaker[Session]", topic: str, order_id: str, **fields: Any) -> None:
     with sessions.begin() as session:
         session.execute(sa.text("INSERT INTO orders VALUES (:order_id)"), {"order_id": order_id})
-        outbox.send(session, topic, order_id)
+        outbox.send(session, topic, order_id, **fields)
 
 
 def work_until_all_is_sent(place: Place, broker: RunningBroker) -> None:
@@ -174,7 +175,7 @@ def test_a_process_that_is_forked_while_kept_messages_are_sent_sends_them_too(pl
 def test_kept_messages_that_the_broker_refuses_hold_up_no_others(place: Place, broker: RunningBroker) -> None:
     topic = name("orders")
     with outbox_of(place, AWAY, on_unavailable="keep") as (outbox, sessions):
-        buy(outbox, sessions, "no topic", name("refused"))
+        buy(outbox, sessions, topic, name("refused"), queue_id=9)
         buy(outbox, sessions, topic, name("taken"))
 
     assert KeptMessages(Producer(broker.client(), place.group), place.barrier).send() == 1

@@ -55,7 +55,8 @@ def _create(text: str, moment: str, suffix: str = "") -> str:
         "producer_group varchar(255) NOT NULL, "
         "decision varchar(8) NOT NULL CHECK (decision IN ('COMMIT', 'ROLLBACK')), "
         f"decided_at {moment} NOT NULL, "
-        f"messages {text}){suffix}"
+        f"messages {text}, "
+        f"refused {text}){suffix}"
     )
 
 

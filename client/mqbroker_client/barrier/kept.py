@@ -1,39 +1,78 @@
-"""Sends the messages that local transactions left in their rows while the broker was away."""
+"""The messages that local transactions left in their rows while the broker was away: listed, sent, dropped."""
 
+import asyncio
 import logging
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from mqbroker_client.barrier import sending
 from mqbroker_client.barrier.decisions import Barrier
-from mqbroker_client.barrier.table import Table
-from mqbroker_client.calls import producer as calls
+from mqbroker_client.barrier.outage import Outage
+from mqbroker_client.barrier.sending import Sending
+from mqbroker_client.barrier.table import KeptTransaction, Table
 from mqbroker_client.errors import BrokerError
-from mqbroker_client.messages import Message
+from mqbroker_client.meanings import Meaning, meaning_of
 from mqbroker_client.producers import Producer
-from mqbroker_client.retries import PASSING, Retry
-from mqbroker_client.states import LocalTransactionState
 
 log = logging.getLogger(__name__)
-
-# The next round tries again.
-ONCE = Retry(tries=1, seconds=5.0)
 
 
 @dataclass(slots=True)
 class KeptMessages:
-    """Sends them under the ids that they were kept with, so that two processes may do so at once."""
+    """Sends them under the ids that they were kept with, so that two processes may do so at once.
+
+    What the broker refuses for good is set apart: it stays in its row with the reason, is logged once, and is sent
+    again by `send_again` only. Methods with `_async` are for event loops.
+    """
 
     producer: Producer
     barrier: Barrier
+    outage: Outage = field(default_factory=Outage)
     _thread: threading.Thread | None = field(default=None, init=False)
+    # Why kept messages wait, as it was last logged: code and status.
+    _said: tuple[str, int] | None = field(default=None, init=False)
 
     def send(self, *, seconds: float = 30.0) -> int:
         """Sends what is kept until none is left, the broker is away, or `seconds` are over; how many transactions."""
-        give_up_at = time.monotonic() + seconds
-        return self.barrier.in_own_session(lambda table: self._send_all(table, give_up_at))
+        return len(self._send(seconds).sent)
+
+    def send_again(self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0) -> Sending:
+        """As `send`, with what was set apart: these transactions, or all. What is refused again is set apart again."""
+        self.barrier.in_own_session(lambda table: table.release(transaction_ids))
+        return self._send(seconds)
+
+    def transactions(self) -> list[KeptTransaction]:
+        """All that is kept, the oldest first: what waits, and what is set apart with its reason."""
+        return self.barrier.in_own_session(lambda table: list(table.all_kept()))
+
+    def drop(self, transaction_ids: Sequence[UUID]) -> int:
+        """Takes messages out of their rows without sending them; of how many transactions.
+
+        The local transactions stay committed. A half that the broker has nevertheless, since its answer was lost, is
+        still ended by its check.
+        """
+        return self.barrier.in_own_session(lambda table: sum([table.drop(id_) for id_ in transaction_ids]))
+
+    async def send_async(self, *, seconds: float = 30.0) -> int:
+        """As `send`."""
+        return await asyncio.to_thread(self.send, seconds=seconds)
+
+    async def send_again_async(
+        self, transaction_ids: Sequence[UUID] | None = None, *, seconds: float = 30.0
+    ) -> Sending:
+        """As `send_again`."""
+        return await asyncio.to_thread(self.send_again, transaction_ids, seconds=seconds)
+
+    async def transactions_async(self) -> list[KeptTransaction]:
+        """As `transactions`."""
+        return await asyncio.to_thread(self.transactions)
+
+    async def drop_async(self, transaction_ids: Sequence[UUID]) -> int:
+        """As `drop`."""
+        return await asyncio.to_thread(self.drop, transaction_ids)
 
     def send_in_background(self) -> None:
         """Begins `send` in a thread, unless one of this process is at it."""
@@ -48,34 +87,31 @@ class KeptMessages:
         except Exception:
             log.exception("kept messages were not sent")
 
-    def _send_all(self, table: Table, give_up_at: float) -> int:
-        count = 0
-        for page in table.kept():
-            try:
-                sent = self._send(page)
-            except PASSING as error:
-                log.warning("kept messages wait for the broker: %s", error)
-                break
-            table.sent(sent)
-            count += len(sent)
-            if time.monotonic() > give_up_at:
-                break
-        return count
+    def _send(self, seconds: float) -> Sending:
+        give_up_at = time.monotonic() + seconds
+        found = self.barrier.in_own_session(lambda table: self._send_all(table, give_up_at))
+        self._say(found.waits)
+        return found
 
-    def _send(self, page: Mapping[UUID, Sequence[Message]]) -> list[UUID]:
-        """The transactions of a page that are committed now; the others stay. Raises what passes."""
-        group, broker = self.producer.group, self.producer.broker
-        # A half may be stored already: its answer was lost. Then this is a repetition, and so is its end.
-        halves = broker.do_all([calls.begin(group, messages, id_) for id_, messages in page.items()], retry=ONCE)
-        stored = self._taken(page, halves)
-        ends = broker.do_all([calls.end(group, id_, LocalTransactionState.COMMIT) for id_ in stored], retry=ONCE)
-        return self._taken(stored, ends)
+    def _send_all(self, table: Table, give_up_at: float) -> Sending:
+        found = Sending()
+        for texts in table.kept():
+            page = sending.send(self.producer, texts)
+            table.sent(page.sent)
+            for id_, reason in page.refused.items():
+                if table.set_apart(id_, reason):
+                    log.error("the kept messages of transaction %s are refused, and set apart: %s", id_, reason)
+            found.add(page)
+            if page.sent:
+                self.outage.is_over()
+            if not page.is_answered or time.monotonic() > give_up_at:
+                break
+        return found
 
-    def _taken(self, transaction_ids: Iterable[UUID], results: Sequence[object]) -> list[UUID]:
-        """Those without an error. Those with one stay, and the others do not wait for them."""
-        found = dict(zip(transaction_ids, results, strict=True))
-        for id_, result in found.items():
-            if isinstance(result, BrokerError):
-                level = logging.WARNING if isinstance(result, PASSING) else logging.ERROR
-                log.log(level, "the kept messages of transaction %s were not taken: %s", id_, result)
-        return [id_ for id_, result in found.items() if not isinstance(result, BrokerError)]
+    def _say(self, waits: BrokerError | None) -> None:
+        """A reason is logged when it begins, and not at each round."""
+        said = None if waits is None else (waits.code, waits.status)
+        if waits is not None and said != self._said:
+            level = logging.WARNING if meaning_of(waits) is Meaning.AWAY else logging.ERROR
+            log.log(level, "kept messages wait: %s", waits)
+        self._said = said

@@ -1,7 +1,6 @@
 """The steps around the COMMIT of a local transaction: its row and its half before, its end after."""
 
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,12 +8,15 @@ from uuid import UUID
 
 from mqbroker_client.barrier.decisions import Aside, Barrier, at_once
 from mqbroker_client.barrier.kept import KeptMessages
+from mqbroker_client.barrier.outage import Outage
 from mqbroker_client.barrier.sessions import Connection
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.ids import uuid7
+from mqbroker_client.limits import DEFAULTS, Limits, validate
+from mqbroker_client.meanings import Meaning, meaning_of
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.producers import Producer
-from mqbroker_client.retries import PASSING, Retry
+from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState
 from mqbroker_client.transactional import HALF_RETRY
 
@@ -22,8 +24,6 @@ log = logging.getLogger(__name__)
 
 #: What happens while the broker is away: the local transaction fails, or keeps its messages in its row.
 OnUnavailable = Literal["fail", "keep"]
-#: After a failure, how long messages are kept without another try.
-KEEP_SECONDS = 5.0
 # A lost end costs a check, so a request does not wait long for it.
 END_RETRY = Retry(tries=2, seconds=2.0)
 
@@ -46,12 +46,13 @@ class CommitSteps:
     on_unavailable: OnUnavailable = "fail"
     aside: Aside = at_once
     kept: KeptMessages = field(init=False)
-    _keep_until: float = field(default=0.0, init=False)
+    outage: Outage = field(default_factory=Outage, init=False)
+    limits: Limits = field(default=DEFAULTS, init=False)
     # Whether this process has left messages in rows since it last sent such.
     _has_kept: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self.kept = KeptMessages(self.producer, self.barrier)
+        self.kept = KeptMessages(self.producer, self.barrier, self.outage)
         if self.on_unavailable not in ("fail", "keep"):
             raise ValueError(f'on_unavailable is "fail" or "keep", not {self.on_unavailable!r}')
 
@@ -59,16 +60,19 @@ class CommitSteps:
         """Inserts the row and stores one half with all messages, in 3 s at most.
 
         The row comes first: a half is then never asked about before its row is locked. Raises when the local
-        transaction must be rolled back.
+        transaction must be rolled back: also for messages that are to be kept and that the broker would never take.
         """
         transaction_id = uuid7()
         messages = [message.within(transaction_id) for message in messages]
-        keeps = time.monotonic() < self._keep_until
-        self.barrier.insert_commit(connection, transaction_id, messages if keeps else None, aside=self.aside)
-        if not keeps:
-            keeps = not self._store(transaction_id, messages)
-            if keeps:
-                self.barrier.keep(connection, transaction_id, messages)
+        asks = HALF_RETRY if self.on_unavailable == "fail" else self.outage.turn()
+        if asks is None:
+            validate(self.producer.group, messages, self.limits)
+        self.barrier.insert_commit(connection, transaction_id, None if asks else messages, aside=self.aside)
+        keeps = asks is None
+        if asks is not None and not self._store(transaction_id, messages, asks):
+            validate(self.producer.group, messages, self.limits)
+            self.barrier.keep(connection, transaction_id, messages)
+            keeps = True
         self._has_kept |= keeps
         return Prepared(transaction_id, messages, keeps)
 
@@ -93,19 +97,32 @@ class CommitSteps:
         if state is not LocalTransactionState.UNKNOWN:
             self._end(prepared, state)
 
-    def _store(self, transaction_id: UUID, messages: Sequence[Message]) -> bool:
+    def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> bool:
+        """Whether the half is stored. Else its messages are kept; raises what `keep` does not keep for."""
         try:
-            self.aside(lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=HALF_RETRY))
-        except PASSING as error:
-            if self.on_unavailable == "fail":
-                raise
-            self._keep_until = time.monotonic() + KEEP_SECONDS
-            log.warning("the broker is away, messages are kept in the database: %s", error)
-            return False
+            self.aside(lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks))
+        except BrokerError as error:
+            meaning = meaning_of(error)
+            if self.on_unavailable == "keep" and meaning is Meaning.AWAY:
+                if self.outage.goes_on(asks):
+                    log.warning("the broker is away, messages are kept in the database: %s", error)
+                return False
+            self.outage.is_over()
+            if self.on_unavailable == "keep" and meaning is Meaning.UNKNOWN:
+                log.error("transaction %s: its messages are kept in the database: %s", transaction_id, error)
+                return False
+            raise
+        self.outage.is_over()
         return True
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
+        if self.outage.lasts:
+            # Its half was stored just before. A check decides where this is lost.
+            self.producer.end(prepared.transaction_id, state, wait=False)
+            return
         try:
             self.aside(lambda: self.producer.end(prepared.transaction_id, state, retry=END_RETRY))
         except BrokerError as error:
             log.warning("transaction %s: %s was not sent, a check ends it: %s", prepared.transaction_id, state, error)
+            if self.on_unavailable == "keep" and meaning_of(error) is Meaning.AWAY:
+                self.outage.goes_on(END_RETRY)

@@ -3,24 +3,63 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
 
 from mqbroker_client.barrier.dialects import Dialect, create_statements
 from mqbroker_client.barrier.sessions import Parameters, Row
+from mqbroker_client.calls import encoded
 from mqbroker_client.messages import Message, message_fields
 from mqbroker_client.states import LocalTransactionState
 
 KEPT_PAGE = 100
 # Ids of one statement.
 FOUND_PAGE = 500
+# What the text of a row raises that another program has written, or a hand.
+UNREADABLE = (ValueError, KeyError, TypeError, AttributeError)
 
+# What was refused is set apart: no sender reads it.
 _KEPT = (
-    "SELECT transaction_id, messages FROM mqbroker_barrier WHERE messages IS NOT NULL "
+    "SELECT transaction_id, messages FROM mqbroker_barrier WHERE messages IS NOT NULL AND refused IS NULL "
+    "AND producer_group = :producer_group AND transaction_id > :after "
+    f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
+)
+_LIST = (
+    "SELECT transaction_id, messages, decided_at, refused FROM mqbroker_barrier WHERE messages IS NOT NULL "
     "AND producer_group = :producer_group AND transaction_id > :after "
     f"ORDER BY transaction_id LIMIT {KEPT_PAGE}"
 )
 _KEEP = "UPDATE mqbroker_barrier SET messages = :messages WHERE transaction_id = :transaction_id"
+# Of several processes that were refused at once, one writes the reason.
+_SET_APART = (
+    "UPDATE mqbroker_barrier SET refused = :reason "
+    "WHERE transaction_id = :transaction_id AND messages IS NOT NULL AND refused IS NULL"
+)
+_RELEASE = (
+    "UPDATE mqbroker_barrier SET refused = NULL WHERE producer_group = :producer_group AND messages IS NOT NULL "
+    "AND refused IS NOT NULL"
+)
+_DROP = (
+    "UPDATE mqbroker_barrier SET messages = NULL, refused = NULL "
+    "WHERE transaction_id = :transaction_id AND producer_group = :producer_group AND messages IS NOT NULL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTransaction:
+    """A committed local transaction whose messages are in its row."""
+
+    transaction_id: UUID
+    #: By the clock of the database.
+    committed_at: datetime
+    #: Of its messages, each once; none where the row cannot be read.
+    topics: Sequence[str]
+    messages: int
+    #: Of the row: its messages as JSON.
+    characters: int
+    #: Why it is set apart; None while it waits for the broker.
+    refused: str | None
 
 
 class Statements(Protocol):
@@ -75,15 +114,18 @@ class Table:
         """Leaves the messages of a COMMIT in its row, to be sent later."""
         self.session.write(_KEEP, {"transaction_id": str(transaction_id), "messages": _text(messages)})
 
-    def kept(self) -> Iterator[dict[UUID, list[Message]]]:
-        """What waits to be sent, by transaction and in pages, in the order of the ids, which is that of time."""
-        after = ""
-        while page := self.session.query(_KEPT, {"producer_group": self.producer_group, "after": after}):
-            yield {
-                UUID(transaction_id): [Message(**message_fields(document)) for document in json.loads(text)]
-                for transaction_id, text in page
-            }
-            after = page[-1][0]
+    def kept(self) -> Iterator[dict[UUID, str]]:
+        """What waits to be sent, by transaction and in pages, in the order of the ids, which is that of time.
+
+        `messages_of` reads the texts. What was refused is not among them.
+        """
+        for page in self._pages(_KEPT):
+            yield {UUID(transaction_id): text for transaction_id, text in page}
+
+    def all_kept(self) -> Iterator[KeptTransaction]:
+        """All that is kept, set apart or not, in the same order."""
+        for page in self._pages(_LIST):
+            yield from (_kept_transaction(*row) for row in page)
 
     def sent(self, transaction_ids: Sequence[UUID]) -> None:
         """Takes the messages of these out of their rows, 100 at most."""
@@ -91,7 +133,35 @@ class Table:
             return
         names = {f"id{number}": str(transaction_id) for number, transaction_id in enumerate(transaction_ids)}
         places = ", ".join(f":{name}" for name in names)
-        self.session.write(f"UPDATE mqbroker_barrier SET messages = NULL WHERE transaction_id IN ({places})", names)
+        self.session.write(
+            f"UPDATE mqbroker_barrier SET messages = NULL, refused = NULL WHERE transaction_id IN ({places})", names
+        )
+
+    def set_apart(self, transaction_id: UUID, reason: str) -> bool:
+        """Notes why the broker refuses what is kept, so that it is not sent again; whether this was the first note."""
+        return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": reason}) > 0
+
+    def release(self, transaction_ids: Sequence[UUID] | None) -> None:
+        """Has what was set apart, these or all, wait for the broker again."""
+        group = {"producer_group": self.producer_group}
+        if transaction_ids is None:
+            self.session.write(_RELEASE, group)
+            return
+        for id_ in transaction_ids:
+            self.session.write(
+                f"{_RELEASE} AND transaction_id = :transaction_id", {**group, "transaction_id": str(id_)}
+            )
+
+    def drop(self, transaction_id: UUID) -> bool:
+        """Takes the messages of a transaction out of its row unsent; whether there were any."""
+        names = {"transaction_id": str(transaction_id), "producer_group": self.producer_group}
+        return self.session.write(_DROP, names) > 0
+
+    def _pages(self, statement: str) -> Iterator[Sequence[Row]]:
+        after = ""
+        while page := self.session.query(statement, {"producer_group": self.producer_group, "after": after}):
+            yield page
+            after = page[-1][0]
 
     def purge(self) -> int:
         """Deletes what is older than 14 days; the number of rows of this one statement, 1,000 at most."""
@@ -101,5 +171,26 @@ class Table:
         return {"transaction_id": str(transaction_id), "producer_group": self.producer_group}
 
 
+def messages_of(text: str) -> list[Message]:
+    """The messages of a row. Raises ValueError, KeyError or TypeError where it has none that can be read."""
+    return [Message(**message_fields(document)) for document in json.loads(text)]
+
+
 def _text(messages: Sequence[Message]) -> str:
-    return json.dumps([message.document() for message in messages], ensure_ascii=False, separators=(",", ":"))
+    """Raises ValueError for what some drivers write and no request can have: NaN, half of a surrogate."""
+    return encoded([message.document() for message in messages]).encode().decode()
+
+
+def _kept_transaction(transaction_id: str, text: str, decided_at: object, refused: str | None) -> KeptTransaction:
+    try:
+        messages = messages_of(text)
+    except UNREADABLE:
+        messages = []
+    topics = tuple(dict.fromkeys(message.topic for message in messages))
+    return KeptTransaction(UUID(transaction_id), _moment(decided_at), topics, len(messages), len(text), refused)
+
+
+def _moment(found: object) -> datetime:
+    """SQLite's drivers give a text, MySQL's a time without its zone, which is UTC."""
+    moment = found if isinstance(found, datetime) else datetime.fromisoformat(str(found))
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

@@ -18,6 +18,8 @@ class BarrierRow(models.Model):
     decided_at = models.DateTimeField()
     #: As JSON, while they wait for the broker.
     messages = models.TextField(null=True)
+    #: Why the broker refuses these messages; they are sent again when an operator asks for it.
+    refused = models.TextField(null=True)
 
     class Meta:
         db_table = "mqbroker_barrier"

@@ -13,6 +13,7 @@ from mqbroker_client.barrier.answering import RegularWork
 from mqbroker_client.barrier.bodies import encoded
 from mqbroker_client.barrier.decisions import at_once
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
+from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable, Prepared
 from mqbroker_client.messages import HalfMessage, Message, MessageFields
 from mqbroker_client.producers import Producer
@@ -95,6 +96,11 @@ class Outbox:
 
     def __call__(self, half: HalfMessage) -> LocalTransactionState:
         return self.barrier.check(half)
+
+    @property
+    def kept(self) -> KeptMessages:
+        """What `on_unavailable="keep"` has left in rows: to list, to send, to drop."""
+        return self.steps.kept
 
     def answer_checks(self, *, seconds: float = 30.0) -> int:
         """Answers the checks that are due and sends kept messages; the number of answers. For a scheduler."""

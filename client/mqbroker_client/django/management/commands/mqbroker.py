@@ -1,6 +1,7 @@
 """`manage.py mqbroker checks`: a process that answers checks, sends kept messages and deletes old rows.
 
 `manage.py mqbroker consume TOPIC GROUP HANDLER`: one that runs a consumer.
+`manage.py mqbroker kept`: lists what is kept while the broker is away; `kept send` and `kept drop` send and drop it.
 """
 
 import threading
@@ -10,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.module_loading import import_string
 
 from mqbroker_client.consumers import Consumer
+from mqbroker_client.django import kept
 from mqbroker_client.django.apps import config
 from mqbroker_client.django.inbox import closing_connections
 from mqbroker_client.errors import BrokerError
@@ -17,11 +19,12 @@ from mqbroker_client.running import stopped_by_signals
 
 
 class Command(BaseCommand):
-    help = "Runs a part of the producer's work until SIGTERM or Ctrl-C."
+    help = "Runs a part of the producer's work until SIGTERM or Ctrl-C, or shows and changes what is kept."
 
     def add_arguments(self, parser: CommandParser) -> None:
         works = parser.add_subparsers(dest="work", required=True)
         works.add_parser("checks", help="answer the broker's checks, send kept messages, delete old rows")
+        kept.add_arguments(works.add_parser("kept", help="list, send or drop what is kept while the broker is away"))
         consume = works.add_parser("consume", help="run a consumer")
         consume.add_argument("topic")
         consume.add_argument("group")
@@ -38,6 +41,8 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if options["work"] == "consume":
             self._consume(options)
+        elif options["work"] == "kept":
+            kept.run(config().steps.kept, options, self.stdout)
         else:
             self._answer_checks()
 

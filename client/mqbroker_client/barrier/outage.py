@@ -1,0 +1,69 @@
+"""Whether the broker is away, as one process last found it, and which of its transactions asks again."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mqbroker_client import forks
+from mqbroker_client.retries import Retry
+from mqbroker_client.transactional import HALF_RETRY
+
+#: Between two transactions that ask a broker that is away: the first pause, which doubles, and the longest.
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 30.0
+#: What a transaction that asks again may take of its customer's time.
+PROBE_RETRY = Retry(tries=1, seconds=1.0)
+
+
+@dataclass(slots=True, weakref_slot=True, eq=False)
+class Outage:
+    """Shared by the threads of a process. While the broker is away one transaction of each pause asks it."""
+
+    clock: Callable[[], float] = time.monotonic
+    #: None: the broker is there.
+    _pause_seconds: float | None = field(default=None, init=False)
+    _ask_at: float = field(default=0.0, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        forks.remember(self)
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: a thread of the parent may have held the lock."""
+        self._lock = threading.Lock()
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the broker was away when it was last asked."""
+        return self._pause_seconds is not None
+
+    def turn(self) -> Retry | None:
+        """How long this transaction may ask the broker; None: it keeps its messages at once."""
+        if self._pause_seconds is None:
+            return HALF_RETRY
+        with self._lock:
+            now = self.clock()
+            if self._pause_seconds is None or now < self._ask_at:
+                return HALF_RETRY if self._pause_seconds is None else None
+            # The others keep while this one asks, and for the pause that follows where it is in vain.
+            self._ask_at = now + PROBE_RETRY.seconds + self._pause_seconds
+        return PROBE_RETRY
+
+    def goes_on(self, asked: Retry) -> bool:
+        """The broker was asked in vain by a transaction that had this turn; whether it was there before.
+
+        Transactions that asked together, before one had found it away, make the pause no longer.
+        """
+        with self._lock:
+            is_new = self._pause_seconds is None
+            if self._pause_seconds is None:
+                self._pause_seconds = FIRST_PAUSE_SECONDS
+            elif asked is PROBE_RETRY:
+                self._pause_seconds = min(2 * self._pause_seconds, LONGEST_PAUSE_SECONDS)
+            self._ask_at = self.clock() + self._pause_seconds
+        return is_new
+
+    def is_over(self) -> None:
+        """The broker has answered."""
+        self._pause_seconds = None
