@@ -48,6 +48,14 @@ class Limits:
     #: MAX_TIMER_DELAY_SECONDS: the longest delay.
     delay_seconds: float = 40 * 86400
 
+    def widened(self, taken: Sequence[Message]) -> "Limits":
+        """The limits of a broker that has taken these messages of one transaction."""
+        size = sum(len(message.body) for message in taken)
+        delay = max((message.delay_seconds or 0 for message in taken), default=0)
+        if size <= self.message_bytes and delay <= self.delay_seconds:
+            return self
+        return Limits(max(size, self.message_bytes), max(delay, self.delay_seconds))
+
 
 DEFAULTS = Limits()
 

@@ -17,6 +17,7 @@ from mqbroker_client.barrier.answering import RegularWork
 from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.errors import Unreachable
 from mqbroker_client.sqlalchemy import Outbox
+from opentelemetry import trace
 from sqlalchemy.orm import Session, sessionmaker
 
 from tests.barrier import places
@@ -29,6 +30,7 @@ from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.client.servers import Silence, scripted
 from tests.client.test_coalescing import results
+from tests.client.test_tracing import TRACES, span
 
 THREADS = 4
 AWAY = Broker("http://127.0.0.1:1", API_KEY)
@@ -147,6 +149,18 @@ def test_kept_messages_go_together(place: Place) -> None:
         assert KeptMessages(Producer(Broker(server.url, API_KEY), place.group), place.barrier).send() == 10
 
     assert [(asked.path, len(asked.body["operations"])) for asked in server.asked] == [("/v1/bulk", 10)] * 2
+
+
+def test_kept_messages_carry_the_trace_context_of_the_code_that_sent_them(place: Place, broker: RunningBroker) -> None:
+    topic = name("orders")
+    with outbox_of(place, AWAY, on_unavailable="keep") as (outbox, sessions):
+        for number in range(2):  # the first is kept after a failure, the second at once
+            with trace.use_span(span(TRACES[number])):
+                buy(outbox, sessions, topic, name("order"))
+    work_until_all_is_sent(place, broker)
+
+    found = received_until_empty(Consumer(broker.client(), name("coupons")), topic)
+    assert sorted(delivery.message.traceparent or "" for delivery in found) == TRACES[:2]
 
 
 def test_a_process_that_is_forked_while_kept_messages_are_sent_sends_them_too(place: Place) -> None:

@@ -23,7 +23,7 @@ from tests.broker.characters import bodies, name
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.client.answers import COMMITTED, PREPARED, problem
-from tests.client.servers import Answer, Asked, scripted
+from tests.client.servers import Answer, Asked, HangUp, scripted
 from tests.client.test_coalescing import bulk_of
 
 each_binding_and_place = pytest.mark.parametrize(
@@ -63,6 +63,19 @@ def test_the_first_transaction_that_finds_the_broker_away_is_held_to_its_limits(
         shop.buy(name("order"), [(place.topic, b"1", {"tags": "a|b"})])
 
     assert keeping.kept(place) == []
+
+
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+def test_a_size_that_the_broker_has_taken_is_kept_though_it_is_above_the_default(place: Place) -> None:
+    five_megabytes = [("orders", b"1" * 5_000_000, {})]
+    with (
+        scripted(PREPARED, COMMITTED, HangUp()) as server,
+        keeping.threaded(place, Broker(server.url, API_KEY)) as shop,
+    ):
+        for _ in range(2):
+            shop.buy(name("order"), five_megabytes)
+
+    assert keeping.kept(place) == [(None,)]
 
 
 @each_binding_and_place

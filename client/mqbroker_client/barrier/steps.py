@@ -2,10 +2,11 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 from uuid import UUID
 
+from mqbroker_client import tracing
 from mqbroker_client.barrier.decisions import Aside, Barrier, at_once
 from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.outage import Outage
@@ -47,7 +48,8 @@ class CommitSteps:
     aside: Aside = at_once
     kept: KeptMessages = field(init=False)
     outage: Outage = field(default_factory=Outage, init=False)
-    limits: Limits = field(default=DEFAULTS, init=False)
+    # The defaults, or what the broker has taken of this process above them.
+    _limits: Limits = field(default=DEFAULTS, init=False)
     # Whether this process has left messages in rows since it last sent such.
     _has_kept: bool = field(default=False, init=False)
 
@@ -65,14 +67,12 @@ class CommitSteps:
         transaction_id = uuid7()
         messages = [message.within(transaction_id) for message in messages]
         asks = HALF_RETRY if self.on_unavailable == "fail" else self.outage.turn()
-        if asks is None:
-            validate(self.producer.group, messages, self.limits)
-        self.barrier.insert_commit(connection, transaction_id, None if asks else messages, aside=self.aside)
-        keeps = asks is None
-        if asks is not None and not self._store(transaction_id, messages, asks):
-            validate(self.producer.group, messages, self.limits)
+        if keeps := asks is None:
+            messages = self._to_keep(messages)
+        self.barrier.insert_commit(connection, transaction_id, messages if keeps else None, aside=self.aside)
+        if asks is not None and (keeps := not self._store(transaction_id, messages, asks)):
+            messages = self._to_keep(messages)
             self.barrier.keep(connection, transaction_id, messages)
-            keeps = True
         self._has_kept |= keeps
         return Prepared(transaction_id, messages, keeps)
 
@@ -97,6 +97,16 @@ class CommitSteps:
         if state is not LocalTransactionState.UNKNOWN:
             self._end(prepared, state)
 
+    def _to_keep(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """The messages as a row has them. Raises the broker's error for what it would never take.
+
+        With the trace context of the caller, which the process that sends them later does not have.
+        """
+        validate(self.producer.group, messages, self._limits)
+        if (context := tracing.current()) is None:
+            return messages
+        return [message if message.traceparent else replace(message, traceparent=context) for message in messages]
+
     def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> bool:
         """Whether the half is stored. Else its messages are kept; raises what `keep` does not keep for."""
         try:
@@ -113,6 +123,7 @@ class CommitSteps:
                 return False
             raise
         self.outage.is_over()
+        self._limits = self._limits.widened(messages)
         return True
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mqbroker_client.barrier.dialects import Dialect, create_statements
 from mqbroker_client.barrier.sessions import Parameters, Row
-from mqbroker_client.calls import encoded
+from mqbroker_client.calls import encoded, given
 from mqbroker_client.messages import Message, message_fields
 from mqbroker_client.states import LocalTransactionState
 
@@ -178,7 +178,9 @@ def messages_of(text: str) -> list[Message]:
 
 def _text(messages: Sequence[Message]) -> str:
     """Raises ValueError for what some drivers write and no request can have: NaN, half of a surrogate."""
-    return encoded([message.document() for message in messages]).encode().decode()
+    # Its trace context goes with a request as a header, and is no field of a message there.
+    documents = [message.document() | given(traceparent=message.traceparent) for message in messages]
+    return encoded(documents).encode().decode()
 
 
 def _kept_transaction(transaction_id: str, text: str, decided_at: object, refused: str | None) -> KeptTransaction:
