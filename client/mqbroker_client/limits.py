@@ -28,7 +28,7 @@ NAME = re.compile(r"[%|a-zA-Z0-9_-]+")
 BLANK = re.compile(r"\s")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-# What JSON has to have in each field; else the broker cannot read the request at all.
+# What JSON has to have in each field.
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "topic": (str,),
     "tags": (str,),
@@ -98,7 +98,7 @@ def _validate_kinds(message: Message) -> None:
         wrong.append("properties")
     if wrong:
         raise _error(
-            errors.BadRequest, f"{wrong[0]} {getattr(message, wrong[0])!r:.140} has a type that it cannot have."
+            errors.MessageIllegal, f"{wrong[0]} {getattr(message, wrong[0])!r:.140} has a type that it cannot have."
         )
 
 
@@ -248,4 +248,4 @@ def _is_name(text: str) -> bool:
 
 def _error(kind: type[errors.BrokerError], detail: str) -> errors.BrokerError:
     """As `errors.from_problem` makes it of the broker's answer."""
-    return kind(detail, status=kind.status_of_class, code=kind.code_of_class or "bad_request")
+    return kind(detail, status=kind.status_of_class, code=kind.code_of_class)

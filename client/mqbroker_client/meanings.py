@@ -43,7 +43,8 @@ RULES: Sequence[Rule] = (
     # A gateway, or the server behind it, is in trouble.
     Rule(Meaning.AWAY, range(500, 600), of_broker=False),
     Rule(Meaning.DENIED, range(401, 402)),
-    Rule(Meaning.DENIED, range(403, 404), codes=frozenset({"no_permission"})),
+    # `not_found` is a path that the broker has not: the address has one too many.
+    Rule(Meaning.DENIED, range(403, 406), codes=frozenset({"no_permission", "not_found", "method_not_allowed"})),
     # Of a gateway, too: its limit of a request, whose size is the message's.
     Rule(Meaning.REFUSED, range(413, 414)),
     Rule(Meaning.REFUSED, range(400, 500), of_broker=True),

@@ -174,10 +174,11 @@ def test_a_gateway_that_takes_no_large_request_gets_kept_messages_one_by_one(pla
     "answer",
     [
         problem(401, "unauthenticated", "Unknown key."),
+        problem(404, "not_found", "There is no /v1/v1/bulk: /docs lists the paths."),
         Answer(404, b"default backend - 404"),
         Answer(301, b"", {"Location": "https://shop.example/"}),
     ],
-    ids=["a wrong key", "another server", "a redirect"],
+    ids=["a wrong key", "a wrong path", "another server", "a redirect"],
 )
 def test_a_wrong_key_or_address_sets_nothing_apart_and_is_said_once(
     place: Place, answer: Answer, caplog: pytest.LogCaptureFixture
@@ -230,11 +231,11 @@ def test_django_keeps_nothing_that_is_never_taken_and_its_command_shows_sends_an
     assert orders == ["dropped", "sent"]
 
     away = command(django_place, "http://127.0.0.1:1", "kept", "send")
-    assert "CommandError: Others wait: unreachable: no answer from http://127.0.0.1:1" in away.stderr
+    assert "CommandError: What is kept waits: unreachable: no answer from http://127.0.0.1:1" in away.stderr
     refused = command(django_place, broker.url, "kept", "send")
     assert "CommandError: 2 are refused: mend the reason and send again, or drop them." in refused.stderr
     first, _ = command(django_place, broker.url, "kept").stdout.splitlines()
-    assert f"  1 messages to {django_place.topic}, " in first
+    assert f"  messages: 1 to {django_place.topic}, " in first
     assert first.endswith(
         f"refused: queue_illegal (422): The topic {django_place.topic} has no queue 9: its queues are 0 to 3."
     )

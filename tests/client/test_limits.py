@@ -73,6 +73,22 @@ def test_both_have_the_same_limits_of_size_and_number(broker: RunningBroker) -> 
         assert by_client(messages) == by_broker(broker, messages)
 
 
+def test_both_refuse_fields_of_another_type(broker: RunningBroker) -> None:
+    wrong: list[dict[str, Any]] = [
+        {"tags": 1},
+        {"keys": [1]},
+        {"properties": {"price": 1}},
+        {"sharding_key": 1},
+        {"queue_id": "1"},
+        {"queue_id": True},
+        {"delay_level": 1.5},
+        {"delay_seconds": "1"},
+    ]
+    for fields in wrong:
+        messages = [Message("limits", b"1", **fields)]
+        assert by_client(messages)[:2] == by_broker(broker, messages)[:2] == (422, "message_illegal"), fields
+
+
 def test_both_keep_the_same_names_for_the_broker() -> None:
     assert (RESERVED_PROPERTIES, FIELD_INSTEAD) == (properties.RESERVED_PROPERTIES, properties.FIELDS)
     assert SYSTEM_TOPICS == topics.SYSTEM

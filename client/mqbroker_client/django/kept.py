@@ -14,8 +14,14 @@ Output = TextIO | OutputWrapper
 
 def add_arguments(parser: CommandParser) -> None:
     """`list` is the default; `send` and `drop` take ids, or `--refused` for all that is set apart."""
-    parser.add_argument("verb", nargs="?", choices=("list", "send", "drop"), default="list")
-    parser.add_argument("transaction_id", nargs="*", type=UUID)
+    parser.add_argument(
+        "verb",
+        nargs="?",
+        choices=("list", "send", "drop"),
+        default="list",
+        help="show all; send what waits, and what is set apart of these; take messages out of their rows, unsent",
+    )
+    parser.add_argument("transaction_id", nargs="*", type=UUID, help="as the list shows it")
     parser.add_argument("--refused", action="store_true", help="all that the broker has refused")
 
 
@@ -39,7 +45,7 @@ def _send(kept: KeptMessages, options: Mapping[str, Any], output: Output) -> Non
     for id_, reason in found.refused.items():
         output.write(f"{id_}  refused: {reason}\n")
     if found.waits is not None:
-        raise CommandError(f"Others wait: {found.waits}")
+        raise CommandError(f"What is kept waits: {found.waits}")
     if found.refused:
         raise CommandError(f"{len(found.refused)} are refused: mend the reason and send again, or drop them.")
 
@@ -54,6 +60,6 @@ def _drop(kept: KeptMessages, options: Mapping[str, Any], output: Output) -> Non
 
 
 def _line(one: KeptTransaction) -> str:
-    what = f"{one.messages} messages to {', '.join(one.topics)}, {one.characters} characters"
+    what = f"messages: {one.messages} to {', '.join(one.topics)}, {one.characters} characters"
     state = f"refused: {one.refused}" if one.refused else "waits"
     return f"{one.transaction_id}  {one.committed_at:%Y-%m-%d %H:%M:%S}Z  {what}  {state}"
