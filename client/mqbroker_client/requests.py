@@ -15,6 +15,7 @@ from mqbroker_client.ids import uuid7
 from mqbroker_client.retries import Retry
 
 VERSION = "0.1.0"
+CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,9 @@ def from_environment() -> tuple[str, str]:
 
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
     """The error of a request without an answer."""
-    return errors.Unreachable(f"no answer from {url}: {reason}", code="unreachable", request_id=request.id)
+    # urllib3 names its connection, which is the address again.
+    why = CONNECTION.sub("", str(reason))
+    return errors.Unreachable(f"no answer from {url}: {why}", code="unreachable", request_id=request.id)
 
 
 def is_of_another(answer: Answer) -> bool:

@@ -67,7 +67,7 @@ def test_the_first_transaction_that_finds_the_broker_away_is_held_to_its_limits(
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 def test_a_size_that_the_broker_has_taken_is_kept_though_it_is_above_the_default(place: Place) -> None:
-    five_megabytes = [("orders", b"1" * 5_000_000, {})]
+    five_megabytes: list[Sending] = [("orders", b"1" * 5_000_000, {})]
     with (
         scripted(PREPARED, COMMITTED, HangUp()) as server,
         keeping.threaded(place, Broker(server.url, API_KEY)) as shop,
@@ -167,6 +167,19 @@ def test_a_gateway_that_takes_no_large_request_gets_kept_messages_one_by_one(pla
 
     [(reason,)] = keeping.kept(place)
     assert "a gateway takes no request of this size" in reason
+
+
+@pytest.mark.parametrize("place", ["read committed", "mariadb", "sqlite"], indirect=True)
+def test_a_reason_that_is_no_text_of_a_database_is_kept_escaped(place: Place) -> None:
+    with keeping.threaded(place, AWAY) as shop:
+        shop.buy(name("order"), [("orders", b"1", {})])
+    with (
+        scripted(lambda _: bulk_of([problem(422, "message_illegal", "A \x00, and \udcff.")])) as server,
+        keeping.threaded(place, Broker(server.url, API_KEY)) as shop,
+    ):
+        assert shop.outbox.kept.send() == 0
+
+    assert keeping.kept(place) == [(r"message_illegal (422): A \x00, and \udcff.",)]
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)

@@ -3,6 +3,7 @@
 import pytest
 from mqbroker_client import Broker, BrokerError, Producer, Retry
 from mqbroker_client.aio import AsyncBroker, AsyncProducer
+from mqbroker_client.errors import Unreachable
 
 from tests.client.servers import Answer, scripted
 
@@ -54,3 +55,12 @@ async def test_what_answers_in_the_brokers_place_is_named(answer: Answer, words:
     for error in (refused.value, refused_in_loop.value):
         assert error.detail.replace(server.url, "URL") == words
         assert "mq_secret" not in str(error)
+
+
+def test_an_address_at_which_nothing_listens_is_named_without_the_classes_of_a_library() -> None:
+    with pytest.raises(Unreachable) as refused:
+        Producer(Broker("http://127.0.0.1:1", "mq_secret", retry=ONCE), "shop").send("orders", b"1")
+
+    assert refused.value.detail == (
+        "no answer from http://127.0.0.1:1: Failed to establish a new connection: [Errno 111] Connection refused"
+    )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from mqbroker_client.barrier.dialects import Dialect, create_statements
 from mqbroker_client.barrier.sessions import Parameters, Row
-from mqbroker_client.calls import encoded, given
+from mqbroker_client.calls import encoded, given, in_utf8
 from mqbroker_client.messages import Message, message_fields
 from mqbroker_client.states import LocalTransactionState
 
@@ -139,7 +139,9 @@ class Table:
 
     def set_apart(self, transaction_id: UUID, reason: str) -> bool:
         """Notes why the broker refuses what is kept, so that it is not sent again; whether this was the first note."""
-        return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": reason}) > 0
+        # PostgreSQL's texts have no NUL, and no driver's half of a surrogate.
+        text = in_utf8(reason).replace("\x00", r"\x00")
+        return self.session.write(_SET_APART, {"transaction_id": str(transaction_id), "reason": text}) > 0
 
     def release(self, transaction_ids: Sequence[UUID] | None) -> None:
         """Has what was set apart, these or all, wait for the broker again."""
