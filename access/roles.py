@@ -85,11 +85,25 @@ def may(user: ConsoleUser, action: str) -> bool:
 def require(user: ConsoleUser, action: str) -> None:
     """Raises NoPermission, which names the role that may."""
     if not may(user, action):
-        least = OPERATOR if action in OPERATORS else ADMIN
         raise NoPermission(
             f"The console user {user.get_username()!r} is {of(user) or 'without a role'} and may not do this "
-            f"({action}): sign in as {least}, or use an API key with the scope manage."
+            f"({action}): sign in as {least(action)}, or use an API key with the scope manage."
         )
+
+
+def least(action: str) -> str:
+    """The least role that may do this."""
+    return OPERATOR if action in OPERATORS else ADMIN
+
+
+def lost(name: str, action: str) -> str | None:
+    """Why the console user of this name may not do this now; None for one that may."""
+    user = User.objects.filter(username=name).first()
+    if user is None:
+        return f"the console user {name!r} does not exist any more"
+    if not user.is_active:
+        return f"the console user {name!r} is not active any more"
+    return None if may(user, action) else f"the console user {name!r} is {of(user) or 'without a role'} now"
 
 
 def may_read_bodies(user: ConsoleUser) -> bool:

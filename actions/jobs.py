@@ -2,10 +2,11 @@
 
 A step is one transaction of Django's connection, which holds the action's lock:
 
-1. The targets behind `place` are read. Those with an entry by this action are left out: a step that a crash interrupted
+1. The role of the user by whose right it is done is asked. One who lost it stops the action.
+2. The targets behind `place` are read. Those with an entry by this action are left out: a step that a crash interrupted
    had done them.
-2. The kind changes the others. Each change has its own entry, in its own transaction.
-3. `place` moves on, and the transaction commits.
+3. The kind changes the others. Each change has its own entry, in its own transaction.
+4. `place` moves on, and the transaction commits.
 
 So a target that was changed is not changed again, and one that was not is found again, wherever the process dies. The
 kinds are idempotent besides: a transaction has one decision, a dead letter one redrive.
@@ -22,7 +23,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from access import audit
+from access import audit, roles
 from access.audit import Outcome, Signature
 from actions import kinds
 from actions.models import Action
@@ -30,7 +31,7 @@ from actions.rows import Taken
 from actions.shapes import Call, Filter, Parameters
 from store.db import sync
 from store.db.statements import Statement
-from store.errors import MessageIllegal, Refusal
+from store.errors import MessageIllegal, NoPermission, Refusal
 from store.messages.texts import legible
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -107,8 +108,13 @@ def results(action: Action) -> dict[str, int]:
     return audit.results(action.id)
 
 
+def right_to(action: Action, way: str) -> str:
+    """The action whose role steering needs: to continue is to do it, by one's own right; to stop is an operator's."""
+    return kinds.find(action.kind).action if way == "continue" else "action.steer"
+
+
 def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
-    """Pauses, continues or cancels an action; a step under way is finished.
+    """Pauses, continues or cancels an action; a step under way is finished. The caller has asked `right_to`.
 
     Raises ActionNotExist, or MessageIllegal where its state does not allow it.
     """
@@ -119,7 +125,9 @@ def steer(action_id: uuid.UUID, way: str, signature: Signature) -> None:
             raise MessageIllegal(f"The action is {action.state}: it takes {allowed}, not {way[:20]}.")
         change.before, change.after = {"state": action.state}, {"state": STEERING[way]}
         action.state = STEERING[way]
-        action.save(update_fields=["state"])
+        if way == "continue":
+            action.continued_by, action.stopped = signature.author, None
+        action.save(update_fields=["state", "continued_by", "stopped"])
 
 
 def run(call: Call, late_seconds: float = 0) -> None:
@@ -147,17 +155,32 @@ def step(action_id: uuid.UUID, call: Call) -> bool:
         if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0].taken:
             return False
         action = find(action_id)
-        if action.state != "running":
+        if action.state != "running" or _is_stopped(action):
             return False
         targets, place = _next(action)
         left = set(targets) - audit.recorded(action.id, targets)
-        signature = Signature("user", action.author, action.request_id, action.reason, action.id)
+        signature = Signature("user", action.acting, action.request_id, action.reason, action.id)
         if left:
             wanted = [target for target in targets if target in left]
             kinds.find(action.kind).run(wanted, action.parameters, signature, call)
         changes: dict[str, object] = {"place": place} if place is not None else {"state": "done", "finished_at": Now()}
         Action.objects.filter(id=action.id).update(**changes)
         return place is not None
+
+
+def _is_stopped(action: Action) -> bool:
+    """Pauses an action whose user has lost the right to do it, with an entry of the audit."""
+    needed = kinds.find(action.kind).action
+    lost = roles.lost(action.acting, needed)
+    if lost is None:
+        return False
+    refusal = NoPermission(
+        f"Paused by the broker: it goes on by the right of its user, and {lost}, who may not do this ({needed}). "
+        f"One who is {roles.least(needed)} may continue it by a right of their own; an operator may cancel it."
+    )
+    if Action.objects.filter(id=action.id, state="running").update(state="paused", stopped=refusal.detail):
+        audit.write(Signature("user", action.acting, action.request_id), "action.step", Outcome(action.id, refusal))
+    return True
 
 
 def _next(action: Action) -> tuple[list[str], Any]:

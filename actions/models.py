@@ -14,6 +14,9 @@ class Action(models.Model):
        ▼ │ pause, continue          running or paused ──cancel──▶ cancelled
      paused
 
+    Each step is done by the right of one console user: the author, or the user who continued the action last. A step
+    that finds that this user lost the right pauses the action, and `stopped` says why.
+
     Its results are entries of the audit, each written with its change, so that nothing has to be kept here about a
     target. `place` is behind the last step that is whole; null: at the beginning.
     """
@@ -28,6 +31,8 @@ class Action(models.Model):
     # Counted up to a limit when it was made.
     total = models.IntegerField()
     author = models.TextField()
+    continued_by = models.TextField(null=True)
+    stopped = models.TextField(null=True)
     reason = models.TextField()
     request_id = models.TextField(null=True)
     created_at = models.DateTimeField(db_default=Now())
@@ -53,3 +58,8 @@ class Action(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.id}"
+
+    @property
+    def acting(self) -> str:
+        """The name of the console user by whose right the next step is done, and who signs its entries."""
+        return self.continued_by or self.author

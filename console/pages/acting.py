@@ -151,7 +151,8 @@ def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
     action = jobs.find(action_id)
     results = jobs.results(action)
     entries = audit.page(Wanted(action_id=action.id), None, RESULTS)
-    steered = jobs.STEERED.get(action.state, ()) if roles.may(request.user, "action.steer") else ()
+    ways = jobs.STEERED.get(action.state, ())
+    steered = [way for way in ways if roles.may(request.user, jobs.right_to(action, way))]
     return frame.show(
         request,
         "console/action.html",
@@ -169,6 +170,7 @@ def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
 @refusing
 def steer(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
     """Pauses, continues or cancels an action."""
-    roles.require(request.user, "action.steer")
-    jobs.steer(action_id, request.POST.get("to", ""), signed(request))
+    way = request.POST.get("to", "")
+    roles.require(request.user, jobs.right_to(jobs.find(action_id), way))
+    jobs.steer(action_id, way, signed(request))
     return HttpResponseRedirect(reverse("admin:action", args=(action_id,)))

@@ -1,8 +1,11 @@
-"""Every address of the console, by every method, for every role: a viewer and a stranger change nothing, whatever they
-send; an action is open to the roles that may do it, and to no other.
+"""Every address of the console, by every method, for every role and every state of a user: one who lacks the right, or
+has lost it, changes nothing, whatever is sent; an action is open to the roles that may do it, and to no other.
+
+The addresses are the router's own, so one that asks for no role fails here as soon as it is there.
 """
 
 import http.client
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -15,11 +18,14 @@ from actions.shown_once import KINDS as ONCE
 from console import asking, fields
 from console.asking import CHANGES, MAKES, WORDS
 from console.fields import PARAMETERS
-from tests.console.conftest import PASSWORD
+from tests.console import given_up
+from tests.console.conftest import PASSWORD, forget_attempts, manage
 from tests.console.operators import Operator
 from tests.console.rows import Broker
 from tests.console.test_console_hostile import PARAMETER, ROUTES
 
+BY_FORM = ("GET", "POST")
+NEVER = ("viewer", "stranger")
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 # What a mere visit writes, and what the process writes by itself.
 VISITS = ("django_session", "sign_in_limit", "heartbeat", "segment")
@@ -29,6 +35,50 @@ WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'pub
 """
 DIGEST = sql.SQL("SELECT {} AS name, md5(string_agg(t::text, '|' ORDER BY t::text)) AS digest FROM {} AS t")
 ACTION = "0190f7c2-0000-7000-8000-000000000001"
+# Admins who lose that after they signed in.
+FORMER = f"""
+from access import roles
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import User
+password = make_password("{PASSWORD}")
+for name in ("demoted", "deactivated", "deleted"):
+    roles.assign(User.objects.create(username=name, password=password), "admin", bodies=False)
+"""
+KIM = (
+    "INSERT INTO auth_user (username, password, is_superuser, is_staff, is_active, first_name, last_name, email,"
+    " date_joined) VALUES ('kim', '', false, true, true, '', '', '', now()) RETURNING id"
+)
+OF_FORMER = "SELECT id FROM auth_user WHERE username IN ('demoted', 'deactivated', 'deleted')"
+LOSES = (
+    f"DELETE FROM auth_user_groups WHERE user_id IN ({OF_FORMER})",
+    "UPDATE auth_user SET is_superuser = false WHERE username IN ('demoted', 'deleted')",
+    "INSERT INTO auth_user_groups (user_id, group_id) SELECT u.id, g.id FROM auth_user AS u, auth_group AS g"
+    " WHERE u.username = 'demoted' AND g.name = 'viewer'",
+    "UPDATE auth_user SET is_active = false WHERE username = 'deactivated'",
+    "DELETE FROM auth_user WHERE username = 'deleted'",
+)
+MADE = "('kim', 'mallory', 'demoted', 'deactivated')"
+LEAVE = (
+    f"DELETE FROM auth_user_groups WHERE user_id IN (SELECT id FROM auth_user WHERE username IN {MADE})",
+    f"DELETE FROM auth_user WHERE username IN {MADE}",
+)
+
+
+def asks_no_action(form: dict[str, object]) -> bool:
+    """What is sent to an address that takes no form of ours: all but actions."""
+    return "action" not in form
+
+
+# The addresses that take a form, and which of `forms` each does something with.
+POSTED: dict[str, Callable[[dict[str, object]], bool]] = {
+    "actions/new/": lambda form: form.get("action") in KINDS,
+    "actions/once/": lambda form: form.get("action") in ONCE,
+    "actions/<uuid:action_id>/steer/": lambda form: "to" in form and "action" not in form,
+    "auth/user/<path:object_id>/change/": lambda form: "username" in form,
+    "auth/user/<id>/password/": lambda form: "username" in form,
+    "auth/user/<path:object_id>/delete/": lambda form: "post" in form,
+    "auth/user/add/": lambda form: "username" in form,
+}
 OF_ROLE = {"viewer": "vic", "operator": "oda", "admin": "ada"}
 
 
@@ -57,42 +107,54 @@ def send(operator: Operator, method: str, path: str, form: dict[str, object]) ->
 
 
 @pytest.fixture
-def kept(broker: Broker) -> dict[str, str]:
+def kept(broker: Broker) -> Iterator[dict[str, str]]:
     """A broker with one of each, and the names of these in the addresses."""
     topic, group = broker.topic("shop"), broker.producer_group("shop")
-    broker.endpoint(group, "https://shop.example/checks")
+    endpoint = broker.endpoint(group, "https://shop.example/checks")
     consumers = broker.consumer_group("shop")
+    given_up.subscription(broker, "shop", "shop", "shop", "https://shop.example/in")
     broker.api_key("shop", hint="x2Qd", scopes=["manage"], digest=b"\xab" * 32)
     # Not due while this test sends its requests: the console's own process would ask.
     later = broker.now + timedelta(hours=1)
     half = broker.half(group, topic, b"order 1", timedelta(seconds=1), next_check_at=later)
+    broker.connection.execute("DELETE FROM action WHERE id = %s", (ACTION,))
     broker.connection.execute(
         "INSERT INTO action (id, kind, targets, parameters, state, total, author, reason) "
-        "VALUES (%s, 'topic.delete', '[\"shop\"]', '{}', 'paused', 1, 'ada', 'of a test') ON CONFLICT DO NOTHING",
+        "VALUES (%s, 'topic.delete', '[\"shop\"]', '{}', 'paused', 1, 'ada', 'of a test')",
         (ACTION,),
     )
-    users = broker.connection.execute("SELECT id FROM auth_user WHERE username = 'bob'").fetchone()
-    assert users is not None
-    ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(users.id)}
-    return {**ids, "object_id": str(consumers), "name": "shop", "app_label": "auth", "content_type_id": "1"}
+    kim = broker.connection.execute(KIM).fetchone()
+    assert kim is not None
+    ids = {"transaction_id": str(half), "message_id": str(half), "action_id": ACTION, "id": str(kim.id)}
+    of_topic = {"object_id": str(consumers), "name": "shop", "app_label": "auth", "content_type_id": "1"}
+    yield {**ids, **of_topic, "endpoint": f"shop endpoint {endpoint}"}
+    for statement in LEAVE:
+        broker.connection.execute(statement)
 
 
-def forms(half: str) -> list[dict[str, object]]:
+def forms(kept: dict[str, str]) -> list[dict[str, object]]:
     """What an unsafe request may hold: each kind of action, and what makes, changes and deletes users."""
     user = {"username": "mallory", "role": "admin", "is_active": "on", "password1": PASSWORD, "password2": PASSWORD}
     dates = {"date_joined_0": "2026-01-01", "date_joined_1": "12:00:00", "usable_password": "true"}
-    acts = [action_form(kind, half) for kind in KINDS]
-    acts += [{**VALUES, "action": kind, "target": "shop", "reason": "because"} for kind in ONCE]
+    acts = [action_form(kind, kept) for kind in KINDS]
+    targets = {
+        kind: TARGETS.get(kind) or (kept["endpoint"] if kind.startswith("endpoint.r") else "shop") for kind in ONCE
+    }
+    acts += [{**VALUES, "action": kind, "target": targets[kind], "reason": "because"} for kind in ONCE]
     return [*acts, {**user, **dates}, {"post": "yes"}, {"to": "continue"}]
 
 
-def action_form(kind: str, half: str) -> dict[str, object]:
+def path_of(route: str, kept: dict[str, str]) -> str:
+    """The path of a route, on what `kept` has."""
+    of_users = {"object_id": kept["id"]} if route.startswith("auth/user/") else {}
+    return PARAMETER.sub(lambda found: quote({**kept, **of_users}.get(found[1], "1")), route)
+
+
+def action_form(kind: str, kept: dict[str, str]) -> dict[str, object]:
     """A whole form of an action on what `kept` has."""
-    target = (
-        half
-        if kind.startswith(("transaction.", "discarded.", "dead_letter.", "message."))
-        else TARGETS.get(kind, "shop")
-    )
+    of_messages = dict.fromkeys(("transaction", "discarded", "dead_letter", "message"), kept["transaction_id"])
+    kept_as = {**of_messages, "endpoint": kept["endpoint"]}
+    target = TARGETS.get(kind) or kept_as.get(kind.partition(".")[0], "shop")
     given = {one.name: VALUES[one.name] for one in PARAMETERS.get(kind, ()) if one.needed or kind in MAKES + CHANGES}
     return {"action": kind, "target": target, "reason": "because", **given}
 
@@ -128,31 +190,82 @@ VALUES = {
 }
 
 
-@pytest.mark.timeout(600)
-def test_a_viewer_and_a_stranger_change_nothing_by_any_method(
-    broker: Broker, kept: dict[str, str], vic: Operator, stranger: Operator
-) -> None:
+def admins_forms(kept: dict[str, str]) -> list[dict[str, object]]:
+    """What only an admin may send; `kept` has a paused action of an admin, which `to` continues."""
+    given = forms(kept)
+    permitted = {name for name, kind in {**KINDS, **ONCE}.items() if kind.action in roles.OPERATORS}
+    return [form for form in given if form.get("action") not in permitted]
+
+
+@pytest.fixture
+def without_right(
+    broker: Broker, kept: dict[str, str], console: str, database: str, vic: Operator, stranger: Operator
+) -> dict[str, Operator]:
+    """Callers who may change nothing: two who never might, and three who were admins when they signed in."""
+    manage(database, "shell", "--verbosity", "0", "--command", FORMER)
+    forget_attempts(database)
+    former = {name: Operator.signed_in(console, name, PASSWORD) for name in ("demoted", "deactivated", "deleted")}
+    for statement in LOSES:
+        broker.connection.execute(statement)
     stranger.sees("login/")
+    return {"viewer": vic, "stranger": stranger, **former}
+
+
+@pytest.mark.timeout(600)
+def test_no_address_lets_a_caller_without_the_right_change_anything(
+    broker: Broker, kept: dict[str, str], without_right: dict[str, Operator], oda: Operator
+) -> None:
     before = contents(broker)
     changed, failed, opened = [], [], []
-    everything = forms(kept["transaction_id"])
-    where_no_action_is_asked_for = everything[len(KINDS) + len(ONCE) :] + everything[:1]
+    everything, admins = forms(kept), admins_forms(kept)
+    callers = {**without_right, "operator": oda}
 
     for route in ROUTES:
-        path = PARAMETER.sub(lambda found: quote(kept.get(found[1], "1")), route)
-        posted = everything if route.startswith("actions/") else where_no_action_is_asked_for
-        requests = [(vic, "POST", form) for form in posted[1:]]
-        requests += [(caller, method, posted[0]) for method in METHODS for caller in (vic, stranger)]
-        statuses = [(caller, method, send(caller, method, path, form)) for caller, method, form in requests]
+        path, requests = path_of(route, kept), []
+        for name, caller in callers.items():
+            posted = admins if caller is oda else everything
+            chosen = [form for form in posted if POSTED.get(route, asks_no_action)(form)]
+            requests += [(name, "POST", form) for form in chosen]
+            requests += [(name, method, chosen[-1]) for method in (METHODS if name in NEVER else BY_FORM)]
+        statuses = [(name, method, send(callers[name], method, path, form)) for name, method, form in requests]
         after = contents(broker)
         changed += [(route, table) for table in after if after[table] != before[table]]
-        failed += [(route, method, status) for _, method, status in statuses if status >= 500]
-        opened += [(route, method) for caller, method, status in statuses if caller is stranger and status == 200]
+        failed += [(route, *asked) for *asked, status in statuses if status >= 500]
+        opened += [(route, name) for name, _, status in statuses if status == 200]
         before = after
 
     assert changed == []
     assert failed == []
-    assert {route for route, _ in opened} <= {"login/", "jsi18n/"}
+    let_in = {route for route, name in opened if name not in ("viewer", "demoted", "operator")}
+    assert let_in <= {"login/", "jsi18n/"}
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route not in POSTED])
+def test_an_address_that_no_form_is_posted_to_changes_nothing_for_an_admin(
+    broker: Broker, kept: dict[str, str], ada: Operator, route: str
+) -> None:
+    before = contents(broker)
+
+    statuses = {send(ada, "POST", path_of(route, kept), form) for form in ({}, {"post": "yes"}, {"to": "pause"})}
+
+    assert contents(broker) == before
+    assert statuses <= {200, 302, 403, 404, 405}, "an address that takes a form has to be in POSTED, with its forms"
+
+
+def test_the_forms_that_are_refused_do_what_they_say_for_an_admin(
+    broker: Broker, kept: dict[str, str], ada: Operator
+) -> None:
+    """The counterpart: a form that could change nothing would prove nothing about a role."""
+    idle = []
+    for route, chosen in POSTED.items():
+        # What is deleted is needed by the others.
+        deletes_last = sorted(forms(kept), key=lambda form: str(form.get("action")).endswith(".delete"))
+        for form in filter(chosen, deletes_last):
+            before = contents(broker)
+            page = ada.posts(path_of(route, kept), form)
+            idle += [(route, form.get("action"), page.status)] if contents(broker) == before else []
+
+    assert idle == []
 
 
 def test_every_kind_has_its_words_and_fields() -> None:
@@ -170,7 +283,7 @@ def test_an_action_is_open_to_the_roles_that_may_do_it(
     permitted = roles.OPERATORS if role == "operator" else ()
     allowed = {kind for kind in KINDS if role == "admin" or KINDS[kind].action in permitted}
 
-    asked = {kind: urlencode(action_form(kind, kept["transaction_id"])) for kind in KINDS}
+    asked = {kind: urlencode(action_form(kind, kept)) for kind in KINDS}
     statuses = {kind: send(caller, "GET", f"actions/new/?{asked[kind]}", {}) for kind in KINDS}
 
     assert {kind for kind, status in statuses.items() if status != 403} == allowed
