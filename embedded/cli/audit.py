@@ -1,7 +1,10 @@
 """Compares the locked packages with the known weaknesses, where the advisories can be reached."""
 
 import argparse
+import json
 import subprocess
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from embedded import environment
 from embedded.cli.sbom import LOCK
@@ -9,18 +12,50 @@ from embedded.commands import ROOT, python
 from embedded.errors import CannotStart
 
 # The lock holds every package with its hash: nothing has to be resolved or installed.
-WORDS = ("--require-hashes", "--disable-pip", "--progress-spinner", "off", "--requirement", str(LOCK))
-# pip-audit's exit code for both outcomes that are not "no weakness is known"; a summary on its first lines says which.
-FOUND = ("known vulnerabilit", "Found ")
+QUIET_JSON = ("--progress-spinner", "off", "--format", "json")
+WORDS = (*QUIET_JSON, "--require-hashes", "--disable-pip", "--requirement", str(LOCK))
+
+
+class Unknown(NamedTuple):
+    """A locked package that the advisories were not asked about, and why not."""
+
+    name: str
+    reason: str
 
 
 def main(words: list[str]) -> int:
+    """1 where a weakness is known or a package could not be looked up: what is not known is not good news."""
     argparse.ArgumentParser("mq audit", description=__doc__).parse_args(words)
     done = subprocess.run(
         python("-m", "pip_audit", *WORDS), cwd=ROOT, env=environment.common(), capture_output=True, text=True
     )
-    if done.returncode == 0 or any(word in done.stdout + done.stderr for word in FOUND):
-        print(done.stdout + done.stderr, end="")
-        return done.returncode
-    reason = (done.stderr.strip().splitlines() or ["pip-audit said nothing"])[-1]
-    raise CannotStart(f"The advisories could not be read, so nothing is known: {reason}")
+    try:
+        packages = json.loads(done.stdout)["dependencies"]
+    except ValueError:
+        reason = (done.stderr.strip().splitlines() or ["pip-audit said nothing"])[-1]
+        raise CannotStart(f"The advisories could not be read, so nothing is known: {reason}") from None
+    known, unknown = list(weaknesses(packages)), list(skipped(packages))
+    lines = [*known, *spoken(unknown, len(packages))]
+    print("\n".join(lines or [f"No weakness is known of {len(packages)} packages."]))
+    return 1 if known or unknown else 0
+
+
+def weaknesses(packages: Iterable[dict[str, Any]]) -> Iterable[str]:
+    """A line for each known weakness: the package, the weakness and the versions without it."""
+    for package in packages:
+        for weakness in package.get("vulns", ()):
+            mended = ", ".join(weakness["fix_versions"]) or "no version yet"
+            yield f"{package['name']} {package['version']}: {weakness['id']}, mended in {mended}"
+
+
+def skipped(packages: Iterable[dict[str, Any]]) -> Iterable[Unknown]:
+    """The packages that pip-audit left out."""
+    return (Unknown(one["name"], one["skip_reason"]) for one in packages if "skip_reason" in one)
+
+
+def spoken(unknown: list[Unknown], total: int) -> Iterable[str]:
+    """The packages that were not looked up, each by name, and the way out."""
+    if unknown:
+        yield f"{len(unknown)} of {total} packages could not be looked up, so nothing is known of them:"
+        yield from (f"  {one.name}: {one.reason}" for one in unknown)
+        yield "Run it again where the package index has them and the advisories can be reached."
