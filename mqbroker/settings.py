@@ -245,6 +245,8 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "mqbroker.web.content_policy.ContentPolicy",
     "django.middleware.security.SecurityMiddleware",
+    # Inside of that one, whose redirect to HTTPS names the host.
+    "mqbroker.web.own_redirects.OwnRedirects",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

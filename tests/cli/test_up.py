@@ -19,10 +19,12 @@ from typing import Self
 import psutil
 import pytest
 
+from embedded.commands import ROOT
 from embedded.folder import DataFolder, free_port
 from embedded.processes import identity
 from tests.broker import databases
 from tests.broker.polling import at_this_load
+from tests.broker.wire import Wire
 from tests.cli.conftest import Eventually, Run, running
 
 KEY = "mq_key_of_the_tests_0123456789"
@@ -39,11 +41,18 @@ class Up:
         self.port = free_port()
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self, *options: str, database_url: str = "") -> list[str]:
+    def start(self, *options: str, database_url: str = "", **variables: str) -> list[str]:
         """Returns the lines that say where to look."""
         words = ["--port", str(self.port), "--data-dir", str(self.folder.path), "--no-demo", *options]
         self.process = self.run_python(
-            "-m", "embedded.cli", "up", *words, DATABASE_URL=database_url, REDIS_URL="", MQ_CALLED_FROM="/"
+            "-m",
+            "embedded.cli",
+            "up",
+            *words,
+            DATABASE_URL=database_url,
+            REDIS_URL="",
+            MQ_CALLED_FROM="/",
+            **variables,
         )
         assert self.process.stdout
         lines = [self.process.stdout.readline().rstrip("\n") for _ in range(5)]
@@ -189,6 +198,20 @@ def test_a_second_start_takes_less_than_five_seconds_prints_no_secret_again_and_
     assert "password" not in console
     assert KEY not in key
     assert end(up, signal.SIGTERM) == ENDED
+
+
+def test_the_documented_unit_of_systemd_lets_no_webhook_call_this_machine(up: Up) -> None:
+    unit = (ROOT / "docs" / "operations.md").read_text().partition("```ini\n")[2].partition("```")[0]
+    variables = dict(re.findall(r"^Environment=(\w+)=(.*)$", unit, re.MULTILINE))
+    assert "ExecStart=/srv/mqbroker/mq up --no-demo\n" in unit
+
+    up.start(**variables)
+    wire = Wire(f"http://127.0.0.1:{up.port}", KEY)
+    wire.call("PUT", "/v1/producer-groups/shop", b"{}")
+    refused = wire.call("POST", "/v1/producer-groups/shop/endpoints", b'{"url": "http://127.0.0.1:5432/"}')
+
+    assert refused.status == 422, refused.document
+    assert "127.0.0.1" in refused.document["detail"]
 
 
 @pytest.mark.chaos
