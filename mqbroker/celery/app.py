@@ -21,6 +21,23 @@ from django.conf import settings
 
 logger = structlog.stdlib.get_logger(__name__)
 
+# Each task that runs by itself, and how often.
+EVERY_SECONDS = {
+    "transactions.check": 2.0,
+    "transactions.discard": 5.0,
+    "scheduling.release": 2.0,
+    "delivery.expire": 3.0,
+    "delivery.push": 2.0,
+    "store.segments.lifecycle": 20.0,
+    "store.heartbeat": 10.0,
+    "scheduling.reappend": 20.0,
+    "delivery.reappend": 20.0,
+    "delivery.clean_up": 60.0,
+    "actions.run": 2.0,
+    # Where EXPORT_NIGHTLY_TO is set.
+    "analytics.nightly": 30.0,
+}
+
 
 class Work(Task):  # type: ignore[type-arg]  # it takes no arguments where it runs
     """A task that has to wait while the database is away: its next tick does what is due by then."""
@@ -70,20 +87,8 @@ app.conf.update(
     beat_schedule={
         # An older tick expires: later ones have come by then.
         name: {"task": name, "schedule": every_seconds, "options": {"expires": max(every_seconds * 2, 5)}}
-        for name, every_seconds in {
-            "transactions.check": 2.0,
-            "transactions.discard": 5.0,
-            "scheduling.release": 2.0,
-            "delivery.expire": 3.0,
-            "delivery.push": 2.0,
-            "store.segments.lifecycle": 20.0,
-            "store.heartbeat": 10.0,
-            "scheduling.reappend": 20.0,
-            "delivery.reappend": 20.0,
-            "delivery.clean_up": 60.0,
-            "actions.run": 2.0,
-            **({"analytics.nightly": 30.0} if settings.EXPORT_NIGHTLY_TO else {}),
-        }.items()
+        for name, every_seconds in EVERY_SECONDS.items()
+        if name != "analytics.nightly" or settings.EXPORT_NIGHTLY_TO
     },
 )
 app.autodiscover_tasks(["store", "scheduling", "transactions", "delivery", "actions", "analytics.nightly"])

@@ -1,0 +1,59 @@
+"""Beat and a worker release what is due within a second; without the ticks of `scheduling.release` it takes seconds."""
+
+import os
+import statistics
+from pathlib import Path
+
+import pytest
+
+from embedded.commands import ROOT, beat, python
+from tests.broker import databases, forks
+from tests.broker.running import QUICK, RunningBroker
+from tests.broker.tellings import visible_at
+from tests.scheduling.test_levels import due, send
+
+# Longer than a process that stores a delay sets an alarm for; the second delay level, and a timer.
+DELAYS = ({"delay_level": 2}, {"delay_seconds": 5})
+
+
+def lateness_seconds(prepared: str, folder: Path, command: list[str]) -> list[float]:
+    """How late messages with a delay of 5 s are visible while web, worker and this beat run."""
+    settings = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 5s"}
+    with (
+        databases.copied(prepared) as url,
+        RunningBroker(folder, url, os.environ["REDIS_URL"], settings, tasks=False) as web,
+    ):
+        tasks = [web.worker, forks.ForkedChild("beat", command, web.environment, folder / "beat.log", ROOT)]
+        for child in tasks:
+            child.start()
+        try:
+            wire = web.wire()
+            sent = [send(wire, "orders", queue=0, **delay) for delay in DELAYS for _ in range(4)]
+            return [(visible_at(wire, one["message_id"]) - due(one)).total_seconds() for one in sent]
+        finally:
+            for child in tasks:
+                child.stop()
+
+
+@pytest.mark.timeout(120)
+def test_a_delay_of_five_seconds_ends_within_a_second(prepared: str, tmp_path: Path) -> None:
+    late = lateness_seconds(prepared, tmp_path, beat(tmp_path / "schedule"))
+
+    assert min(late) >= 0
+    assert statistics.median(late) < 1, late
+
+
+@pytest.mark.timeout(120)
+def test_without_the_ticks_of_its_release_a_delay_ends_later_than_that(prepared: str, tmp_path: Path) -> None:
+    words = [
+        "-m",
+        "tests.scheduling.beats",
+        "--without",
+        "scheduling.release",
+        "--schedule",
+        str(tmp_path / "schedule"),
+    ]
+
+    late = lateness_seconds(prepared, tmp_path, python(*words))
+
+    assert min(late) > 1, "the measure would pass without the ticks"
