@@ -5,7 +5,7 @@ The addresses are the router's own, so one that asks for no role fails here as s
 """
 
 import http.client
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -89,7 +89,7 @@ def contents(broker: Broker) -> dict[str, str | None]:
     return {row.name: row.digest for row in broker.connection.execute(digests)}
 
 
-def send(operator: Operator, method: str, path: str, form: dict[str, object]) -> int:
+def send(operator: Operator, method: str, path: str, form: Mapping[str, object]) -> int:
     """The status of a request with the session's cookies and its CSRF token."""
     cookies = {cookie.name: cookie.value or "" for cookie in operator.cookies}
     headers = {
@@ -193,7 +193,8 @@ VALUES = {
 def admins_forms(kept: dict[str, str]) -> list[dict[str, object]]:
     """What only an admin may send; `kept` has a paused action of an admin, which `to` continues."""
     given = forms(kept)
-    permitted = {name for name, kind in {**KINDS, **ONCE}.items() if kind.action in roles.OPERATORS}
+    actions = {name: kind.action for name, kind in KINDS.items()} | {name: once.action for name, once in ONCE.items()}
+    permitted = {name for name, action in actions.items() if action in roles.OPERATORS}
     return [form for form in given if form.get("action") not in permitted]
 
 
