@@ -21,7 +21,14 @@ SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 # Entries there make a message visible to no consumer of its topic.
 HIDDEN = (SCHEDULE, DISCARDED)
-SYSTEM = frozenset((SCHEDULE, DISCARDED, "RMQ_SYS_TRANS_HALF_TOPIC", "RMQ_SYS_TRANS_OP_HALF_TOPIC"))
+# RocketMQ's topics that the broker never makes: their messages are rows of a table here, which no consumer reads.
+KEPT_ELSEWHERE = {
+    "RMQ_SYS_TRANS_HALF_TOPIC": "it is RocketMQ's name for half messages, which are in no topic until their commit; "
+    "GET /v1/transactions?state=PREPARED lists their transactions",
+    "RMQ_SYS_TRANS_OP_HALF_TOPIC": "it is RocketMQ's name for ends, which are in no topic; "
+    "GET /v1/transactions/{transaction_id} has those of a transaction in its history",
+}
+SYSTEM = frozenset((SCHEDULE, DISCARDED, *KEPT_ELSEWHERE))
 
 
 class Topics:
@@ -56,8 +63,8 @@ def validate_name(name: str) -> None:
 
 def absent(name: str) -> errors.TopicNotExist:
     """The refusal of a name that no topic has."""
-    way = "the broker makes it with its first message" if is_system(name) else f"PUT /v1/topics/{quote(name)} makes it"
-    return errors.TopicNotExist(f"There is no topic {name}: {way}.")
+    made = "the broker makes it with its first message" if is_system(name) else f"PUT /v1/topics/{quote(name)} makes it"
+    return errors.TopicNotExist(f"There is no topic {name}: {KEPT_ELSEWHERE.get(name, made)}.")
 
 
 def validate_sending(name: str) -> None:
@@ -167,10 +174,14 @@ def _not_permitted(name: str, permission: str, consequence: str) -> errors.Topic
 
 
 async def own(name: str, queues: int) -> TopicFacts:
-    """A topic with at least so many queues: made when it is missing, grown when it has fewer."""
+    """A topic with at least so many queues: made when it is missing, grown when it has fewer.
+
+    The broker's own say `r`, for no caller may send to them: an earlier version made some with `rw`.
+    """
     topic = await _find(name)
-    if topic is None or topic.queues < queues:
-        await connections.read(CREATE_TOPIC, {"name": name, "queues": queues})
+    permission = "r" if is_system(name) else "rw"
+    if topic is None or topic.queues < queues or (permission == "r" and topic.permission != "r"):
+        await connections.read(CREATE_TOPIC, {"name": name, "queues": queues, "permission": permission})
         forget(name)
         topic = await _find(name)
     assert topic is not None

@@ -3,8 +3,11 @@
 from urllib.parse import quote
 
 import pytest
+from mqbroker_client import Admin, Consumer, Producer
 
 from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
 from tests.broker.wire import problem
 from tests.control.operators import Operator, illegal
 
@@ -115,6 +118,44 @@ def test_a_topic_that_only_the_broker_makes_names_no_way_that_is_forbidden(opera
     sentence = f"There is no topic {name}: the broker makes it with its first message."
     for path in (f"/v1/topics/{quote(name)}", f"/v1/messages?topic={quote(name)}"):
         assert operator.get(path).problem == problem(404, "topic_not_exist", sentence)
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        (
+            "RMQ_SYS_TRANS_HALF_TOPIC",
+            "it is RocketMQ's name for half messages, which are in no topic until their commit; "
+            "GET /v1/transactions?state=PREPARED lists their transactions.",
+        ),
+        (
+            "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+            "it is RocketMQ's name for ends, which are in no topic; "
+            "GET /v1/transactions/{transaction_id} has those of a transaction in its history.",
+        ),
+    ],
+)
+def test_a_topic_of_rocketmq_that_the_broker_never_makes_says_where_its_messages_are_seen(
+    operator: Operator, name: str, way: str
+) -> None:
+    found = operator.get(f"/v1/topics/{name}").problem
+
+    assert found == problem(404, "topic_not_exist", f"There is no topic {name}: {way}")
+
+
+def test_a_topic_of_the_brokers_own_says_that_it_takes_no_sends(
+    broker: RunningBroker, operator: Operator, producer: Producer, consumer: Consumer, orders: str
+) -> None:
+    Admin(broker.client()).create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    producer.send(orders, b"order 1")
+    consumer.nack(consumer.receive(orders, wait_seconds=5))
+    path = f"/v1/topics/{quote(f'%DLQ%{consumer.group}')}"
+
+    eventually(lambda: operator.get(path).status == 200)
+
+    assert operator.reads(path)["permission"] == "r"
+    sent = operator.post("/v1/messages", {"topic": f"%DLQ%{consumer.group}", "body": "order 2"})
+    assert (sent.status, sent.problem["code"]) == (403, "topic_forbidden")
 
 
 def test_bounds_tell_what_became_visible(operator: Operator, orders: str) -> None:
