@@ -41,9 +41,8 @@ def resume(targets: Sequence[str], parameters: Parameters, signature: Signature,
 
 
 def check(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-    """Has pending transactions checked now."""
+    """Has pending transactions checked at the next tick."""
     call(each(targets, lambda found: checker.make_due(found, signature.note("transaction.check", found))))
-    call(checker.run())
 
 
 def _decide(transaction_id: uuid.UUID, state: str, action: str, signature: Signature) -> Coroutine[Any, Any, Any]:

@@ -74,4 +74,4 @@ async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     request.caller.require_manage()
     decode(CheckNow, request.body or b"{}")
     found = requests.transaction_id(transaction_id)
-    return answer(await checker.ask_now(found, request.signed().note("transaction.check", found)), 202)
+    return answer(await checker.make_due(found, request.signed().note("transaction.check", found)), 202)

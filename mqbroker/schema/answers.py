@@ -41,7 +41,13 @@ class Redriven(msgspec.Struct):
     results: list[RedriveResult]
 
 
-class AskedTransaction(StoredMessage, kw_only=True):
+class AskedMessage(StoredMessage, kw_only=True):
+    """A message that its producer is asked about, and the queue that its commit makes it visible in."""
+
+    queue_id: int
+
+
+class AskedTransaction(AskedMessage, kw_only=True):
     """A half message that its producer is asked about; `messages` when its transaction has several.
 
     `check_times` counts this check, too; `last_failure` says why the one before decided nothing.
@@ -49,7 +55,7 @@ class AskedTransaction(StoredMessage, kw_only=True):
 
     check_times: int
     last_failure: str | None
-    messages: list[StoredMessage] | UnsetType = UNSET
+    messages: list[AskedMessage] | UnsetType = UNSET
 
 
 class AskedTransactions(msgspec.Struct):

@@ -140,6 +140,7 @@ CALLS: dict[View, Call] = {
         may_be_empty=True,
         answers={202: Awaited},
         problems=(404, 409),
+        description="It is due from now on: a worker asks within 2 s, its producer's own poll at once.",
     ),
     operators.resume: Call(
         "Resume a discarded transaction",

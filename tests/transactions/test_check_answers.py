@@ -56,22 +56,29 @@ def states_with_status(status: int) -> Reply:
 
 
 # What an endpoint says instead of a state, with the status and the beginning of the reason that the history gives.
+VOID = (
+    "The endpoint answered 200 without this transaction's state: "
+    '{"results": [{"transaction_id": "…", "state": "COMMIT"}]} has one.'
+)
 NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
-    "a bare 200": (says(200), 200, "The endpoint answered 200."),
-    "other JSON": (says(200, {"state": "COMMIT"}), 200, 'The endpoint answered 200. {"state": "COMMIT"}'),
-    "no text": (beeps(), 200, "The endpoint answered 200. \ufffd[2Jgone\n\ufffd\ufffd"),
-    "no object": (says(200, ["COMMIT"]), 200, 'The endpoint answered 200. ["COMMIT"]'),
+    "a bare 200": (says(200), 200, VOID),
+    "other JSON": (says(200, {"state": "COMMIT"}), 200, f'{VOID} {{"state": "COMMIT"}}'),
+    "no text": (beeps(), 200, f"{VOID} \ufffd[2Jgone\n\ufffd\ufffd"),
+    "no object": (says(200, ["COMMIT"]), 200, f'{VOID} ["COMMIT"]'),
     "a missing entry": (
         commits_another(),
         200,
-        'The endpoint answered 200. {"results": [{"transaction_id": "00000000-0000-0000-0000-000000000001", '
-        '"state": "COMMIT"}]}',
+        f'{VOID} {{"results": [{{"transaction_id": "00000000-0000-0000-0000-000000000001", "state": "COMMIT"}}]}}',
     ),
-    "another status": (states_with_status(201), 201, "The endpoint answered 201. "),
+    "another status": (
+        states_with_status(201),
+        201,
+        "The endpoint answered 201: a state is read from an answer with the status 200. ",
+    ),
     "a failure": (says(500), 500, "The endpoint answered 500."),
     "silence": (silence(3), None, "The deadline of 1 s passed before its whole answer came."),
     "two states": (contradicts_itself(), 200, "two different states"),
-    "one state twice": (names_a_state_twice(), 200, 'The endpoint answered 200. {"results": [{"transaction_id": '),
+    "one state twice": (names_a_state_twice(), 200, f'{VOID} {{"results": [{{"transaction_id": '),
     "UNKNOWN": (states("UNKNOWN"), 200, None),
 }
 

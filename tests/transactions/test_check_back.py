@@ -95,6 +95,7 @@ def test_a_check_tells_the_whole_message_and_is_signed(
         "born_at": prepared_at,
         "stored_at": prepared_at,
         "commit_log_offset": transaction.commit_log_offset,
+        "queue_id": told(wire, transaction.transaction_id)["messages"][0]["queue_id"],
         "check_times": 1,
         "last_failure": None,
     }

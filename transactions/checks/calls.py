@@ -172,6 +172,8 @@ def _attempt(half: ClaimedHalf, endpoint: Callee, answer: Answer) -> Attempt:
     reason: str | None = answer.reason
     if result is not None:
         state, reason = result.state, None if result.remark is None else sentence(result.remark)
+    elif answer.ok and answer.asked:
+        reason = questions.void(answer)
     elif answer.asked and answer.status is not None:
         reason = f"{answer.reason} {questions.kept(answer.body)}".strip()
     return Attempt(

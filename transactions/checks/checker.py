@@ -64,18 +64,12 @@ MAX_BYTES_AT_ONCE = 32 * 1024 * 1024
 BYTES_WAIT_SECONDS = 10.0
 
 
-async def ask_now(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
-    """Makes a pending transaction due for a check now, and starts it.
+async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
+    """Makes a pending transaction due for a check now: the next tick asks, or a poll of its producer.
 
+    It starts no checks itself: those of every group would run in the web process that one transaction was named to.
     Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
     """
-    answer = await make_due(transaction_id, note)
-    await run()
-    return answer
-
-
-async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Awaited:
-    """Makes a pending transaction due for a check now; as `ask_now`, without a start."""
     answer: Awaited = await writer.submit(QUESTIONS_NOW, transaction_id, key=transaction_id, note=note)
     return answer
 

@@ -66,4 +66,4 @@ def _text(answer: Answer, results: list[Result]) -> str:
     """The answer in words: its states, or its beginning where it names none of the transactions."""
     if results:
         return f"{answer.status}, {', '.join(dict.fromkeys(result.state for result in results))}"
-    return f"{answer.reason} {questions.kept(answer.body)}".strip()
+    return questions.void(answer) if answer.ok else f"{answer.reason} {questions.kept(answer.body)}".strip()

@@ -13,10 +13,14 @@ from store.messages.times import encode
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
+from webhooks.answers import Answer
 from webhooks.results import NoResults, results_of
 
 # Bytes of an answer that the history keeps when it decides nothing.
 MAX_KEPT_ANSWER = 200
+# What an answer with 2xx that decides nothing lacks.
+WITHOUT_STATE = ' without this transaction\'s state: {"results": [{"transaction_id": "…", "state": "COMMIT"}]} has one.'
+OTHER_STATUS = ": a state is read from an answer with the status 200."
 BODIES = ("body", "body_base64")
 
 # A transaction in a check, as `AskedTransaction` of the schema: the stored message's document, and what the check adds.
@@ -44,12 +48,14 @@ async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Documen
     places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.places(places))
     names = await topics.names({row.topic_id for row in rows})
-    stored = {row.log_offset: _document(messages.stored(row, names[row.topic_id])) for row in rows}
+    stored = {row.log_offset: _document(row, names[row.topic_id]) for row in rows}
     return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}
 
 
-def _document(message: messages.StoredMessage) -> Document:
-    return {name: value for name, value in msgspec.structs.asdict(message).items() if value is not msgspec.UNSET}
+def _document(row: messages.MessageRow, topic: str) -> Document:
+    """A message as it is stored, with the queue that a commit makes it visible in."""
+    fields = msgspec.structs.asdict(messages.stored(row, topic)).items()
+    return {**{name: value for name, value in fields if value is not msgspec.UNSET}, "queue_id": row.queue_id}
 
 
 def _transaction(half: ClaimedHalf, stored: Mapping[int, Document]) -> Document:
@@ -103,6 +109,12 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
         else:
             found[result.transaction_id] = result
     return found
+
+
+def void(answer: Answer) -> str:
+    """Why an answer with 2xx decided nothing, and what would: for the history, with the beginning of the answer."""
+    wanted = WITHOUT_STATE if answer.status == 200 else OTHER_STATUS
+    return f"{answer.reason.removesuffix('.')}{wanted} {kept(answer.body)}".strip()
 
 
 def kept(body: bytes) -> str:
