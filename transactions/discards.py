@@ -77,6 +77,7 @@ DISCARDS = Discards()
 
 
 def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
+    """The entries of a discarded half; each counts the checks of its transaction."""
     return [
         Publication(
             message_id=message_id,
@@ -85,6 +86,7 @@ def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
             log_segment=half.log_segment,
             log_offset=log_offset,
             tags_code=tags_code,
+            reconsume_times=half.check_times,
         )
         for message_id, log_offset, tags_code in zip(half.message_ids, half.log_offsets, half.tags_codes, strict=True)
     ]

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from delivery import receipts
 from delivery.filters import Filter
+from delivery.receive import discarded
 from delivery.rows import GroupFacts
 from store import messages
 from store.db import connections
@@ -58,7 +59,12 @@ class Receiver:
     @property
     def of_others(self) -> bool:
         """Whether the topic holds messages that were sent to other topics."""
-        return self.of_dead_letters or self.topic.name == DISCARDED
+        return self.of_dead_letters or self.of_discarded
+
+    @property
+    def of_discarded(self) -> bool:
+        """Whether the topic holds the messages of discarded transactions."""
+        return self.topic.name == DISCARDED
 
     @property
     def of_dead_letters(self) -> bool:
@@ -78,7 +84,8 @@ class HandedOut:
     queue_offset: int
     nonce: int
     reconsume_times: int
-    # The retries that another group gave the message before it became the dead letter that is read here.
+    # The retries that another group gave the message before it became the dead letter that is read here; of a discarded
+    # message, its checks.
     died_after: int | None = None
 
     @property
@@ -128,13 +135,21 @@ class Handout:
         return ((handed, self.messages[handed.place]) for handed in self.entries)
 
 
-def answered(receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str]) -> Delivery:
-    """A delivery as it is answered; `origins` are the names of the topics that messages of others come from."""
+def answered(
+    receiver: Receiver, handed: HandedOut, row: MessageRow, origins: Mapping[int, str], producers: Mapping[int, str]
+) -> Delivery:
+    """A delivery as it is answered.
+
+    `origins` are the names of the topics that messages of others come from, `producers` those of the producer groups of
+    discarded messages.
+    """
     # The topic that the message was sent to, as in a pull: not the one that dead or discarded messages are read from.
     message = messages.stored(row, origins[row.topic_id] if receiver.of_others else receiver.topic.name)
     message.reconsume_times = handed.reconsume_times
     retries = handed.reconsume_times if handed.died_after is None else handed.died_after
-    if retries or handed.died_after is not None:
+    if receiver.of_discarded and handed.died_after is not None:
+        discarded.add_properties(message, row, handed.died_after, producers)
+    elif retries or handed.died_after is not None:
         add_retry_properties(message, message.topic, retries)
     return Delivery(
         message,

@@ -53,7 +53,7 @@ async def hand_out(receiver: Receiver) -> Handout:
 def _is_plain(receiver: Receiver) -> bool:
     """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
     of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
-    return not (receiver.group.ordered or receiver.filter is not None or receiver.of_dead_letters or of_retries)
+    return not (receiver.group.ordered or receiver.filter is not None or receiver.of_others or of_retries)
 
 
 class Reading(NamedTuple):

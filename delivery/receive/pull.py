@@ -2,12 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from django.conf import settings
 
-from delivery.receive import deliveries
+from delivery.receive import deliveries, discarded
 from delivery.receive.deliveries import Entry
 from store import messages, queues, topics
 from store.commit import notifier
@@ -66,8 +66,9 @@ async def pull(
         if require is not None:
             await require()
     names = await topics.names({row.topic_id for row in rows})
+    producers = await discarded.producers(rows) if topic.name == topics.DISCARDED else {}
     return Stretch(
-        entries=(_entry(row, names[row.topic_id], topic) for row in rows),
+        entries=(_entry(row, names[row.topic_id], topic, producers) for row in rows),
         bounds={
             "next_offset": rows[-1].queue_offset + 1 if rows else offset,
             "min_offset": bounds.min_offset,
@@ -91,8 +92,11 @@ def out_of_range(topic: str, queue_id: int, offset: int, min_offset: int, max_of
     )
 
 
-def _entry(row: EntryRow, origin: str, topic: TopicFacts) -> Entry:
+def _entry(row: EntryRow, origin: str, topic: TopicFacts, producers: Mapping[int, str]) -> Entry:
     message = messages.stored(row, origin)
+    if topic.name == topics.DISCARDED:
+        discarded.add_properties(message, row, row.reconsume_times, producers)
+        return Entry(message, row.entry_queue_id, row.queue_offset)
     message.reconsume_times = row.reconsume_times
     if topic.name.startswith(topics.DEAD_LETTER_PREFIX):
         deliveries.add_retry_properties(message, origin, row.reconsume_times)

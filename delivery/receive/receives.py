@@ -12,7 +12,7 @@ from django.conf import settings
 
 from delivery import filters, groups, receipts
 from delivery.filters import Filter
-from delivery.receive import deliveries, returns
+from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
@@ -46,11 +46,13 @@ class Received:
     handout: Handout | None = None
     # The names of the topics that dead letters and discarded messages come from, by their ids.
     origins: Mapping[int, str] = field(default_factory=dict)
+    # Those of the producer groups of discarded messages.
+    producers: Mapping[int, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Delivery]:
         if self.handout is not None:
             for handed, message in self.handout:
-                yield deliveries.answered(self.handout.receiver, handed, message, self.origins)
+                yield deliveries.answered(self.handout.receiver, handed, message, self.origins, self.producers)
 
     async def given_back(self, gone: asyncio.Future[object] | None) -> bool:
         """Returns the deliveries to the group if the consumer's connection is `gone`: they are received again at once.
@@ -121,7 +123,8 @@ async def _handout(receiver: Receiver) -> Handout:
 
 async def _received(group_name: str, handout: Handout) -> Received:
     origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
-    return Received(group_name, handout, await topics.names(origin_ids))
+    producers = await discarded.producers(row for _, row in handout) if handout.receiver.of_discarded else {}
+    return Received(group_name, handout, await topics.names(origin_ids), producers)
 
 
 @dataclass(frozen=True, slots=True)

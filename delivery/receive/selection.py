@@ -167,8 +167,8 @@ def _chosen(batch: Batch, receiver: Receiver, head: Head) -> HandedOut:
 
 
 def _is_of_other_group(receiver: Receiver, head: Head) -> bool:
-    """Whether an entry is another group's dead letter: its retries were not this group's."""
-    return receiver.of_dead_letters and head.entry_topic_id == receiver.topic.id
+    """Whether an entry is another group's dead letter, or discarded: what it counts are no retries of this group."""
+    return receiver.of_others and head.entry_topic_id == receiver.topic.id
 
 
 def _retries(receiver: Receiver, head: Head) -> int:

@@ -71,7 +71,10 @@ def test_a_discarded_message_is_not_delivered_but_kept_with_all_its_properties(
         (b"order 1", "paid", ["o-1"]),
         (b"order 2", "paid", ["o-2"]),
     ]
-    assert {message.properties["region"] for message in found} == {"eu"}
+    assert [dict(message.properties) for message in found] == [
+        {"region": "eu", "PGROUP": discarded.group, "TRANSACTION_CHECK_TIMES": "3"}
+    ] * 3
+    assert {message.reconsume_times for message in found} == {0}
     assert len(found) == len(kept) == 3
 
 
@@ -82,6 +85,11 @@ def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire
     while page := wire.post(path, {"topic": SET_ASIDE, "max_messages": 32}).document["messages"]:
         received += page
 
+    ours = [entry for entry in received if entry["message"].get("transaction_id") in discarded.ids]
+    assert {entry["delivery_attempt"] for entry in ours} == {1}
+    assert [entry["message"]["properties"] for entry in ours] == [
+        {"region": "eu", "PGROUP": discarded.group, "TRANSACTION_CHECK_TIMES": "3"}
+    ] * 3
     topics = {entry["message"].get("transaction_id"): entry["message"]["topic"] for entry in received}
     assert {topics[transaction_id] for transaction_id in discarded.ids} == {discarded.topic}
 
