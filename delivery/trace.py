@@ -7,7 +7,7 @@ dead letter) proves the delivery.
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -89,7 +89,9 @@ async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list
     for row, entry in await _offered(way.entries, topics):
         standing = found.setdefault(row.group_name, Standing(row.group_name))
         is_retry = group_of(topics[entry.topic_id], RETRY_PREFIX) is not None
-        standing.steps.append(Step(entry.entered_at, "retried" if is_retry else "offered", entry, row))
+        # What a dead letter or a discarded message counts are no deliveries to this group.
+        offered = entry if is_retry else replace(entry, reconsume_times=0)
+        standing.steps.append(Step(entry.entered_at, "retried" if is_retry else "offered", offered, row))
     for entry in way.entries:
         if entry.goes_to is not None and (group := group_of(topics[entry.goes_to], RETRY_PREFIX)):
             found.setdefault(group, Standing(group)).steps.append(Step(entry.entered_at, "failed", entry))

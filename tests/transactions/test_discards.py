@@ -79,7 +79,8 @@ def test_a_discarded_message_is_not_delivered_but_kept_with_all_its_properties(
 
 
 def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire: Wire, discarded: Discarded) -> None:
-    path = f"/v1/consumer-groups/{characters.name('archive')}/receive"
+    archive = characters.name("archive")
+    path = f"/v1/consumer-groups/{archive}/receive"
     received = []
     # Behind those of other tests.
     while page := wire.post(path, {"topic": SET_ASIDE, "max_messages": 32}).document["messages"]:
@@ -90,6 +91,9 @@ def test_a_consumer_of_the_discarded_learns_the_topic_that_each_was_sent_to(wire
     assert [entry["message"]["properties"] for entry in ours] == [
         {"region": "eu", "PGROUP": discarded.group, "TRANSACTION_CHECK_TIMES": "3"}
     ] * 3
+    trace = wire.get(f"/v1/messages/{ours[0]['message']['message_id']}/trace").document
+    attempts = {event["delivery_attempt"] for event in trace["events"] if event.get("group") == archive}
+    assert attempts == {1}
     topics = {entry["message"].get("transaction_id"): entry["message"]["topic"] for entry in received}
     assert {topics[transaction_id] for transaction_id in discarded.ids} == {discarded.topic}
 
