@@ -10,13 +10,6 @@ from uuid import UUID
 from store.messages import MessageRow
 
 
-class ProducerGroupName(NamedTuple):
-    """The name of the producer group that has an id."""
-
-    id: int
-    name: str
-
-
 class GroupFacts(NamedTuple):
     """A consumer group as the message path needs it. `max_reconsume_times` None: the broker's MAX_RECONSUME_TIMES."""
 

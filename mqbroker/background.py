@@ -12,6 +12,7 @@ from access import limits
 from actions import jobs
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
+from delivery.receive.discarded import Producers
 from delivery.retries import expiry
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
@@ -26,7 +27,7 @@ from store.db.connections import Reads
 from store.process import heartbeats
 from store.runtime import Runtime
 from store.segments import lifecycle
-from transactions import discards
+from transactions import discards, groups
 from transactions.checks import checker
 from transactions.checks.checker import Checker
 
@@ -116,6 +117,7 @@ def start() -> None:
     """Makes this process's runtime, whose alarms release what the process delays."""
     made = Runtime()
     made.part(Alarms).start(release.run)
+    made.part(Producers).start(groups.names)
     runtime.install(made)
 
 

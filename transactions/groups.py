@@ -12,11 +12,11 @@ from store.db.statements import Statement
 from store.errors import GroupNotExist, NoPermission
 from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
-from transactions.rows import GroupName, ProducerGroupRow
+from transactions.rows import NamedGroup, ProducerGroupRow
 
 CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)
-FIND_PRODUCER_GROUP_NAME = Statement(__file__, "find_producer_group_name", GroupName)
+NAME_PRODUCER_GROUPS = Statement(__file__, "name_producer_groups", NamedGroup)
 
 
 class ProducerGroups(Groups[ProducerGroupRow]):
@@ -126,8 +126,12 @@ def _require_key(group: ProducerGroupRow, name: str, key: str) -> None:
 
 async def name(group_id: int) -> str:
     """The name of a group by its id."""
-    rows = await connections.read(FIND_PRODUCER_GROUP_NAME, {"id": group_id})
-    return rows[0].name if rows else deleted_name(group_id)
+    return (await names({group_id})).get(group_id) or deleted_name(group_id)
+
+
+async def names(ids: set[int]) -> dict[int, str]:
+    """The names of groups by their ids; one that was deleted is missing."""
+    return {row.id: row.name for row in await connections.read(NAME_PRODUCER_GROUPS, {"ids": list(ids)})}
 
 
 def deleted_name(group_id: int) -> str:

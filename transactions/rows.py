@@ -24,9 +24,10 @@ class ProducerGroupRow(NamedTuple):
     api_keys: list[str] | None
 
 
-class GroupName(NamedTuple):
-    """The name of the producer group that has an id."""
+class NamedGroup(NamedTuple):
+    """A producer group's id and its name."""
 
+    id: int
     name: str
 
 

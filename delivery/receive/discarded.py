@@ -3,23 +3,35 @@
 The entry counts the checks where entries of other topics count retries; no consumer group has retried it yet.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import UNSET
 
-from delivery.rows import ProducerGroupName
-from store.db import connections
-from store.db.statements import Statement
+from store import runtime
 from store.messages import MessageRow, StoredMessage
 
-NAME_PRODUCER_GROUPS = Statement(__file__, "name_producer_groups", ProducerGroupName)
+Naming = Callable[[set[int]], Awaitable[Mapping[int, str]]]
 
 
-async def producers(rows: Iterable[MessageRow]) -> dict[int, str]:
+class Producers:
+    """How this process names producer groups, which an app beside this one keeps. None are named before `start`."""
+
+    def __init__(self) -> None:
+        self._naming: Naming | None = None
+
+    def start(self, naming: Naming) -> None:
+        """Has groups named by their ids."""
+        self._naming = naming
+
+    async def names(self, ids: set[int]) -> Mapping[int, str]:
+        """The names of groups; one that was deleted is missing."""
+        return {} if self._naming is None or not ids else await self._naming(ids)
+
+
+async def producers(rows: Iterable[MessageRow]) -> Mapping[int, str]:
     """The names of the producer groups of messages, by their ids."""
     ids = {row.producer_group_id for row in rows if row.producer_group_id is not None}
-    found = await connections.read(NAME_PRODUCER_GROUPS, {"ids": list(ids)}) if ids else ()
-    return {row.id: row.name for row in found}
+    return await runtime.part(Producers).names(ids)
 
 
 def add_properties(message: StoredMessage, row: MessageRow, check_times: int, names: Mapping[int, str]) -> None:
