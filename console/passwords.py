@@ -11,6 +11,7 @@ from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.db import connection
 
 from store import runtime
+from store.db import patience
 from store.errors import SystemBusy
 
 # A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
@@ -82,6 +83,7 @@ def derived(password: str, salt: str, iterations: int) -> str:
             )
         except subprocess.TimeoutExpired as problem:
             raise busy() from problem
+    patience.current().renew()
     return done.stdout.strip()
 
 

@@ -16,6 +16,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 
 from store import errors
+from store.db import patience
 from store.db.connections import away, is_read_only
 
 # What a database that is away raises: Django has errors of its own.
@@ -62,7 +63,10 @@ CODE_OF_STATUS = {
 }
 PROBLEM_TYPE = "application/problem+json"
 BUSY_SECONDS = 1
-
+UNKNOWN = (
+    "The database stopped answering when this request was committed, or after that: its change may be stored. "
+    "Read it back, and repeat the request if it is not there."
+)
 
 Code = Annotated[str, Meta(description="A stable word for what happened.")]
 
@@ -114,6 +118,13 @@ def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     return {}
 
 
+def of_request(refusal: errors.Refusal) -> errors.Refusal:
+    """The refusal with which a request is answered: none says that nothing was stored once a commit has left."""
+    if isinstance(refusal, errors.SystemBusy) and patience.has_committed():
+        return errors.OutcomeUnknown(UNKNOWN)
+    return refusal
+
+
 def answer(refusal: errors.Refusal) -> HttpResponse:
     """Django's answer to a refusal."""
     return HttpResponse(
@@ -149,9 +160,9 @@ def answer_drf(problem_met: Exception, context: object) -> Response | None:
 def refusal_of(problem_met: Exception) -> errors.Refusal | None:
     """The refusal that an exception of Django, DRF or psycopg stands for, if one says the same."""
     if isinstance(problem_met, errors.Refusal):
-        return problem_met
+        return of_request(problem_met)
     if isinstance(problem_met, AWAY) or is_read_only(problem_met):
-        return away(problem_met)
+        return of_request(away(problem_met))
     if isinstance(problem_met, exceptions.ValidationError):
         return errors.MessageIllegal(sentence(problem_met.detail))
     if isinstance(problem_met, (exceptions.NotAuthenticated, exceptions.AuthenticationFailed)):

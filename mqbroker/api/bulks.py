@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 import uuid
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -21,7 +22,9 @@ from scheduling.sending.pipelined import Sending
 from store import messages, topics
 from store.commit import accept, writer
 from store.commit.pipelined import Request
-from store.errors import MessageIllegal, Refusal
+from store.db import patience
+from store.db.patience import REQUEST_SECONDS
+from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message
 from transactions import ends, halves
 from transactions.ends import EndTransaction
@@ -31,6 +34,10 @@ from transactions.writing.pipelined import Beginning, Ending
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
+TOO_LATE = SystemBusy(
+    f"The database has not answered what comes before this operation within {REQUEST_SECONDS:g} s: nothing of it was "
+    "stored, try again in a second."
+)
 
 # An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
 # header, none is a control character.
@@ -175,10 +182,14 @@ async def _results(request: DataRequest) -> list[msgspec.Raw]:
     read = _read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
+    until = time.monotonic() + REQUEST_SECONDS
     await _warm([one.operation for one in read], request.caller)
     results: dict[int, msgspec.Raw] = {}
     left: Sequence[Read] = read
     while left:
+        if patience.current().is_over or time.monotonic() >= until:
+            # What was waited for in vain is not waited for once more.
+            return [results.get(place, _refused(TOO_LATE)) for place in range(len(read))]
         now, left = _apart(left)
         results |= await _run(now, request)
     return [results[place] for place in range(len(read))]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
 from mqbroker.api import answers, bodies, callers, limits, sending
 from mqbroker.api.answers import Answer
@@ -159,7 +160,7 @@ class Handler:
     async def _answer(
         self, exchange: Exchange, found: Found | None, body: Body | None = None, content: bytes | None = None
     ) -> None:
-        patience.seconds.set(patience.REQUEST_SECONDS)
+        patience.begin(patience.REQUEST_SECONDS)
         try:
             if found is None:
                 await self._leave(exchange)
@@ -233,7 +234,7 @@ class Handler:
                     request = DataRequest(exchange, caller, content, self._keys)
                     answer = await found.view(request, **found.named)
             except Refusal as refusal:
-                answer = answers.refused(refusal)
+                answer = answers.refused(errors.of_request(refusal))
             except Gone:
                 raise
             except Exception:
@@ -266,6 +267,7 @@ class Handler:
         body = Body(exchange, self._budgets.forms if is_form else self._budgets.control)
         try:
             content = await self._content(exchange, body, is_form=is_form)
+            patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
             await bridge.serve(exchange, self._otherwise, content)
         except Refusal as refusal:
             sending.write(exchange, answers.refused(refusal))

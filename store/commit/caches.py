@@ -14,7 +14,7 @@ from django.db import DatabaseError, transaction
 
 from store import runtime
 from store.commit.peers import NOTIFY, Peers
-from store.db import connections, sync
+from store.db import connections, patience, sync
 from store.errors import Refusal
 
 CHANNEL = "mqbroker_changed"
@@ -35,10 +35,10 @@ class Unconfirmed:
         if not self._processes:
             self._none_left.set()
 
-    def wait(self) -> None:
-        """Returns when each process has confirmed, or has nothing of the time before the change cached any more."""
+    def wait(self, seconds: float) -> None:
+        """Returns when each process has confirmed, or after so long."""
         if self._processes:
-            self._none_left.wait(LONGEST_CACHED_SECONDS)
+            self._none_left.wait(seconds)
 
 
 class Changes:
@@ -56,11 +56,12 @@ class Changes:
         if not peers.may_listen(time.monotonic()):
             return
         number = str(next(self._numbers))
+        until = time.monotonic() + LONGEST_CACHED_SECONDS
         unconfirmed = self._unconfirmed[number] = Unconfirmed(peers.others(time.monotonic()))
         try:
-            with contextlib.suppress(DatabaseError):
+            with contextlib.suppress(DatabaseError), patience.of(LONGEST_CACHED_SECONDS):
                 sync.read(NOTIFY, {"channel": CHANNEL, "payload": f"changed:{peers.name}:{number}"})
-            unconfirmed.wait()
+            unconfirmed.wait(until - time.monotonic())
         finally:
             del self._unconfirmed[number]
 

@@ -124,12 +124,12 @@ class GroupCommit:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
     async def _write_forever(self) -> None:
-        patience.seconds.set(patience.REQUEST_SECONDS)
         while not self._closing or self.waiting():
             await self._wake.wait()
             self._wake.clear()
             while batch := self._take():
-                await self._write(batch)
+                with patience.of(patience.REQUEST_SECONDS):
+                    await self._write(batch)
         self._closing = False
 
     def _take(self) -> list[Pending[Any]]:
@@ -247,7 +247,7 @@ class GroupCommit:
             # Away, too slow, or no longer the primary: the next attempt connects anew.
             await self._disconnect()
             refusal = connections.away(problem)
-            if isinstance(problem, Unanswered):
+            if isinstance(problem, (Unanswered, pg.ConnectionTimeout)):
                 self._refuse_waiting(refusal)
             raise refusal from problem
         except BaseException:

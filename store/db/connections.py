@@ -18,7 +18,7 @@ from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store import runtime
-from store.db import disk, pacing
+from store.db import disk, pacing, patience
 from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
@@ -136,6 +136,8 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
     try:
         return await _read(statement, parameters)
     except (PoolTimeout, ReadOnlySqlTransaction, Unanswered, LockNotAvailable, QueryCanceled) as problem:
+        if isinstance(problem, PoolTimeout):
+            patience.current().unanswered(POOL_WAIT_SECONDS)
         # Its connection answers: a second try would wait for as long again.
         raise away(problem) from problem
     except psycopg.OperationalError:
@@ -149,7 +151,7 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
 
 async def _read(statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
     pool = await runtime.part(Reads).pool()
-    async with pool.connection() as connection:
+    async with pool.connection(min(patience.current().left_seconds, POOL_WAIT_SECONDS)) as connection:
         return await execute(connection, statement, parameters)
 
 

@@ -2,9 +2,13 @@
 
 The server's own time-outs end slow statements, but not the wait for a machine that is frozen or behind a network that
 swallows packets: TCP has delivered everything, as far as this side can tell.
+
+A request that has waited in vain does not wait for its next statements, until the database answers again. Its
+`Patience` also knows whether it has sent a commit: from then on no failure means that nothing is stored.
 """
 
 import contextlib
+import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -12,6 +16,8 @@ from typing import Any
 import psycopg
 from psycopg.abc import PQGen
 from psycopg.errors import _WaitTimeout
+from psycopg.pq import TransactionStatus
+from psycopg.pq.abc import PGconn
 
 # A request is answered within 5 s, also when the database is not.
 REQUEST_SECONDS = 4.0
@@ -26,18 +32,10 @@ RECONNECT_SECONDS = 1.0
 # Of psycopg: between two looks for a signal.
 INTERVAL_SECONDS = 0.1
 
-# Of this request or task; None where none has set it.
-seconds: ContextVar[float | None] = ContextVar("database_patience_seconds", default=None)
-
-
-@contextlib.contextmanager
-def of(limit_seconds: float) -> Iterator[None]:
-    """Sets `seconds` within the block, or within the function that it decorates."""
-    token = seconds.set(limit_seconds)
-    try:
-        yield
-    finally:
-        seconds.reset(token)
+# What a wait gets after one in vain: the answer may be here already.
+LEAST_SECONDS = 0.01
+# What a wait gets at least where the database answers: a slow one is no silent one.
+SLOW_SECONDS = 0.7
 
 
 class Unanswered(psycopg.OperationalError):
@@ -47,8 +45,90 @@ class Unanswered(psycopg.OperationalError):
         super().__init__(f"no answer within {waited_seconds:g} s")
 
 
+class Patience:
+    """How long one request or task waits for a database that answers nothing, and whether it has sent a commit.
+
+    With `in_all` the limit is that of all it does, from here or from `renew` on.
+    """
+
+    def __init__(self, limit_seconds: float, *, in_all: bool = False) -> None:
+        self.limit_seconds = limit_seconds
+        self._until = time.monotonic() + limit_seconds if in_all else None
+        # From before the COMMIT leaves on, unless the server refuses it.
+        self.has_committed = False
+        # When it has last waited in vain; None since the database has answered.
+        self._silent_at: float | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether a wait has just ended in vain."""
+        # What a request began may outlive the silence, and has this from the request.
+        return self._silent_at is not None and time.monotonic() - self._silent_at <= self.limit_seconds
+
+    @property
+    def left_seconds(self) -> float:
+        """How long the next wait may take."""
+        if self.is_over:
+            return LEAST_SECONDS
+        if self._until is None:
+            return self.limit_seconds
+        return max(self._until - time.monotonic(), SLOW_SECONDS)
+
+    def renew(self) -> None:
+        """Begins anew, behind something long that needs no database."""
+        if self._until is not None:
+            self._until = time.monotonic() + self.limit_seconds
+
+    @contextlib.contextmanager
+    def waiting(self, pgconn: PGconn) -> Iterator[float]:
+        """A wait for an answer on a connection, and how long it may take; raises Unanswered."""
+        left = self.left_seconds
+        try:
+            yield left
+        except _WaitTimeout:
+            self.unanswered(left)
+            # Its answer may still come.
+            pgconn.finish()
+            raise Unanswered(round(left, 1) or self.limit_seconds) from None
+        self._silent_at = None
+
+    def unanswered(self, waited_seconds: float) -> None:
+        """A wait of so many seconds has ended in vain."""
+        if waited_seconds > LEAST_SECONDS:
+            self._silent_at = time.monotonic()
+
+
+# Of this request or task; None where none has set it.
+_current: ContextVar[Patience | None] = ContextVar("database_patience", default=None)
+
+
+def begin(limit_seconds: float, *, in_all: bool = False) -> None:
+    """Sets the patience of a request that begins."""
+    _current.set(Patience(limit_seconds, in_all=in_all))
+
+
+@contextlib.contextmanager
+def of(limit_seconds: float) -> Iterator[None]:
+    """Sets another patience within the block, or within the function that it decorates."""
+    token = _current.set(Patience(limit_seconds))
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def current() -> Patience:
+    """The patience of this request or task, or else that of work."""
+    return _current.get() or Patience(WORK_SECONDS)
+
+
+def has_committed() -> bool:
+    """Whether this request or task has sent a commit that the server has not refused."""
+    return current().has_committed
+
+
 class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
-    """A connection that waits for each answer for `seconds`, or else WORK_SECONDS.
+    """A connection whose waits are those of `current`.
 
     `is_patient` is for maintenance, whose statements take their time.
     """
@@ -59,24 +139,29 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
         """As psycopg's; raises Unanswered."""
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval, timeout)
-        limit = seconds.get() or WORK_SECONDS
-        try:
-            return await super().wait(gen, interval, limit)
-        except _WaitTimeout:
-            self.pgconn.finish()
-            raise Unanswered(limit) from None
+        with current().waiting(self.pgconn) as left_seconds:
+            return await super().wait(gen, interval, left_seconds)
 
 
 class PatientConnection(psycopg.Connection[Any]):
-    """The same for Django, where `seconds` is set: migrations wait as long as it takes."""
+    """The same for Django, where a patience is set: migrations wait as long as it takes."""
 
     def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""
-        limit = seconds.get()
-        if timeout is not None or limit is None:
+        patience = _current.get()
+        if timeout is not None or patience is None:
             return super().wait(gen, interval, timeout)
+        with patience.waiting(self.pgconn) as left_seconds:
+            return super().wait(gen, interval, left_seconds)
+
+    def commit(self) -> None:
+        """As psycopg's. The transaction counts as committed from here on, unless the server refuses that."""
+        patience = current()
+        before = patience.has_committed
+        patience.has_committed = before or self.pgconn.transaction_status != TransactionStatus.IDLE
         try:
-            return super().wait(gen, interval, limit)
-        except _WaitTimeout:
-            self.pgconn.finish()
-            raise Unanswered(limit) from None
+            super().commit()
+        except psycopg.Error:
+            if not self.closed:
+                patience.has_committed = before
+            raise

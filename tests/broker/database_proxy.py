@@ -1,11 +1,14 @@
-"""A TCP proxy in front of PostgreSQL: swallows, slows, cuts or resets on demand, and drops the reply of a COMMIT."""
+"""A TCP proxy in front of PostgreSQL: swallows, slows, cuts or resets on demand, and drops the reply of a COMMIT.
+
+A connection may also fall silent at its next COMMIT, by itself: the server that it shows has stopped just there.
+"""
 
 import asyncio
 import contextlib
 import socket
 import struct
 from types import TracebackType
-from typing import Self
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from embedded.folder import free_port
@@ -14,6 +17,25 @@ from tests.broker.background import BackgroundLoop
 CHUNK_BYTES = 65_536
 # PostgreSQL's CommandComplete of a commit.
 COMMITTED = b"COMMIT\x00"
+# Where a connection falls silent: before the server has the COMMIT; when it has done it; when its client knows that.
+Silence = Literal["before the commit", "during the commit", "after the commit"]
+
+
+class Link:
+    """A client's connection by way of the proxy."""
+
+    def __init__(self) -> None:
+        self.is_silent = False
+
+    def passes(self, data: bytes, silence: Silence | None, *, of_server: bool) -> bool:
+        """Whether these bytes are passed on: nothing is any more from where the connection falls silent."""
+        if self.is_silent:
+            return False
+        if not of_server:
+            self.is_silent = silence == "before the commit" and b"COMMIT" in data
+            return not self.is_silent
+        self.is_silent = silence in ("during the commit", "after the commit") and COMMITTED in data
+        return not self.is_silent or silence == "after the commit"
 
 
 class DatabaseProxy:
@@ -32,6 +54,8 @@ class DatabaseProxy:
         self.drops_commits = 0
         # The first packet of a client that has these bytes is swallowed, with all that comes after it.
         self.swallows_from: bytes | None = None
+        # Where each connection falls silent that commits from now on.
+        self.silence: Silence | None = None
 
     @property
     def url(self) -> str:
@@ -64,9 +88,10 @@ class DatabaseProxy:
             there = await asyncio.open_connection(self._target.hostname, self._target.port or 5432)
             ends.append(there[1])
             self._writers.add(there[1])
+            link = Link()
             ways = [
-                asyncio.create_task(self._pass_on(reader, there[1], of_server=False)),
-                asyncio.create_task(self._pass_on(there[0], writer, of_server=True)),
+                asyncio.create_task(self._pass_on(link, reader, there[1], of_server=False)),
+                asyncio.create_task(self._pass_on(link, there[0], writer, of_server=True)),
             ]
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
             for way in ways:
@@ -79,7 +104,9 @@ class DatabaseProxy:
                 self._writers.discard(end)
                 end.close()
 
-    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, of_server: bool) -> None:
+    async def _pass_on(
+        self, link: Link, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, of_server: bool
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await reader.read(CHUNK_BYTES):
                 if self.delay_seconds:
@@ -91,6 +118,9 @@ class DatabaseProxy:
                     self.swallows_from = None
                     self._passes.clear()
                 await self._passes.wait()
+                if not link.passes(data, self.silence, of_server=of_server):
+                    # Read to its end: a client that gives up ends its session.
+                    continue
                 writer.write(data)
                 await writer.drain()
 

@@ -66,16 +66,24 @@ class Stock:
             connection.execute(SWITCH_OFF, [found])
         return found
 
-    def received(self) -> list[str]:
-        """The receipt of a message that was just handed out."""
+    def handed_out(self) -> Document:
+        """A message that was just handed out, as it was received."""
         self.operator.make("/v1/messages", topic=self.name, body="order")
         path = f"/v1/consumer-groups/{self.name}/receive"
         answer = self.operator.make(path, topic=self.name, max_messages=1, wait_seconds=20)
-        return [entry["receipt_handle"] for entry in answer.document["messages"]]
+        [found] = answer.document["messages"]
+        return dict(found)
 
-    def nacked(self) -> None:
-        """Has the group give a message up: a dead letter."""
-        self.operator.make(f"/v1/consumer-groups/{self.name}/nack", receipt_handles=self.received())
+    def received(self) -> list[str]:
+        """The receipt of a message that was just handed out."""
+        return [self.handed_out()["receipt_handle"]]
+
+    def nacked(self) -> str:
+        """Has the group give a message up: the id of a dead letter."""
+        given_up = self.handed_out()
+        self.operator.make(f"/v1/consumer-groups/{self.name}/nack", receipt_handles=[given_up["receipt_handle"]])
+        found: str = given_up["message"]["message_id"]
+        return found
 
     def recallable(self) -> str:
         """The handle of a message that waits for an hour."""
@@ -140,7 +148,7 @@ REQUESTS: dict[str, Callable[[Stock], Request]] = {
         {"receipt_handles": stock.received(), "invisible_seconds": 60}
     ),
     "PUT /v1/consumer-groups/{group}/offsets": lambda stock: Request({"topic": stock.name, "to": "latest"}),
-    "POST /v1/dead-letters/{group}/redrive": lambda stock: Request({"all": True}),
+    "POST /v1/dead-letters/{group}/redrive": lambda stock: Request({"message_ids": [stock.nacked()]}),
     "POST /v1/producer-groups/{group}/endpoints": lambda stock: Request({"url": NOWHERE}),
     "PUT /v1/subscriptions/{name}": lambda stock: Request(stock.push()),
     "POST /v1/api-keys": lambda stock: Request(new_key()),

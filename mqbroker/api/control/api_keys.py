@@ -77,7 +77,11 @@ class ApiKeyList(Resource):
 
     @extend_schema(operation_id="make_api_key", request=NewApiKey, responses={201: ApiKeyMade})
     def post(self, request: Request) -> Response:
-        """Makes a key and shows it, once."""
+        """Makes a key and shows it, once.
+
+        Where that answer was lost, or is 503 `outcome_unknown`, the key may be there, and no request shows it: revoke
+        it by its name and make another.
+        """
         given = self.body(NewApiKey)
         with self.recorded(given["name"]) as change:
             limits = {name: given[name] for name in keys.MAX_LIMITS if name in given}

@@ -1,5 +1,6 @@
 """Consumer groups: made, changed, listed and taken away, with how far each is behind."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from drf_spectacular.utils import extend_schema, extend_schema_field
@@ -77,9 +78,9 @@ class ConsumerGroup(ConsumerGroupSummary):
     lag = QueueLag(many=True)
 
 
-def document(group: delivery.ConsumerGroup) -> dict[str, object]:
+def document(group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag]) -> dict[str, object]:
     """A group as `ConsumerGroup` shows it."""
-    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(stats.queues_of(group), many=True).data}
+    return {**ConsumerGroupSummary(group).data, "lag": QueueLag(lag, many=True).data}
 
 
 class ConsumerGroupList(Resource):
@@ -97,7 +98,8 @@ class ConsumerGroupDetail(Resource):
     @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)
     def get(self, request: Request, group: str) -> Response:
         """A consumer group with its lag."""
-        return Response(document(registry.find(group)))
+        row = registry.find(group)
+        return Response(document(row, stats.queues_of(row)))
 
     @extend_schema(
         operation_id="put_consumer_group",
@@ -108,10 +110,12 @@ class ConsumerGroupDetail(Resource):
         """Makes a consumer group, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(ConsumerGroupSettings)
         with self.recorded(group) as change:
-            change.before = self.standing(registry.named, group)
+            before = self.standing(registry.named, group)
+            # No receive may wait for the count of a lag: the change locks the group's row.
+            change.before, lag = picture(before), [] if before is None else stats.queues_of(before)
             row, made = registry.put(group, given)
             change.after = picture(row)
-        return Response(document(row), status=201 if made else 200)
+        return Response(document(row, lag), status=201 if made else 200)
 
     @extend_schema(operation_id="delete_consumer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

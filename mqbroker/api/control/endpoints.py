@@ -140,9 +140,8 @@ class EndpointList(Resource):
         with self.recorded(f"{group} {given['url']}") as change:
             endpoint, made = endpoints.register(registry.find(group), given)
             change.after = picture(endpoint)
-        return Response(
-            document(endpoint, with_secret=made or given.get("secret") is not None), status=201 if made else 200
-        )
+            answer = document(endpoint, with_secret=made or given.get("secret") is not None)
+        return Response(answer, status=201 if made else 200)
 
 
 class EndpointDetail(Resource):
@@ -167,7 +166,8 @@ class EndpointDetail(Resource):
             change.before = picture(found)
             endpoint = endpoints.change(found, given)
             change.after = picture(endpoint)
-        return Response(document(endpoint, with_secret=given.get("secret") is not None))
+            answer = document(endpoint, with_secret=given.get("secret") is not None)
+        return Response(answer)
 
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
@@ -190,8 +190,8 @@ class EndpointSecret(Resource):
             found = endpoints.find(registry.find(group), endpoint_id)
             change.before = picture(found)
             endpoint = endpoints.rotate_secret(found, given.get("secret"))
-            change.after = picture(endpoint)
-        return Response(document(endpoint, with_secret=True))
+            change.after, answer = picture(endpoint), document(endpoint, with_secret=True)
+        return Response(answer)
 
 
 class EndpointTrial(Resource):

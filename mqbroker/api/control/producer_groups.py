@@ -95,10 +95,10 @@ class ProducerGroupDetail(Resource):
         """Makes a producer group, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(ProducerGroupSettings)
         with self.recorded(group) as change:
-            change.before = self.standing(registry.named, group)
+            change.before = picture(self.standing(registry.named, group))
             row, made = registry.put(group, given)
-            change.after = picture(row)
-        return Response(document(row), status=201 if made else 200)
+            change.after, answer = picture(row), document(row)
+        return Response(answer, status=201 if made else 200)
 
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:

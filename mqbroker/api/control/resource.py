@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 from django.db import connection
 from django.db.models import Model
@@ -21,6 +21,8 @@ from mqbroker.access import Caller
 from mqbroker.api import requests
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
+
+Row = TypeVar("Row", bound=Model)
 
 
 class JsonAlways(BaseContentNegotiation):
@@ -67,12 +69,15 @@ class Resource(APIView):
             connection.close()
 
     def recorded(self, target: str) -> AbstractContextManager[Change]:
-        """A block that changes what this method changes, with its entry in the audit, in one database transaction."""
+        """A block that changes what this method changes, with its entry in the audit, in one database transaction.
+
+        What the answer shows is read in it, too: behind its commit a failure would lose the answer, not the change.
+        """
         return audit.change(signature_of(self.request), self.action_of(self.request.method), target)
 
-    def standing(self, find: Callable[[str], Model | None], name: str) -> object:
-        """What stands under a name before a change, for the audit. A name with a NUL is refused by what follows."""
-        return audit.picture(None if "\0" in name else find(name))
+    def standing(self, find: Callable[[str], Row | None], name: str) -> Row | None:
+        """What stands under a name before a change. A name with a NUL is refused by what follows."""
+        return None if "\0" in name else find(name)
 
     @property
     def allowed_methods(self) -> list[str]:

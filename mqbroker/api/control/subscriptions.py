@@ -199,10 +199,11 @@ class SubscriptionDetail(Resource):
             self.require("subscription.put")
         require_receive(request, name, given)
         with self.recorded(name) as change:
-            change.before = self.standing(registry.named, name)
+            change.before = picture(self.standing(registry.named, name))
             row, made = registry.put(name, given)
             change.after = picture(row)
-        return Response(document(row, with_secret=made or given.get("secret") is not None), status=201 if made else 200)
+            answer = document(row, with_secret=made or given.get("secret") is not None)
+        return Response(answer, status=201 if made else 200)
 
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
@@ -226,5 +227,5 @@ class SubscriptionSecret(Resource):
             existing = found(request, name)
             change.before = picture(existing)
             row = registry.rotate_secret(existing, given.get("secret"))
-            change.after = picture(row)
-        return Response(document(row, with_secret=True))
+            change.after, answer = picture(row), document(row, with_secret=True)
+        return Response(answer)

@@ -98,10 +98,10 @@ class TopicDetail(Resource):
         """Makes a topic, or changes what is given of it. It holds for every request behind its answer."""
         given = self.body(TopicSettings)
         with self.recorded(topic) as change:
-            change.before = self.standing(registry.named, topic)
+            change.before = picture(self.standing(registry.named, topic))
             row, made = registry.put(topic, given)
-            change.after = picture(row)
-        return Response(document(row), status=201 if made else 200)
+            change.after, answer = picture(row), document(row)
+        return Response(answer, status=201 if made else 200)
 
     @extend_schema(operation_id="delete_topic", responses={204: None})
     def delete(self, request: Request, topic: str) -> Response:
