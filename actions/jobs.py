@@ -19,7 +19,7 @@ from datetime import timedelta
 from typing import Any
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
@@ -29,7 +29,7 @@ from actions import kinds
 from actions.models import Action
 from actions.rows import Taken
 from actions.shapes import Call, Filter, Parameters
-from store.db import sync
+from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, NoPermission, Refusal
 from store.messages.texts import legible
@@ -151,6 +151,13 @@ def step(action_id: uuid.UUID, call: Call) -> bool:
 
     Raises SystemBusy or OutcomeUnknown when the database is away or too slow: the step is repeated then.
     """
+    try:
+        return _step(action_id, call)
+    except (OperationalError, InterfaceError) as problem:
+        raise connections.away(problem) from problem
+
+
+def _step(action_id: uuid.UUID, call: Call) -> bool:
     with transaction.atomic():
         if not sync.read(TAKE_ACTION, {"action_id": str(action_id)})[0].taken:
             return False

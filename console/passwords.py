@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
-from django.db import connection
 
 from store import runtime
-from store.db import patience
+from store.db import patience, sync
 from store.errors import SystemBusy
 
 # A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
@@ -75,7 +74,7 @@ def derived(password: str, salt: str, iterations: int) -> str:
     given = json.dumps({"password": password, "salt": salt, "iterations": iterations})
     # Neither the environment nor installed packages are read: it starts in 15 ms.
     words = [sys.executable, "-I", "-S", "-c", PROGRAM]
-    give_connection_back()
+    sync.give_connection_back()
     with runtime.part(Turns).take():
         try:
             done = subprocess.run(
@@ -85,15 +84,6 @@ def derived(password: str, salt: str, iterations: int) -> str:
             raise busy() from problem
     patience.current().renew()
     return done.stdout.strip()
-
-
-def give_connection_back() -> None:
-    """Returns this thread's connection to the pool.
-
-    The pool has 4: passwords that wait for their turn would hold them all, and every other page would wait for one.
-    """
-    if not connection.in_atomic_block:
-        connection.close()
 
 
 def busy() -> SystemBusy:

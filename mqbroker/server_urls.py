@@ -31,7 +31,7 @@ def database(url: str) -> dict[str, object]:
     if ports.count(",") not in (0, host.count(",")):
         raise ImproperlyConfigured(f"DATABASE_URL names more hosts than ports, or fewer: {HOSTS}.")
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "store.db.backend",
         "NAME": name,
         "USER": user,
         "PASSWORD": password,

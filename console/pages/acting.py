@@ -6,7 +6,6 @@ from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, TypeVar
 
-from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -65,7 +64,7 @@ def new(request: HttpRequest) -> HttpResponse:
     action = made(request, asked)
     if action.targets is not None:
         # The operator sees the results at once; what a busy database leaves is done by the next tick.
-        with contextlib.suppress(SystemBusy, OutcomeUnknown, OperationalError, InterfaceError):
+        with contextlib.suppress(SystemBusy, OutcomeUnknown):
             jobs.step(action.id, call)
     return HttpResponseRedirect(reverse("admin:action", args=(action.id,)))
 

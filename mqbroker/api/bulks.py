@@ -23,7 +23,6 @@ from store import messages, topics
 from store.commit import accept, writer
 from store.commit.pipelined import Request
 from store.db import patience
-from store.db.patience import REQUEST_SECONDS
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message
 from transactions import ends, halves
@@ -34,10 +33,7 @@ from transactions.writing.pipelined import Beginning, Ending
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
-TOO_LATE = SystemBusy(
-    f"The database has not answered what comes before this operation within {REQUEST_SECONDS:g} s: nothing of it was "
-    "stored, try again in a second."
-)
+TOO_LATE = msgspec.Raw(refused(SystemBusy("The database does not answer: nothing was stored, try again.")).content)
 
 # An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
 # header, none is a control character.
@@ -182,17 +178,14 @@ async def _results(request: DataRequest) -> list[msgspec.Raw]:
     read = _read_all(request)
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
-    until = time.monotonic() + REQUEST_SECONDS
+    until = time.monotonic() + patience.REQUEST_SECONDS
     await _warm([one.operation for one in read], request.caller)
     results: dict[int, msgspec.Raw] = {}
     left: Sequence[Read] = read
-    while left:
-        if patience.current().is_over or time.monotonic() >= until:
-            # What was waited for in vain is not waited for once more.
-            return [results.get(place, _refused(TOO_LATE)) for place in range(len(read))]
+    while left and not patience.current().is_over and time.monotonic() < until:
         now, left = _apart(left)
         results |= await _run(now, request)
-    return [results[place] for place in range(len(read))]
+    return [results.get(place, TOO_LATE) for place in range(len(read))]
 
 
 def _read_all(request: DataRequest) -> list[Read]:

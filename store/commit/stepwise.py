@@ -99,7 +99,9 @@ class GroupCommit:
         self._wake.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_forever(), name="group commit")
-        return await pending.future
+        answer = await pending.future
+        patience.current().has_committed = True
+        return answer
 
     async def close(self) -> None:
         """Writes what is waiting, then lets go of the connection."""

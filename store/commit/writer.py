@@ -26,7 +26,7 @@ from store.commit.batch import Kind, Note
 from store.commit.pipelined import PipelinedBatch, Request
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.commit.waiting import Waiting
-from store.db import connections, patience
+from store.db import connections
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Failed, NotSent, Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
@@ -317,6 +317,4 @@ async def submit(
 ) -> Any:
     """Has a request written by this process's stepwise writers; as `GroupCommit.submit`."""
     writer = runtime.part(Writers).stepwise(kind.lane)
-    answer = await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)
-    patience.current().has_committed = True
-    return answer
+    return await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)

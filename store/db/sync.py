@@ -24,6 +24,16 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
     return rows
 
 
+def give_connection_back() -> None:
+    """Returns this thread's connection to the pool, unless a transaction is open on it.
+
+    A thread keeps it until its request is answered: the pool has 4, and what takes long without a statement would keep
+    every other request waiting for one.
+    """
+    if not connection.in_atomic_block:
+        connection.close()
+
+
 def call(function: Callable[Given, Awaitable[Result]], *given: Given.args, **named: Given.kwargs) -> Result:
     """The result of a coroutine function, for a view that Django runs in a thread.
 

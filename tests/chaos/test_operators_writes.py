@@ -241,6 +241,24 @@ def test_a_form_of_the_console_is_answered_by_what_became_of_it(
     assert ('id="secret"' in page.html) == (page.status == 200 and path == "actions/once/")
 
 
+def test_a_form_waits_once_for_a_database_that_is_silent(
+    distant: RunningBroker, proxy: DatabaseProxy, ada: Visitor
+) -> None:
+    """Its session is read first, and again for the answer."""
+
+    def asks() -> Page:
+        proxy.swallow(packets=True)
+        try:
+            return ada.posts("actions/once/", {**FORMS["actions/once/"], "target": characters.name("asked")})
+        finally:
+            proxy.swallow(packets=False)
+
+    page, seconds = silenced(distant, proxy, None, asks)
+
+    assert seconds < PROMISED_SECONDS
+    assert (page.status, "nothing was stored" in page.text) == (503, True)
+
+
 def test_a_sign_in_that_is_lost_says_so(distant: RunningBroker, proxy: DatabaseProxy, ada: Visitor) -> None:
     def signs_in() -> Page:
         visitor = Visitor(distant.url)

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, NoReturn, TypeVar
 
-from django.db import connection
 from django.db.models import Model
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
@@ -21,6 +20,7 @@ from mqbroker.access import Caller
 from mqbroker.api import requests
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
+from store.db import sync
 
 Row = TypeVar("Row", bound=Model)
 
@@ -66,7 +66,7 @@ class Resource(APIView):
             return response
         finally:
             # Django gives it back to the pool once the answer was sent: a caller that reads slowly would keep it.
-            connection.close()
+            sync.give_connection_back()
 
     def recorded(self, target: str) -> AbstractContextManager[Change]:
         """A block that changes what this method changes, with its entry in the audit, in one database transaction.
@@ -108,7 +108,7 @@ class Resource(APIView):
 
 def signature_of(request: Request) -> Signature:
     """Who changes something by this request, for the audit."""
-    request_id = request._request.scope.get("request_id")  # type: ignore[attr-defined]  # an ASGI request
+    request_id = getattr(request._request, "scope", {}).get("request_id")
     if isinstance(request.user, Caller):
         return Signature("key", request.user.name, request_id)
     return Signature("user", request.user.get_username(), request_id)

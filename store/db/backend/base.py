@@ -1,0 +1,24 @@
+"""The wrapper of a connection that Django makes for the engine `store.db.backend`."""
+
+from typing import Any
+
+from django.db.backends.postgresql import base
+from psycopg_pool import PoolTimeout
+
+from store.db import patience
+from store.db.patience import Unanswered
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """Django's; a request that has waited in vain gets no other connection: it would wait for that, too."""
+
+    def get_new_connection(self, conn_params: Any) -> Any:
+        """As Django's; raises Unanswered."""
+        ours = patience.current()
+        if ours.is_over:
+            raise Unanswered(ours.limit_seconds)
+        try:
+            return super().get_new_connection(conn_params)
+        except PoolTimeout:
+            ours.unanswered(ours.limit_seconds)
+            raise
