@@ -5,8 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from django.db import connection
 from mqbroker_client import Consumer, Producer
 
+from mqbroker.server_urls import database
+from store import runtime
+from store.runtime import Runtime
 from tests import packages
 from tests.broker import characters, databases
 from tests.broker.endpoints import ProducerEndpoint, states
@@ -54,6 +58,28 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with databases.fresh() as database_url:
         RunningBroker(tmp_path_factory.mktemp("prepared"), database_url, REDIS_URL).prepare()
         yield database_url
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(prepared: str) -> Iterator[None]:
+    """The database of pytest-django's fixtures, in this process: `db`, `client`, `admin_client` and what they lead to.
+
+    Its own way runs every migration. What a test writes there is rolled back, so it is for what Django does alone: the
+    message path has connections of its own, and sees none of it.
+    """
+    with databases.copied(prepared) as url:
+        before = dict(connection.settings_dict)
+        connection.settings_dict.update(database(url))
+        yield
+        connection.close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
+        connection.settings_dict.update(before)
+
+
+@pytest.fixture
+def db(db: None) -> Iterator[None]:
+    """pytest-django's, with a runtime of the test's own, as each process of the broker has one."""
+    with runtime.installed(Runtime()):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,9 @@ from urllib.error import HTTPError
 from urllib.parse import urlencode, urljoin
 from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, OpenerDirector, Request, build_opener
 
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+
 
 class Reader(HTMLParser):
     """Reads a page: its words in order, and the cells of each table that has an id."""
@@ -93,6 +96,12 @@ class Page:
         found = re.search(rf'id="{name}">([^<]*)<', self.html)
         assert found is not None, f"no figure {name} on {self.address}"
         return found[1]
+
+
+def page_of(answer: HttpResponseBase) -> Page:
+    """What Django's own client was answered, as an operator sees it."""
+    assert isinstance(answer, HttpResponse)
+    return Page("", answer.status_code, answer.content.decode())
 
 
 class Staying(HTTPRedirectHandler):

@@ -3,14 +3,22 @@
 import http.client
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from access import roles
 from tests.broker.wire import Answer, problem
 from tests.console.conftest import PASSWORD
 from tests.console.operators import Operator
 from tests.console.rows import Broker
+from transactions.models import Endpoint, ProducerGroup
 
+SessionOf = Callable[[str, str], Client]
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw=="
 MAY_NOT = "The console user {} and may not do this ({}): sign in as {}, or use an API key with the scope manage."
 NO_KEY = "No API key: send the header `Authorization: Bearer <api key>`."
@@ -76,23 +84,43 @@ def test_a_viewers_session_reads_what_is_configured_and_no_secret(broker: Broker
     assert not [secret for secret in (SECRET, "the body of order 1", "\\\\xab") if secret in told]
 
 
-def test_an_admins_session_changes_what_a_key_with_manage_may(broker: Broker, ada: Operator) -> None:
-    made = calls(ada, "PUT", "/v1/topics/orders", {"queues": 2})
+@pytest.fixture
+def session_of(client: Client, django_user_model: type[User]) -> SessionOf:
+    """What signs a new user of a role in, within this process."""
 
-    assert (made.status, made.document["queues"]) == (201, 2)
-    assert calls(ada, "DELETE", "/v1/topics/orders").status == 204
+    def signed_in(name: str, role: str) -> Client:
+        user = django_user_model.objects.create(username=name)
+        roles.assign(user, role, bodies=False)
+        client.force_login(user)
+        return client
+
+    return signed_in
+
+
+def put(client: Client, path: str, given: object) -> Any:
+    """The answer to a PUT of the session's, which is not refused."""
+    answer = client.put(path, given, content_type="application/json")
+    assert answer.status_code in (200, 201), answer.content
+    return answer.json()
+
+
+def test_an_admins_session_changes_what_a_key_with_manage_may(admin_client: Client) -> None:
+    assert put(admin_client, "/v1/topics/orders", {"queues": 2})["queues"] == 2
+    assert admin_client.delete("/v1/topics/orders").status_code == 204
 
 
 def test_an_operators_session_configures_and_pauses_and_has_neither_keys_nor_secrets_nor_deletes(
-    broker: Broker, oda: Operator
+    session_of: SessionOf,
 ) -> None:
-    endpoint = broker.endpoint(broker.producer_group("shop"), "https://shop.example/checks", secret=SECRET)
-    of_endpoint = f"/v1/producer-groups/shop/endpoints/{endpoint}"
+    oda = session_of("oda", roles.OPERATOR)
+    shop = ProducerGroup.objects.create(name="shop")
+    endpoint = Endpoint.objects.create(group=shop, url="https://shop.example/checks", secret=SECRET)
+    of_endpoint = f"/v1/producer-groups/shop/endpoints/{endpoint.id}"
 
-    assert calls(oda, "PUT", "/v1/topics/orders", {"queues": 2}).status == 201
-    assert calls(oda, "PUT", "/v1/consumer-groups/coupons", {"paused": True}).document["paused"]
-    assert calls(oda, "PUT", "/v1/producer-groups/shop", {"checks_paused": True}).document["checks_paused"]
-    assert calls(oda, "PUT", of_endpoint, {"max_batch": 2}).document["max_batch"] == 2
+    assert put(oda, "/v1/topics/orders", {"queues": 2})["queues"] == 2
+    assert put(oda, "/v1/consumer-groups/coupons", {"paused": True})["paused"]
+    assert put(oda, "/v1/producer-groups/shop", {"checks_paused": True})["checks_paused"]
+    assert put(oda, of_endpoint, {"max_batch": 2})["max_batch"] == 2
     for method, path, body, action in (
         ("DELETE", "/v1/topics/orders", None, "topic.delete"),
         ("DELETE", "/v1/consumer-groups/coupons", None, "consumer_group.delete"),
@@ -102,7 +130,8 @@ def test_an_operators_session_configures_and_pauses_and_has_neither_keys_nor_sec
         ("PUT", "/v1/subscriptions/mails", {"url": "https://elsewhere.example/"}, "subscription.put"),
         ("POST", "/v1/api-keys", {"name": "mine", "scopes": ["manage"]}, "key.make"),
     ):
-        assert calls(oda, method, path, body).problem == forbidden("'oda' is operator", action, "admin")
+        refused = oda.generic(method, path, json.dumps(body) if body else b"", "application/json")
+        assert refused.json() == forbidden("'oda' is operator", action, "admin")
 
 
 def forbidden(user: str, action: str, least: str) -> object:
@@ -110,8 +139,8 @@ def forbidden(user: str, action: str, least: str) -> object:
     return problem(403, "no_permission", MAY_NOT.format(user, action, least))
 
 
-def test_a_session_reads_with_head_too(bob: Operator) -> None:
-    assert calls(bob, "HEAD", "/v1/topics").status == 200
+def test_a_session_reads_with_head_too(session_of: SessionOf) -> None:
+    assert session_of("bob", roles.VIEWER).head("/v1/topics").status_code == 200
 
 
 def test_a_sign_in_drops_the_sessions_that_are_over(broker: Broker, console: str) -> None:
