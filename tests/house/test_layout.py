@@ -16,6 +16,8 @@ LONGEST_MODULE = 320
 MOST_AT_THE_TOP = 16
 # Folders whose names Django gives.
 OF_DJANGO = {"migrations", "management", "templatetags"}
+# Django looks for the module `base` of an engine.
+ENGINE = "backend"
 # Names that say nothing of what is inside.
 EMPTY_NAMES = {"utils", "util", "helpers", "helper", "services", "managers", "common", "misc", "base"}
 # A silenced rule is followed by its reason.
@@ -85,7 +87,7 @@ def at_the_top(app: str, found: Iterable[Source]) -> set[str]:
 def breaches(module: Source) -> list[str]:
     """What is wrong with a module's layout."""
     found = [] if ast.get_docstring(module.tree) or not module.text.strip() else ["does not say what it is for"]
-    if module.path.stem in EMPTY_NAMES:
+    if module.path.stem in EMPTY_NAMES and module.path.parent.name != ENGINE:
         found.append("has a name that says nothing")
     lines = module.text.splitlines()
     if len(lines) > LONGEST_MODULE:
