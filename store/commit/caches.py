@@ -1,7 +1,8 @@
 """The caches of all web processes: dropped by each of them before a change of the configuration is answered.
 
 Each process caches topics, groups and API keys for seconds. One that has changed some of them notifies the others; each
-drops what it has cached and confirms that, and the change is answered when all have.
+drops what it has cached and confirms that, and the change is answered when all have. One that cannot know which others
+there are waits until no cache holds anything of the time before the change.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ from itertools import count
 from django.db import DatabaseError, transaction
 
 from store import runtime
-from store.commit.peers import NOTIFY, Peers
+from store.commit.peers import NOT_LISTENING, NOTIFY, Peers
 from store.db import connections, patience, sync
 from store.errors import Refusal
 
@@ -36,8 +37,8 @@ class Unconfirmed:
             self._none_left.set()
 
     def wait(self, seconds: float) -> None:
-        """Returns when each process has confirmed, or after so long."""
-        if self._processes:
+        """Returns when each process has confirmed, after so many seconds at the latest."""
+        if self._processes and seconds > 0:
             self._none_left.wait(seconds)
 
 
@@ -51,17 +52,19 @@ class Changes:
 
     def announce(self) -> None:
         """Drops what this process has cached, and waits until the others have; see `drop_everywhere`."""
+        changed_at = time.monotonic()
         runtime.current().forget()
         peers = runtime.part(Peers)
-        if not peers.may_listen(time.monotonic()):
-            return
+        processes = peers.others(changed_at)
+        if peers.may_be_unknown(changed_at):
+            # It confirms nothing.
+            processes.add(NOT_LISTENING)
         number = str(next(self._numbers))
-        until = time.monotonic() + LONGEST_CACHED_SECONDS
-        unconfirmed = self._unconfirmed[number] = Unconfirmed(peers.others(time.monotonic()))
+        unconfirmed = self._unconfirmed[number] = Unconfirmed(processes)
         try:
             with contextlib.suppress(DatabaseError), patience.of(LONGEST_CACHED_SECONDS):
                 sync.read(NOTIFY, {"channel": CHANNEL, "payload": f"changed:{peers.name}:{number}"})
-            unconfirmed.wait(until - time.monotonic())
+            unconfirmed.wait(changed_at + LONGEST_CACHED_SECONDS - time.monotonic())
         finally:
             del self._unconfirmed[number]
 
@@ -85,7 +88,8 @@ class Changes:
 def drop_everywhere() -> None:
     """Once the transaction is committed: has every process drop what it has cached of the configuration.
 
-    For synchronous code, on Django's connection. The commit returns when the web processes that this one has heard of
-    have dropped it, or after LONGEST_CACHED_SECONDS; in a process that does not listen, such as a worker, at once.
+    For synchronous code, on Django's connection. The commit returns when the processes that listen have dropped it, or
+    after LONGEST_CACHED_SECONDS: where one of them does not confirm, or this process has lost its connection for
+    notices or has just begun to listen. In a process that never listens, such as a worker, it returns at once.
     """
     transaction.on_commit(runtime.part(Changes).announce)

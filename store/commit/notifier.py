@@ -150,19 +150,21 @@ class Wakeups:
 
     async def _say(self, topics: str) -> None:
         with contextlib.suppress(Refusal):
-            payload = f"{self._peers.name};{topics}"
+            payload = f"{self._peers.sender};{topics}"
             await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
 
     def start(self) -> None:
         """Starts to receive the notices of other processes, and announces this process to them."""
         if self._receiver is None:
+            self._peers.begin()
             self._receiver = asyncio.create_task(self._receive_notices(), name="listen")
             self._presence = asyncio.create_task(self._be_present(), name="present")
 
     async def _be_present(self) -> None:
+        """Also while it does not listen: those that change something wait until its caches have run out."""
         while True:
-            await asyncio.sleep(PRESENCE_SECONDS)
             await self._say("")
+            await asyncio.sleep(PRESENCE_SECONDS)
 
     async def _receive_notices(self) -> None:
         while True:

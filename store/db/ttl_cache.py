@@ -28,12 +28,21 @@ class TtlCache(Generic[Key, Value]):
     """Values by key, each valid for `seconds`, or for as long as these say of it. Concurrent requests for one key share
     one look-up.
 
+    The time counts from the beginning of the look-up: a value is no older than `seconds`, however late it came. With
+    `since_answer`, for numbers that change all the time anyway, a look-up that takes longer is still of use.
     A key that is not found (None) is not cached: it may be created at any moment.
     """
 
-    def __init__(self, seconds: float | Callable[[Value], float], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        seconds: float | Callable[[Value], float],
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        since_answer: bool = False,
+    ) -> None:
         self._seconds = seconds
         self._clock = clock
+        self._since_answer = since_answer
         self._values: dict[Key, Cached[Value]] = {}
         self._look_ups: dict[Key, asyncio.Future[Value | Exception | None]] = {}
 
@@ -71,11 +80,12 @@ class TtlCache(Generic[Key, Value]):
     async def _look_up(self, key: Key, look_up: Callable[[], Awaitable[Value | None]]) -> Value | Exception | None:
         """The value, or what the look-up failed with: raised here, it is an error of no caller where all are gone."""
         running = asyncio.current_task()
+        began = self._clock()
         try:
             value = await look_up()
             # After `forget` the value may be older than the change.
             if self._look_ups.get(key) is running:
-                self._remember(key, value, look_up)
+                self._remember(key, value, look_up, self._clock() if self._since_answer else began)
             return value
         except Exception as problem:  # noqa: BLE001  # whatever it is: the callers raise it
             return problem
@@ -83,14 +93,15 @@ class TtlCache(Generic[Key, Value]):
             if self._look_ups.get(key) is running:
                 del self._look_ups[key]
 
-    def _remember(self, key: Key, value: Value | None, look_up: Callable[[], Awaitable[Value | None]]) -> None:
+    def _remember(
+        self, key: Key, value: Value | None, look_up: Callable[[], Awaitable[Value | None]], now: float
+    ) -> None:
         if value is None:
             self._values.pop(key, None)
             return
         if len(self._values) >= MAX_VALUES:
             self._values.clear()
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
-        now = self._clock()
         self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, value, look_up)
 
     def forget(self, key: Key) -> None:

@@ -1,14 +1,20 @@
 """What an operator has changed holds in every web process from the answer on."""
 
 import signal
+import time
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
 
+from store.commit import notifier
+from store.commit.caches import LONGEST_CACHED_SECONDS
 from tests.broker import characters
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document
 from tests.control.operators import Operator
+from tests.store.keeper import Keeper
 
 
 @pytest.fixture
@@ -127,3 +133,22 @@ def test_a_process_that_confirms_nothing_does_not_keep_a_change_from_its_answer(
     assert operator.put(f"/v1/topics/{orders}", permission="r").status == 200
 
     assert operator.make("/v1/messages", topic=orders, body="order").problem["code"] == "topic_forbidden"
+
+
+def test_a_worker_that_publishes_is_not_waited_for(operator: Operator, broker: RunningBroker, orders: str) -> None:
+    """It sends notices of new entries and drops no cache. A process that has just begun to listen waits, too."""
+    assert operator.put(f"/v1/topics/{orders}").status == 201
+
+    async def publish() -> None:
+        notifier.notify(Counter({1: 1}))
+
+    def seconds_of_a_change() -> float:
+        worker.do(publish())
+        began = time.monotonic()
+        assert operator.put(f"/v1/topics/{orders}", permission="r").status == 200
+        return time.monotonic() - began
+
+    with Keeper(broker.database_url) as worker:
+        eventually(lambda: seconds_of_a_change() < LONGEST_CACHED_SECONDS, within_seconds=30)
+        # Its notice before a change is heard by now.
+        assert seconds_of_a_change() < LONGEST_CACHED_SECONDS

@@ -6,7 +6,7 @@ import psycopg
 
 from store.commit import notifier
 from store.commit.notifier import CHANNEL
-from store.commit.peers import ALONE_SECONDS, PRESENCE_SECONDS, Peers
+from store.commit.peers import ALONE_SECONDS, NOT_LISTENING, PRESENCE_SECONDS, Peers
 from tests.store.keeper import Keeper
 
 
@@ -44,6 +44,32 @@ def test_a_process_whose_connection_broke_takes_it_that_others_listen() -> None:
     assert peers.may_listen(now=1e9)
 
 
+def test_a_process_that_does_not_listen_is_no_peer_and_makes_none_less_alone() -> None:
+    peers = Peers()
+    peers.begin()
+    peers.listen(now=100)
+
+    assert not peers.hear(NOT_LISTENING, now=200)
+
+    assert peers.others(now=200) == set()
+    assert not peers.may_listen(now=200)
+
+
+def test_a_process_knows_the_others_when_it_has_listened_without_a_break() -> None:
+    peers = Peers()
+    assert not peers.may_be_unknown(now=100), "it does not listen at all"
+
+    peers.begin()
+    assert peers.may_be_unknown(now=100)
+
+    peers.listen(now=100)
+    assert peers.may_be_unknown(now=100 + 3 * PRESENCE_SECONDS)
+    assert not peers.may_be_unknown(now=100 + ALONE_SECONDS)
+
+    peers.end()
+    assert peers.may_be_unknown(now=200)
+
+
 def test_a_notice_names_the_topics_and_how_many_messages_became_visible(keeper: Keeper, database_url: str) -> None:
     async def notify() -> None:
         notifier.notify(Counter({7: 3}))
@@ -54,4 +80,4 @@ def test_a_notice_names_the_topics_and_how_many_messages_became_visible(keeper: 
         keeper.do(notify())
 
         [notice] = connection.notifies(timeout=10, stop_after=1)
-    assert notice.payload.partition(";")[2] == "7:3"
+    assert notice.payload == f"{NOT_LISTENING};7:3"

@@ -117,6 +117,24 @@ async def test_a_value_that_is_gone_when_it_is_looked_up_again_is_dropped() -> N
     assert cache.known("key") is None
 
 
+async def test_the_time_of_a_value_counts_from_the_beginning_of_its_look_up() -> None:
+    """What is answered may be as old as that: a change made meanwhile holds when the time is over."""
+    now = 0.0
+    cache: TtlCache[str, str] = TtlCache(60, clock=lambda: now)
+    shelf = Shelf()
+    shelf.thing = "old"
+    asking = asyncio.create_task(cache.get("key", shelf.look_up))
+    await shelf.asked.acquire()
+
+    now = 40.0
+    shelf.open.set()
+    assert await asking == "old"
+
+    assert cache.known("key") == "old"
+    now = 60.0
+    assert cache.known("key") is None
+
+
 async def test_a_look_up_that_fails_after_its_caller_was_cancelled_is_no_error_of_the_process() -> None:
     cache: TtlCache[str, str] = TtlCache(60)
     shelf = Shelf()

@@ -128,7 +128,7 @@ class NextChecks:
     """
 
     def __init__(self) -> None:
-        self.due_at: TtlCache[int, float] = TtlCache(SHORTEST_PAUSE_SECONDS / 2)
+        self.due_at: TtlCache[int, float] = TtlCache(SHORTEST_PAUSE_SECONDS / 2, since_answer=True)
 
 
 async def _seconds_to_next(group_id: int) -> float:

@@ -30,7 +30,7 @@ class Counts:
     """What one process knows of the numbers of undecided transactions."""
 
     def __init__(self) -> None:
-        self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of)
+        self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of, since_answer=True)
         # Requests that need a small count at the same time share one read.
         self.running: TtlCache[Counted, int] = TtlCache(0)
 
