@@ -6,10 +6,9 @@
    at once, and less than enough when a turn of the event loop has brought no more.
 3. After the commit the next batch is sent first. Then each request that was written has its answer; one that was left
    out has None: its caller has it written by the stepwise writer (`submit`), which finds out why.
-4. A batch that was rolled back is sent again where another process got in between, without the queues that are locked
-   elsewhere where a lock was waited for in vain, and is left out otherwise.
-5. When the connection breaks, what had not left is refused with SystemBusy: nothing was stored. All else under way is
-   OutcomeUnknown.
+4. A batch that was rolled back is sent again where another process got in between or its session was ended, without the
+   queues that are locked elsewhere where a lock was waited for in vain, and is left out otherwise.
+5. When the connection breaks, what had not left is refused with SystemBusy; all else under way is OutcomeUnknown.
 """
 
 import asyncio
@@ -27,8 +26,9 @@ from store.commit.pipelined import PipelinedBatch, Request
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
 from store.commit.waiting import Waiting
 from store.db import connections
+from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
-from store.db.pipeline import Failed, NotSent, Pipeline, Results, found, open_pipeline
+from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -6,14 +6,15 @@
 3. What the socket does not take at once stays in libpq's buffer and follows when the socket is ready.
 4. The first statement that fails rolls its own transaction back, and `Failed` names the reason. The next transaction is
    not touched.
-5. When the connection breaks, a transaction whose sync had not left is `NotSent`; of every other one it is `Lost`
-   whether it was committed.
+5. When the connection breaks, a transaction whose sync had not left is `NotSent`, and one behind the one in which the
+   server ended the session is `NotBegun`; of every other one it is `Lost` whether it was committed.
 
 Parameters leave before any answer is back: what a later statement needs of an earlier one stays in the server, in
 registers (`set_config(…, true)`, which end with the transaction) that only hold numbers.
 """
 
 import asyncio
+import select
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from psycopg.pq.abc import PGconn, PGresult
 
 from store.db import connections
 from store.db.connections import Connection
+from store.db.outcomes import Failed, Lost, NotBegun, NotSent, failure_of
 from store.db.statements import RowType, Statement
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -40,22 +42,6 @@ BINARY = pq.Format.BINARY
 Results = Mapping[Statement[Any], PGresult]
 
 
-class Failed(Exception):
-    """The transaction was rolled back; `code` is PostgreSQL's SQLSTATE."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
-class NotSent(Exception):
-    """The connection broke before the transaction's commit had left: nothing was stored."""
-
-
-class Lost(Exception):
-    """The connection broke before the answer: whether the transaction was committed is unknown."""
-
-
 class Call(NamedTuple):
     """A statement with its parameters in binary form, None for NULL; those that it does not name are passed over."""
 
@@ -63,7 +49,7 @@ class Call(NamedTuple):
     parameters: Mapping[str, bytes | None]
 
 
-# Takes the answers of a transaction, or Failed, NotSent or Lost; once, and raises nothing.
+# Takes the answers of a transaction, or Failed, NotSent, NotBegun or Lost; once, and raises nothing.
 Done = Callable[[Results | Exception], None]
 
 
@@ -96,6 +82,10 @@ class Pipeline:
         self._under_way: deque[Exchange] = deque()
         self._prepared: set[Statement[Any]] = set()
         self._unsent = False
+        # With what the server ended the session.
+        self._end: Failed | None = None
+        self._hang_up = select.poll()
+        self._hang_up.register(self._socket, 0)
         self.is_open = True
         self._pgconn.notice_handler = _log_notice
         self._pgconn.nonblocking = 1
@@ -110,7 +100,7 @@ class Pipeline:
     def run(self, calls: Sequence[Call]) -> asyncio.Future[Results]:
         """Sends the calls as one transaction; the result has each statement's answer after the commit.
 
-        The result raises Failed, NotSent or Lost. A statement comes once in a transaction.
+        The result raises Failed, NotSent, NotBegun or Lost. A statement comes once in a transaction.
         """
         future: asyncio.Future[Results] = self._loop.create_future()
         self.send(calls, lambda outcome: _resolve(future, outcome))
@@ -166,19 +156,25 @@ class Pipeline:
 
     def _readable(self) -> None:
         try:
-            self._pgconn.consume_input()
-            if self._unsent:
-                self._flush()
-            while self.is_open and not self._pgconn.is_busy() and self._under_way:
-                result = self._pgconn.get_result()
-                if result is not None:
-                    self._take(result)
-                elif self._pgconn.status == pq.ConnStatus.BAD:
-                    # libpq has given it up, for want of memory or over an answer that is none: nothing more comes, and
-                    # it waits for nothing.
-                    self._break(psycopg.OperationalError("libpq gave up the connection"))
+            self._receive()
+            # uvloop names a connection that was reset once, and watches it no more: it is read until that is an error.
+            while self.is_open and self._hang_up.poll(0):
+                self._receive()
         except psycopg.Error as problem:
             self._break(problem)
+
+    def _receive(self) -> None:
+        self._pgconn.consume_input()
+        if self._unsent:
+            self._flush()
+        while self.is_open and not self._pgconn.is_busy() and self._under_way:
+            result = self._pgconn.get_result()
+            if result is not None:
+                self._take(result)
+            elif self._pgconn.status == pq.ConnStatus.BAD:
+                # libpq has given it up, for want of memory or over an answer that is none: nothing more comes, and it
+                # waits for nothing.
+                self._break(psycopg.OperationalError("libpq gave up the connection"))
 
     def _take(self, result: PGresult) -> None:
         exchange = self._under_way[0]
@@ -200,9 +196,18 @@ class Pipeline:
                 exchange.fail(Lost("an answer could not be read"))
             else:
                 exchange.done(exchange.results)
-        elif status == pq.ExecStatus.FATAL_ERROR and exchange.failure is None:
-            exchange.failure = _failure(result, at_commit=not exchange.statements)
+        elif status == pq.ExecStatus.FATAL_ERROR:
+            self._failed(exchange, result)
         # What is left are PIPELINE_ABORTED: the statements behind a failed one.
+
+    def _failed(self, exchange: Exchange, result: PGresult) -> None:
+        failure = failure_of(result)
+        if failure is not None and failure.ends_session:
+            self._end = failure
+            if not exchange.statements:
+                # It may have been committed all the same: the server ended the session after its last statement.
+                return
+        exchange.failure = exchange.failure or failure
 
     def _break(self, problem: Exception) -> None:
         if not self.is_open:
@@ -212,11 +217,16 @@ class Pipeline:
         self._loop.remove_writer(self._socket)
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
-        if self._unsent and under_way:
-            # Its sync is the last thing in the buffer, so it has not left.
-            under_way.pop().fail(NotSent(type(problem).__name__))
-        for exchange in under_way:
-            exchange.fail(Lost(type(problem).__name__))
+        # Its sync is the last thing in the buffer, so it has not left.
+        unsent = under_way[-1] if self._unsent and under_way else None
+        for place, exchange in enumerate(under_way):
+            if place and self._end is not None:
+                # The server answers in order, and its last word came before the end of the first one.
+                exchange.fail(NotBegun(self._end))
+            elif exchange is unsent:
+                exchange.fail(NotSent(type(problem).__name__))
+            else:
+                exchange.fail(Lost(type(problem).__name__))
 
 
 def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> None:
@@ -232,17 +242,6 @@ def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> N
 
 def _pass_over(outcome: Results | Exception) -> None:
     """Nothing waits for a preparation: the transaction behind it fails with it."""
-
-
-def _failure(result: PGresult, *, at_commit: bool) -> Failed | None:
-    """The error of a transaction. None when it may have been committed all the same: the server ended the session after
-    the last statement, or the error is libpq's own."""
-    code = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-    severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
-    if not code or (at_commit and severity in (b"FATAL", b"PANIC")):
-        return None
-    message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-    return Failed(code, message.decode("utf-8", "replace"))
 
 
 def rows(results: Results, statement: Statement[RowType]) -> Sequence[RowType]:

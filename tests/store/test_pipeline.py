@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from store.db import arrays, pipeline
-from store.db.pipeline import Call, Failed, Lost, NotSent, Pipeline
+from store.db.outcomes import Failed, Lost, NotBegun, NotSent
+from store.db.pipeline import Call, Pipeline
 from store.db.statements import Statement
 from tests.broker import databases
 from tests.broker.polling import at_this_load
@@ -110,7 +111,7 @@ def test_what_is_under_way_as_the_session_is_killed_is_rolled_back_or_unknown(ke
     killed, behind, after = keeper.do(run())
 
     assert isinstance(killed, Failed)
-    assert isinstance(behind, Lost)
+    assert isinstance(behind, NotBegun)
     assert isinstance(after, NotSent)
     assert made(keeper).isdisjoint({"killed", "behind", "after"})
 
