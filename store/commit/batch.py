@@ -18,7 +18,19 @@ Request = TypeVar("Request")
 class Pending(Generic[Request]):
     """One request that waits to be written, and what is to be answered once it is."""
 
-    __slots__ = ("before", "future", "key", "kind", "note", "outcome", "put_off", "request", "size", "urgent")
+    __slots__ = (
+        "before",
+        "future",
+        "holders",
+        "key",
+        "kind",
+        "note",
+        "outcome",
+        "request",
+        "size",
+        "submitted_at",
+        "urgent",
+    )
 
     def __init__(
         self,
@@ -35,8 +47,10 @@ class Pending(Generic[Request]):
         self.size = size
         self.urgent = urgent
         self.note = note
-        # How often it met a lock of another session.
-        self.put_off = 0
+        # By the clock of the event loop.
+        self.submitted_at = asyncio.get_running_loop().time()
+        # The sessions whose lock an attempt has waited for, as far as that was found out.
+        self.holders = ""
         # What the request changed, as it was; for its note.
         self.before: Any = None
         self.outcome: Any = None

@@ -16,7 +16,7 @@ from django.conf import settings
 from psycopg import errors as pg
 
 from store import queues
-from store.commit import notifier, stalled
+from store.commit import locked, notifier, stalled
 from store.commit.batch import Batch, Kind, Note, Pending, resolve, settle
 from store.db import connections, patience
 from store.db.connections import Connection
@@ -40,7 +40,7 @@ DONE_OVER = (
     pg.IdleInTransactionSessionTimeout,
 )
 MAX_ATTEMPTS = 4
-# Of one request by itself: it waits 4 s in all for a lock.
+# Of one request by itself; while it meets a lock of another session it has the time of `locked`.
 MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
@@ -164,12 +164,15 @@ class GroupCommit:
         problem: Exception | None = None
         for attempt in range(MAX_ATTEMPTS if len(pending) > 1 else MAX_ATTEMPTS_ALONE):
             try:
-                await self._attempt(pending, again=attempt > 0)
+                async with locked.looking(pending, self._connection):
+                    await self._attempt(pending, again=attempt > 0)
                 resolve(pending)
                 return
-            except pg.LockNotAvailable as locked:
-                problem = locked
+            except pg.LockNotAvailable as met:
+                problem = met
                 stalled.watch()
+                if not (pending := locked.refuse_late(pending)):
+                    return
                 # Of one request: the others are not kept waiting for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
@@ -187,9 +190,8 @@ class GroupCommit:
 
     def _is_put_off(self, pending: Pending[Any]) -> bool:
         """Has an end that met a lock come again later, so that the others do not wait meanwhile."""
-        if not pending.urgent or self._closing or pending.put_off >= MAX_ATTEMPTS:
+        if not pending.urgent or self._closing:
             return False
-        pending.put_off += 1
         self._put_off.add(pending)
         asyncio.get_running_loop().call_later(PUT_OFF_SECONDS, self._come_again, pending)
         return True
@@ -204,8 +206,13 @@ class GroupCommit:
     async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
         if len(pending) > 1:
             middle = len(pending) // 2
-            await self._write(pending[:middle])
-            await self._write(pending[middle:])
+            for part in (pending[:middle], pending[middle:]):
+                # The time of the second one may be over by now.
+                left = locked.refuse_late(part) if isinstance(problem, pg.LockNotAvailable) else part
+                if left:
+                    await self._write(left)
+        elif isinstance(problem, pg.LockNotAvailable):
+            settle(pending, connections.locked(pending[0].holders))
         elif isinstance(problem, DONE_OVER):
             settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
         else:

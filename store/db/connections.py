@@ -209,7 +209,15 @@ def away(problem: Exception) -> SystemBusy:
         disk.note()
         return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")
     if isinstance(problem, LockNotAvailable):
-        return SystemBusy("Another session holds a lock of the database: nothing was stored, try again in a second.")
+        return locked()
     if isinstance(problem, Unanswered):
         return SystemBusy(f"The database does not answer ({problem}): nothing was stored, try again in a second.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")
+
+
+def locked(holders: str = "") -> SystemBusy:
+    """The refusal for a lock that another session holds for too long; `holders` names it, where it is known."""
+    named = f" ({holders})" if holders else ""
+    return SystemBusy(
+        f"Another session{named} holds a lock of the database: nothing was stored, try again in a second."
+    )

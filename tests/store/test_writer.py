@@ -11,7 +11,7 @@ import pytest
 import structlog
 
 from scheduling.sending import sends
-from store.errors import Refusal
+from store.errors import Refusal, SystemBusy
 from store.messages import Message
 from tests.broker import databases
 from tests.broker.polling import at_this_load
@@ -23,6 +23,7 @@ from transactions.halves import BeginTransaction
 
 GROUP = "order-service"
 TOPIC = "orders"
+PROMISED_SECONDS = 5.0
 
 
 @pytest.fixture(scope="module")
@@ -150,6 +151,34 @@ def test_a_half_message_whose_row_is_locked_stops_no_stepwise_request(keeper: Ke
 
     assert max(seconds) < at_this_load(0.5)
     assert stuck["state"] == "COMMITTED"
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_ends_of_rows_that_another_session_keeps_are_refused_within_5_seconds_with_the_reason(
+    keeper: Keeper, count: int
+) -> None:
+    async def run() -> tuple[list[Any], float, int]:
+        begun = await asyncio.gather(*(begin(f"kept {number}") for number in range(count)))
+        ids = [each["transaction_id"] for each in begun]
+        with keeper.session() as session:
+            session.execute("SET application_name = 'a report'")
+            session.execute("SELECT FROM half_message WHERE transaction_id = any(%s) FOR UPDATE", (ids,))
+            began = time.monotonic()
+            refused = await asyncio.gather(*(outcome(end(id_)) for id_ in ids))
+            seconds = time.monotonic() - began
+            pid = session.info.backend_pid
+        assert [each["state"] for each in await asyncio.gather(*map(end, ids))] == ["COMMITTED"] * count
+        return refused, seconds, pid
+
+    refused, seconds, pid = keeper.do(run())
+
+    assert seconds < PROMISED_SECONDS
+    [sentence] = {refusal.detail for refusal in refused if isinstance(refusal, SystemBusy)}
+    assert len(refused) == count
+    assert sentence == (
+        f"Another session (PostgreSQL's process {pid}, application 'a report') holds a lock of the database: "
+        "nothing was stored, try again in a second."
+    )
 
 
 def test_a_queue_that_is_locked_elsewhere_delays_the_others_by_a_moment_only(keeper: Keeper) -> None:

@@ -1,0 +1,13 @@
+-- Find the sessions for whose locks a session waits in the end: those that it waits for may wait themselves, in a line. Only reads.
+WITH RECURSIVE line (pid) AS (
+    SELECT unnest(pg_blocking_pids(%(pid)s::integer))
+    UNION
+    SELECT unnest(pg_blocking_pids(line.pid)) FROM line
+)
+
+SELECT a.pid, a.application_name AS application
+FROM line
+INNER JOIN pg_stat_activity AS a ON line.pid = a.pid
+WHERE a.wait_event_type IS DISTINCT FROM 'Lock'
+ORDER BY a.pid
+LIMIT %(max_rows)s
