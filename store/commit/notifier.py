@@ -196,6 +196,7 @@ class Wakeups:
             return
         name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
+            self._peers.hear_itself(time.monotonic())
             return
         if self._peers.hear(name, time.monotonic()):
             self._greeting = asyncio.create_task(self._say(""), name="greet")

@@ -11,6 +11,9 @@ NOTIFY = Statement(__file__, "notify", Notified)
 # A process that listens sends a notice this often. One that has sent none for ALONE_SECONDS counts as gone.
 PRESENCE_SECONDS = 2.0
 ALONE_SECONDS = 7.0
+# A process that has not heard its own notices for so long hears nothing: less than ALONE_SECONDS by a notice of another
+# process, so that it is known before one that is there counts as gone.
+DEAF_SECONDS = ALONE_SECONDS - PRESENCE_SECONDS
 # The sender of a notice that says nothing about its process: none waits for a process which does not listen.
 NOT_LISTENING = ""
 
@@ -29,6 +32,7 @@ class Peers:
         self._is_listener = False
         self._alone_from = math.inf
         self._all_known_from = math.inf
+        self._heard_itself_at = -math.inf
         # When each other process was heard of last.
         self._heard: dict[str, float] = {}
 
@@ -44,6 +48,13 @@ class Peers:
     def listen(self, now: float) -> None:
         """From now on this process hears of others."""
         self._alone_from = self._all_known_from = now + ALONE_SECONDS
+        self._heard_itself_at = now
+
+    def hear_itself(self, now: float) -> None:
+        """A notice of this process itself has come, and so has what others sent before."""
+        if self._is_deaf(now):
+            self._all_known_from = now + ALONE_SECONDS
+        self._heard_itself_at = now
 
     def hear(self, name: str, now: float) -> bool:
         """A notice of another process has come. Returns whether the process is new: then it does not know this one."""
@@ -69,6 +80,13 @@ class Peers:
         return {name for name, at in self._heard.items() if now < at + ALONE_SECONDS}
 
     def may_be_unknown(self, now: float) -> bool:
-        """Whether another process may listen, or try to, that this one has not heard of: it has lost its connection for
-        notices, or has listened for less than ALONE_SECONDS. Not of a process that never listens, as a worker."""
-        return self._is_listener and now < self._all_known_from
+        """Whether another process may listen, or try to, that this one has not heard of.
+
+        It does not listen, or has not for ALONE_SECONDS without a break. A process that never listens, as a worker,
+        knows none and waits for none.
+        """
+        return self._is_listener and (now < self._all_known_from or self._is_deaf(now))
+
+    def _is_deaf(self, now: float) -> bool:
+        """Whether notices fail to come: the server or this process was frozen, or its connection broke silently."""
+        return now > self._heard_itself_at + DEAF_SECONDS

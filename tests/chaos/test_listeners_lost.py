@@ -1,11 +1,14 @@
 """A change holds from its answer on, also when the processes have just lost the connections that they hear of it by."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+import psutil
 import psycopg
 import pytest
 
@@ -120,6 +123,27 @@ def test_the_end_of_a_key_holds_after_a_restart_of_postgresql(
 
     for change in range(2):
         assert statuses_after_the_end_of_a_key(broker, topic, change, restart) == {401}, change
+
+
+def test_the_end_of_a_key_holds_after_postgresql_was_frozen(
+    server: postgres.Server, broker: RunningBroker, topic: str
+) -> None:
+    """Each process has heard nothing of the others for longer than they count as there."""
+    changer = Operator(broker.url, API_KEY)
+    pids = [server.pid, *(child.pid for child in psutil.Process(server.pid).children())]
+
+    def freeze() -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            for _ in range(2):
+                # After 4 s each.
+                assert changer.get("/v1/topics").status == 503
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+    assert statuses_after_the_end_of_a_key(broker, topic, 0, freeze) == {401}
 
 
 def listeners(server: postgres.Server) -> int:

@@ -62,12 +62,39 @@ def test_a_process_knows_the_others_when_it_has_listened_without_a_break() -> No
     peers.begin()
     assert peers.may_be_unknown(now=100)
 
-    peers.listen(now=100)
-    assert peers.may_be_unknown(now=100 + 3 * PRESENCE_SECONDS)
+    now = listening_since(100, peers)
+    assert peers.may_be_unknown(now)
+    peers.hear_itself(now=100 + ALONE_SECONDS)
     assert not peers.may_be_unknown(now=100 + ALONE_SECONDS)
 
     peers.end()
-    assert peers.may_be_unknown(now=200)
+    assert peers.may_be_unknown(now=100 + ALONE_SECONDS)
+
+
+def test_a_process_that_hears_nothing_for_a_while_knows_that_another_may_be_there() -> None:
+    """The server was frozen, say. Each process hears its own notices, too."""
+    peers = Peers()
+    peers.begin()
+    now = listening_since(100, peers) + PRESENCE_SECONDS
+    peers.hear_itself(now)
+    peers.hear("another", now)
+    assert not peers.may_be_unknown(now)
+
+    now += ALONE_SECONDS - 0.01
+    assert peers.others(now) == {"another"}
+    assert peers.may_be_unknown(now)
+
+    peers.hear_itself(now + 10)
+    assert peers.others(now + 10) == set()
+    assert peers.may_be_unknown(now + 10), "the others have had no time yet to be heard"
+
+
+def listening_since(began: float, peers: Peers) -> float:
+    """Until when the process has listened, almost long enough, with its own notices in between."""
+    peers.listen(began)
+    for now in (began + PRESENCE_SECONDS, began + 2 * PRESENCE_SECONDS, began + 3 * PRESENCE_SECONDS):
+        peers.hear_itself(now)
+    return began + 3 * PRESENCE_SECONDS
 
 
 def test_a_notice_names_the_topics_and_how_many_messages_became_visible(keeper: Keeper, database_url: str) -> None:
