@@ -38,7 +38,8 @@ LARGE = ("body", "properties")
 SESSION = " ".join(
     (
         "-c statement_timeout=15s",
-        "-c lock_timeout=5s",
+        # Below REQUEST_SECONDS: a request that waits for a lock is answered with that reason.
+        "-c lock_timeout=3s",
         "-c idle_in_transaction_session_timeout=20s",
         "-c synchronous_commit=on",
         KEEPALIVES,
@@ -131,7 +132,7 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
     """The rows of one statement.
 
     Raises SystemBusy when the database is away or does not answer in time (`patience`), no connection gets free within
-    3 s, a lock is not free within 5 s, or it writes and the database is read-only.
+    3 s, a lock is not free within 3 s, or it writes and the database is read-only.
     """
     try:
         return await _read(statement, parameters)

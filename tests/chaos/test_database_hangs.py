@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.broker import characters, databases
@@ -87,3 +88,17 @@ def test_a_connection_that_the_database_forgets_costs_one_answer(distant: Runnin
 
     assert (lost.status, lost.problem["code"]) == (503, "outcome_unknown")
     assert (again.status, again.document["duplicate"]) == (200, True)
+
+
+def test_a_read_behind_a_lock_is_answered_within_5_seconds_with_the_reason(distant: RunningBroker) -> None:
+    with psycopg.connect(distant.database_url) as stranger:
+        stranger.execute("LOCK TABLE topic IN ACCESS EXCLUSIVE MODE")
+
+        path = f"/v1/topics/{characters.name('unknown')}/queues/0/messages"
+        answer, seconds = timed(Wire(distant.url, API_KEY), "GET", path, None)
+
+    assert answer.status == 503
+    assert answer.problem["detail"] == (
+        "Another session holds a lock of the database: nothing was stored, try again in a second."
+    )
+    assert seconds < PROMISED_SECONDS
