@@ -14,6 +14,7 @@ registers (`set_config(…, true)`, which end with the transaction) that only ho
 """
 
 import asyncio
+import contextlib
 import select
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -215,6 +216,8 @@ class Pipeline:
         self.is_open = False
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
+        with contextlib.suppress(psycopg.Error):
+            self._take_the_last()
         self._pgconn.finish()
         under_way, self._under_way = self._under_way, deque()
         # Its sync is the last thing in the buffer, so it has not left.
@@ -227,6 +230,16 @@ class Pipeline:
                 exchange.fail(NotSent(type(problem).__name__))
             else:
                 exchange.fail(Lost(type(problem).__name__))
+
+    def _take_the_last(self) -> None:
+        """Takes what libpq read before the connection broke: why the server ended it. It reads when it cannot send."""
+        nones = 0
+        # One stands between the answers of two statements; two of them are the end.
+        while self._under_way and nones < 2 and not self._pgconn.is_busy():
+            result = self._pgconn.get_result()
+            nones = 0 if result is not None else nones + 1
+            if result is not None:
+                self._take(result)
 
 
 def _resolve(future: asyncio.Future[Results], outcome: Results | Exception) -> None:

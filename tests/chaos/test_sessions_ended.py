@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 import uvloop
 
@@ -13,6 +14,7 @@ from embedded.servers import postgres
 from store.db.outcomes import Failed, Lost, NotBegun, NotSent
 from store.db.pipeline import Call, open_pipeline
 from tests.broker import characters
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.store.keeper import Keeper, sent
 from tests.store.test_pipeline import SWALLOW
@@ -66,6 +68,25 @@ def test_the_end_of_a_session_that_has_read_nothing_is_noticed_at_once(keeper: K
     assert all(seconds < PROMISED_SECONDS for _, seconds in found), found
     # None of them had begun.
     assert {name for name, _ in found} <= {"Failed", "NotSent"}, found
+
+
+def test_a_transaction_in_whose_sending_the_end_is_met_is_known_not_to_have_begun(keeper: Keeper) -> None:
+    """libpq reads the reason of the end where it cannot send any more."""
+
+    async def run() -> list[str]:
+        line = await open_pipeline("test")
+        await line.run([Call(SWALLOW, {"bytes": b"prepared"})])
+        os.kill(line.pid, signal.SIGSTOP)
+        first = line.run([Call(SWALLOW, {"bytes": b"unread"})])
+        await asyncio.to_thread(keeper.sql, "SELECT pg_terminate_backend(%s)", line.pid)
+        os.kill(line.pid, signal.SIGCONT)
+        # The event loop does not run before the second one is sent: it has not heard of the end.
+        eventually(lambda: not psutil.pid_exists(line.pid))
+        second = line.run([Call(SWALLOW, {"bytes": bytes(LARGE_BYTES)})])
+        return [type(one).__name__ for one in await asyncio.gather(first, second, return_exceptions=True)]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(run()) == ["Failed", "NotBegun"]
 
 
 def test_sends_that_the_server_had_not_begun_are_written_in_another_session(keeper: Keeper) -> None:
