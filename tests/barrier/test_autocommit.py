@@ -24,7 +24,7 @@ def is_refused_at_its_commit(place: Place, engine: sa.Engine, **options: str) ->
     with sessions() as session:
         session.connection(execution_options=options)
         outbox.send(session, place.topic, "tea")
-        with pytest.raises(BarrierError, match="the session's connection is in autocommit mode"):
+        with pytest.raises(BarrierError, match="the connection is in autocommit mode"):
             session.commit()
     engine.dispose()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from mqbroker_client import Consumer, Delivery, Producer
+from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.inbox import Inbox
 from mqbroker_client.sqlalchemy import create_inbox, exactly_once, exactly_once_async
 from sqlalchemy import create_engine, text
@@ -156,7 +157,7 @@ def test_old_rows_are_deleted(place: Place, delivery: Delivery) -> None:
 def test_a_connection_in_autocommit_mode_is_refused(tmp_path: Path, delivery: Delivery) -> None:
     inbox = Inbox("payments", lambda: sqlite3.connect(tmp_path / "file", isolation_level=None))
 
-    with pytest.raises(ValueError, match="the connection is in autocommit mode"):
+    with pytest.raises(OutsideTransaction, match="the connection is in autocommit mode"):
         inbox.exactly_once(Payments().pay)(delivery)
 
 

@@ -91,10 +91,12 @@ class Barrier:
 
         `messages` are those that stay in the row until the broker is back. Raises TransactionAbandoned after a check
         that was answered ROLLBACK, AlreadyCommitted where the id has committed before, and otherwise the driver's
-        error. After any of them the transaction must be rolled back.
+        error. After any of them the transaction must be rolled back. Raises OutsideTransaction for a connection in
+        autocommit mode, and writes nothing.
         """
+        table = self._table_of(connection)
         try:
-            self._table_of(connection).insert_commit(transaction_id, messages)
+            table.insert_commit(transaction_id, messages)
         except Exception as error:
             decision = aside(lambda: self._decision(transaction_id))
             if decision is LocalTransactionState.ROLLBACK:
@@ -106,6 +108,10 @@ class Barrier:
     def keep(self, connection: Connection, transaction_id: UUID, messages: Sequence[Message]) -> None:
         """Leaves messages in a row that the same local transaction inserted."""
         self._table_of(connection).keep(transaction_id, messages)
+
+    def found_in(self, connection: Connection, transaction_ids: Sequence[UUID]) -> set[UUID]:
+        """Which rows the local transaction itself sees: a rollback to a savepoint has taken the others along."""
+        return set(self._table_of(connection).find(transaction_ids))
 
     def check(self, half: HalfMessage) -> LocalTransactionState:
         """As `answer`, of one half."""

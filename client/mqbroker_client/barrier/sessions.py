@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self, TypeVar
 
 from mqbroker_client.barrier.dialects import Dialect, dialect_of
+from mqbroker_client.barrier.transactions import require_transaction
 
 Parameters = Mapping[str, object]
 Row = Sequence[Any]
@@ -50,7 +51,7 @@ class Sessions(Protocol):
         """A new session that no transaction of the program uses; each statement commits by itself."""
 
     def of(self, connection: Connection) -> Session:
-        """The program's own session, within its transaction."""
+        """The program's own session, within its transaction. Raises OutsideTransaction where none could roll back."""
 
     def run(self, work: Callable[[], Found]) -> Found:
         """Runs what uses sessions of the barrier's own, in the way that their driver needs."""
@@ -104,9 +105,15 @@ class DriverSessions:
     def open(self) -> Session:
         connection = self.connect()
         _let_autocommit(connection)
-        return self.of(connection)
+        return self.over(connection)
 
     def of(self, connection: Connection) -> Session:
+        session = self.over(connection)
+        require_transaction(connection)
+        return session
+
+    def over(self, connection: Connection) -> Session:
+        """A session of the connection, in a transaction or not."""
         driver = type(connection).__module__.partition(".")[0]
         if isinstance(connection, sqlite3.Connection):
             driver = "sqlite3"

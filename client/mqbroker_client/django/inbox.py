@@ -4,7 +4,9 @@ from collections.abc import Callable
 from functools import wraps
 
 from django.db import close_old_connections, connections, transaction
+from django.db.backends.base.base import BaseDatabaseWrapper
 
+from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.django.apps import config
 from mqbroker_client.django.sessions import DjangoSessions
 from mqbroker_client.handlers import Handler, require_run
@@ -13,12 +15,16 @@ from mqbroker_client.messages import Delivery
 
 
 def exactly_once(group: str) -> Callable[[Handler], Handler]:
-    """Has a handler run once for each message of a consumer group, in a transaction of MQBROKER's DATABASE."""
+    """Has a handler run once for each message of a consumer group, in a transaction of MQBROKER's DATABASE.
+
+    A call raises OutsideTransaction where the database's AUTOCOMMIT is off.
+    """
 
     def decorate(handle: Handler) -> Handler:
         @wraps(handle)
         def handle_once(delivery: Delivery) -> object:
             alias = config().options.database
+            _require_own_commit(connections[alias])
             with transaction.atomic(using=alias, durable=True):
                 session = DjangoSessions(alias).of(connections[alias])
                 if not rows.claim(session, group, delivery):
@@ -49,4 +55,13 @@ def closing_connections(handle: Handler) -> Handler:
 def purge_inbox() -> int:
     """Deletes rows older than 14 days, at most 1,000; how many. For Celery beat or cron."""
     alias = config().options.database
-    return rows.purge(DjangoSessions(alias).of(connections[alias]))
+    return rows.purge(DjangoSessions(alias).over(connections[alias]))
+
+
+def _require_own_commit(connection: BaseDatabaseWrapper) -> None:
+    # With autocommit off, `atomic` leaves the COMMIT to the program: the message would be acked without its effect.
+    if not connection.in_atomic_block and not connection.get_autocommit():
+        raise OutsideTransaction(
+            f"exactly_once commits a transaction of its own, and AUTOCOMMIT of the database {connection.alias!r} is "
+            "off: turn it on, which transaction.set_autocommit(True) does for one connection"
+        )

@@ -7,6 +7,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import Error, connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 
+from mqbroker_client.barrier import commits
 from mqbroker_client.barrier.bodies import encoded
 from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.django.apps import config
@@ -76,17 +77,10 @@ def _commit(connection: BaseDatabaseWrapper) -> None:
         # `Atomic` rolls back for a DatabaseError only, and the next statement would go on in this transaction.
         _roll_back(connection)
         raise
-    try:
-        connection.commit()
-    except BaseException:
-        _roll_back(connection)
-        # A server that is gone would only be waited for: the check finds out.
-        if connection.connection is not None and connection.is_usable():
-            steps.failed(prepared)
-        raise
     for one in staged:
         one.is_prepared = True
-    steps.committed(prepared)
+    ending = commits.Ending(steps, prepared)
+    commits.commit([ending], by=connection.commit, or_roll_back=partial(_roll_back, connection))
 
 
 def _roll_back(connection: BaseDatabaseWrapper) -> None:

@@ -8,6 +8,7 @@ from django.db import connections
 
 from mqbroker_client.barrier.dialects import dialect_of
 from mqbroker_client.barrier.sessions import Connection, CursorSession, Session
+from mqbroker_client.barrier.transactions import refuse_autocommit
 
 Found = TypeVar("Found")
 
@@ -20,9 +21,17 @@ class DjangoSessions:
         # Not the thread's own connection: a view under ATOMIC_REQUESTS is in a transaction.
         connection = connections[self.alias].copy()
         connection.settings_dict["AUTOCOMMIT"] = True
-        return self.of(connection)
+        # Nor one of Django's pool, which the copy would share: its connections may all be with the program's requests.
+        connection.settings_dict["OPTIONS"].pop("pool", None)
+        return self.over(connection)
 
     def of(self, connection: Connection) -> Session:
+        if connection.get_autocommit():
+            refuse_autocommit(f"begin a transaction first, by transaction.atomic(using={self.alias!r})")
+        return self.over(connection)
+
+    def over(self, connection: Connection) -> Session:
+        """A session of the connection, in a transaction or not."""
         return CursorSession(connection, dialect_of(connection.vendor), percent=True)
 
     def run(self, work: Callable[[], Found]) -> Found:

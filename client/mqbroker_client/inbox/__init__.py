@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import wraps
-from typing import Any
 
 from mqbroker_client.barrier.sessions import Connection, DriverSessions
 from mqbroker_client.handlers import require_run
@@ -31,21 +30,22 @@ class Inbox:
     def create_table(self) -> None:
         """Makes `mqbroker_inbox`, unless it is there."""
         with closing(self._connect()) as connection:
-            rows.create(self._sessions.of(connection))
+            rows.create(self._sessions.over(connection))
             connection.commit()
 
     def exactly_once(self, handle: ConnectionHandler) -> Decorated:
         """A handler of one delivery: `handle` runs once, in a transaction that is committed when it returns.
 
-        What it does in another place than this transaction may happen more than once.
+        What it does in another place than this transaction may happen more than once. A call raises OutsideTransaction
+        where `connect` gives a connection in autocommit mode.
         """
 
         @wraps(handle)
         def handle_once(delivery: Delivery) -> object:
             with closing(self._connect()) as connection:
-                _require_transactions(connection)
+                session = self._sessions.of(connection)
                 try:
-                    if not rows.claim(self._sessions.of(connection), self.group, delivery):
+                    if not rows.claim(session, self.group, delivery):
                         connection.rollback()
                         return None
                     result = handle(delivery, connection)
@@ -63,14 +63,6 @@ class Inbox:
     def purge(self) -> int:
         """Deletes rows older than 14 days, at most 1,000; how many. For a regular job."""
         with closing(self._connect()) as connection:
-            deleted = rows.purge(self._sessions.of(connection))
+            deleted = rows.purge(self._sessions.over(connection))
             connection.commit()
         return deleted
-
-
-def _require_transactions(connection: Any) -> None:
-    # sqlite3 says it by `isolation_level`, PyMySQL by a method, the others by `autocommit`.
-    autocommit = getattr(connection, "get_autocommit", None)
-    is_on = autocommit() if callable(autocommit) else getattr(connection, "autocommit", False) is True
-    if is_on or (getattr(connection, "isolation_level", "") is None and not hasattr(connection, "autocommit")):
-        raise ValueError("the connection is in autocommit mode: the effect and the inbox's row need one transaction")

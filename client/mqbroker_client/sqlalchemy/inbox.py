@@ -7,10 +7,11 @@ from sqlalchemy import Connection
 from sqlalchemy.ext.asyncio import AsyncSession, async_sessionmaker
 from sqlalchemy.orm import Session, sessionmaker
 
+from mqbroker_client.barrier.errors import OutsideTransaction
 from mqbroker_client.handlers import require_run
 from mqbroker_client.inbox import rows
 from mqbroker_client.messages import Delivery
-from mqbroker_client.sqlalchemy.sessions import ConnectionSession
+from mqbroker_client.sqlalchemy.sessions import ConnectionSession, require_transaction
 
 SessionHandler = Callable[[Delivery, Session], object]
 AsyncSessionHandler = Callable[[Delivery, AsyncSession], Awaitable[object]]
@@ -19,12 +20,17 @@ AsyncSessionHandler = Callable[[Delivery, AsyncSession], Awaitable[object]]
 def exactly_once(
     group: str, sessions: sessionmaker[Session]
 ) -> Callable[[SessionHandler], Callable[[Delivery], object]]:
-    """Has a handler run once for each message of a consumer group, in a session that is committed when it returns."""
+    """Has a handler run once for each message of a consumer group, in a session that is committed when it returns.
+
+    A call raises OutsideTransaction where the session's engine is in autocommit mode, or where its connection is in a
+    transaction that ends later.
+    """
 
     def decorate(handle: SessionHandler) -> Callable[[Delivery], object]:
         @wraps(handle)
         def handle_once(delivery: Delivery) -> object:
             with sessions.begin() as session:
+                _require_own_transaction(session)
                 if not _claim(session.connection(), group, delivery):
                     return None
                 result = handle(delivery, session)
@@ -45,6 +51,7 @@ def exactly_once_async(
         @wraps(handle)
         async def handle_once(delivery: Delivery) -> object:
             async with sessions.begin() as session:
+                _require_own_transaction(session.sync_session)
                 connection = await session.connection()
                 if not await connection.run_sync(_claim, group, delivery):
                     return None
@@ -65,5 +72,15 @@ def purge_inbox(connection: Connection) -> int:
     return rows.purge(ConnectionSession(connection))
 
 
+def _require_own_transaction(session: Session) -> None:
+    bind = session.get_bind()
+    if isinstance(bind, Connection) and bind.in_transaction():
+        raise OutsideTransaction(
+            "the session's connection is in a transaction that exactly_once does not commit, so the message would be "
+            "acked before its effect is kept: bind the sessions to an engine"
+        )
+
+
 def _claim(connection: Connection, group: str, delivery: Delivery) -> bool:
+    require_transaction(connection)
     return rows.claim(ConnectionSession(connection), group, delivery)

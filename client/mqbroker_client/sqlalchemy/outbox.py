@@ -1,11 +1,10 @@
 """`send` in a session: the messages are stored right before its COMMIT, and become visible right after it."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_scoped_session, async_sessionmaker
 from sqlalchemy.orm import Session, SessionTransaction, scoped_session, sessionmaker
 
@@ -14,36 +13,31 @@ from mqbroker_client.barrier.bodies import encoded
 from mqbroker_client.barrier.decisions import at_once
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
 from mqbroker_client.barrier.kept import KeptMessages
-from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable, Prepared
+from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable
 from mqbroker_client.messages import HalfMessage, Message, MessageFields
 from mqbroker_client.producers import Producer
+from mqbroker_client.sqlalchemy import following
 from mqbroker_client.sqlalchemy.barrier import EngineBarrier
-from mqbroker_client.sqlalchemy.sessions import in_a_thread, require_same_database, require_transaction
+from mqbroker_client.sqlalchemy.following import Staged
+from mqbroker_client.sqlalchemy.sessions import connection_of, in_a_thread, require_same_database
 from mqbroker_client.states import LocalTransactionState, Outcome
 
-log = logging.getLogger(__name__)
-
 AnySession = Session | AsyncSession | scoped_session[Any] | async_scoped_session[Any]
-
-
-@dataclass(slots=True)
-class _Staged:
-    """A message with the transactions that it is in: its savepoints, then the session's own."""
-
-    message: Message
-    within: Sequence[SessionTransaction]
 
 
 @dataclass(slots=True)
 class _Work:
     """What one session has staged in the transaction that is open."""
 
-    staged: list[_Staged] = field(default_factory=list)
-    #: Savepoints that were released, and the transaction itself once it has committed.
-    committed: list[SessionTransaction] = field(default_factory=list)
+    staged: list[Staged] = field(default_factory=list)
+    #: Savepoints that were released.
+    released: list[SessionTransaction] = field(default_factory=list)
     #: Whether its COMMIT was tried. What failed then cannot be tried again in the same transaction.
     is_begun: bool = False
-    prepared: Prepared | None = None
+    #: Whose transaction the messages follow, once that is known.
+    connection: Connection | None = None
+    #: Whether a session that is closed without a commit leaves none of its work.
+    is_undone_by_close: bool = True
 
 
 class Outbox:
@@ -65,11 +59,12 @@ class Outbox:
         self._classes: list[type[Session]] = []
 
     def listen(self, maker: "sessionmaker[Any] | async_sessionmaker[Any]") -> None:
-        """Has every session of the maker send what is staged in it."""
+        """Has every session of the maker send what is staged in it. A second call for the same one changes nothing."""
         kind = _own_sync_class(maker) if isinstance(maker, async_sessionmaker) else maker.class_
         self._classes.append(kind)
         event.listen(kind, "before_commit", self._before_commit)
         event.listen(kind, "after_commit", self._after_commit)
+        event.listen(kind, "after_rollback", self._after_rollback)
         event.listen(kind, "after_transaction_end", self._after_transaction_end)
 
     def send(self, session: AnySession, topic: str, body: object, **fields: Unpack[MessageFields]) -> Message:
@@ -87,7 +82,13 @@ class Outbox:
         message = Message(topic, encoded(body), **fields)
         transaction = own.get_nested_transaction() or own.get_transaction() or _begun(own)
         work: _Work = own.info.setdefault(self, _Work())
-        work.staged.append(_Staged(message, list(_with_parents(transaction))))
+        staged = Staged(message, list(_with_parents(transaction)))
+        work.staged.append(staged)
+        if isinstance(own.bind, Connection) and own.bind.in_transaction():
+            # It may be joined to that transaction, which must not commit before the session has said what it does.
+            work.connection = own.bind
+            work.is_undone_by_close &= _is_undone_by_close(own, own.bind)
+            following.stage(own.bind, self.steps, [staged])
         return message
 
     def answer(self, halves: Sequence[HalfMessage]) -> list[Outcome]:
@@ -116,31 +117,47 @@ class Outbox:
             return
         # A statement that fails should do so before the half is stored.
         session.flush()
-        require_transaction(session, self.engine)
         work.is_begun = True
-        work.prepared = self.steps.before_commit(session, [one.message for one in work.staged])
+        work.connection = connection_of(session, self.engine)
+        following.complete(work.connection, self.steps, work.staged)
+        if not isinstance(session.bind, Connection):
+            # It is not joined to another transaction, and of a session of several databases none has committed yet.
+            following.prepare(work.connection)
 
     def _after_commit(self, session: Session) -> None:
-        if (work := session.info.get(self)) is not None:
-            work.committed.append(session.get_nested_transaction() or session.get_transaction())
+        work: _Work | None = session.info.get(self)
+        if work is not None and (savepoint := session.get_nested_transaction()) is not None:
+            work.released.append(savepoint)
+
+    def _after_rollback(self, session: Session) -> None:
+        work: _Work | None = session.info.get(self)
+        if work is not None and not session.in_nested_transaction():
+            self._drop(work, work.staged)
 
     def _after_transaction_end(self, session: Session, transaction: SessionTransaction) -> None:
         work: _Work | None = session.info.get(self)
         if work is None:
             return
-        if transaction.nested and transaction not in work.committed:
-            work.staged = [one for one in work.staged if transaction not in one.within]
+        if transaction.nested and transaction not in work.released:
+            self._drop(work, [one for one in work.staged if transaction in one.within])
         elif transaction.parent is None:
             del session.info[self]
-            if work.prepared is not None:
-                self._end(work.prepared, is_committed=transaction in work.committed)
+            if not work.is_begun and work.is_undone_by_close:
+                self._drop(work, work.staged)
+            elif work.connection is not None and not isinstance(session.bind, Connection):
+                following.settle(work.connection)
 
-    def _end(self, prepared: Prepared, *, is_committed: bool) -> None:
-        try:
-            (self.steps.committed if is_committed else self.steps.failed)(prepared)
-        except Exception:
-            # The transaction has ended, whatever comes of this: a check decides.
-            log.exception("transaction %s: its end was not sent", prepared.transaction_id)
+    def _drop(self, work: _Work, staged: Sequence[Staged]) -> None:
+        if work.connection is not None:
+            following.drop(work.connection, self.steps, staged)
+        work.staged = [one for one in work.staged if one not in staged]
+
+
+def _is_undone_by_close(session: Session, connection: Connection) -> bool:
+    """Whether the session has a savepoint of its own within the connection's transaction, or ends that itself."""
+    if session.join_transaction_mode == "conditional_savepoint":
+        return connection.in_nested_transaction() and not session.in_nested_transaction()
+    return session.join_transaction_mode != "rollback_only"
 
 
 def _own_session(session: AnySession) -> Session:

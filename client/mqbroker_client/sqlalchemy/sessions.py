@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session as OrmSession
 from sqlalchemy.pool import Pool, PoolProxiedConnection
 from sqlalchemy.util import await_only, greenlet_spawn
 
+from mqbroker_client.barrier import transactions as guard
 from mqbroker_client.barrier.dialects import Dialect, dialect_of
 from mqbroker_client.barrier.errors import BarrierError
 from mqbroker_client.barrier.sessions import Parameters, Row, Session
@@ -66,7 +67,9 @@ class EngineSessions:
 
     def of(self, connection: Connection | OrmSession) -> Session:
         """The connection to the engine's database, or that of a session, in its transaction."""
-        return ConnectionSession(_connection_of(connection, self.engine))
+        own = connection_of(connection, self.engine)
+        require_transaction(own)
+        return ConnectionSession(own)
 
     def run(self, work: Callable[[], Found]) -> Found:
         """In this thread; an asynchronous driver gets an event loop for it, so the caller must not be in one."""
@@ -85,20 +88,17 @@ def require_same_database(session: OrmSession, engine: Engine) -> None:
         )
 
 
-def require_transaction(session: OrmSession, engine: Engine) -> None:
-    """Raises BarrierError in autocommit mode, where a rollback takes nothing back."""
-    connection = _connection_of(session, engine)
-    driver = connection.connection.dbapi_connection
-    get_autocommit = getattr(driver, "get_autocommit", None)  # PyMySQL and mysqlclient
-    is_on = get_autocommit() if callable(get_autocommit) else getattr(driver, "autocommit", False)
-    if is_on is True or connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
-        raise BarrierError(
-            "the session's connection is in autocommit mode, so its work is committed already, and the message is not "
-            "sent: give the session an engine with another isolation_level"
-        )
+def require_transaction(connection: Connection) -> None:
+    """Raises OutsideTransaction in autocommit mode, where a rollback takes nothing back."""
+    proxied = connection.connection
+    guard.require_transaction(
+        proxied.dbapi_connection,
+        proxied.driver_connection,
+        way_out="give the session an engine with another isolation_level than AUTOCOMMIT",
+    )
 
 
-def _connection_of(connection: Connection | OrmSession, engine: Engine) -> Connection:
+def connection_of(connection: Connection | OrmSession, engine: Engine) -> Connection:
     if isinstance(connection, Connection):
         return connection
     return connection.connection(bind_arguments={} if connection.bind else {"bind": engine})
