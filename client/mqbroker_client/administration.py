@@ -2,7 +2,7 @@
 
 import base64
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Unpack
 
 from mqbroker_client.calls import Document
@@ -26,7 +26,7 @@ class Endpoint:
 
     id: str
     url: str
-    secret: str
+    secret: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -155,7 +155,7 @@ class CheckListener(SignedListener):
 
     EVENT = "transaction.check"
     check: Check
-    secrets: Sequence[str]
+    secrets: Sequence[str] = field(repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secrets", listed(self.secrets, "a check listener", "registering the endpoint"))

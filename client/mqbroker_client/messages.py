@@ -188,7 +188,7 @@ class Entry:
 class Delivery(Entry):
     """An entry that was received by a consumer group, hidden from it until it is acked or its time is over."""
 
-    receipt_handle: str
+    receipt_handle: str = field(repr=False)
     #: 1 at the first delivery.
     delivery_attempt: int
 

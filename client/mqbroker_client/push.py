@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mqbroker_client.calls import Document, given
@@ -24,7 +24,7 @@ class PushListener(SignedListener):
 
     EVENT = "messages.deliver"
     handler: Handler
-    secrets: Sequence[str]
+    secrets: Sequence[str] = field(repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secrets", listed(self.secrets, "a push listener", "the subscription"))

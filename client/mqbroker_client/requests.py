@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
 import urllib3
@@ -22,8 +22,9 @@ CONNECTION = re.compile(r"^\w+\(host=.*?\): ")
 class Request:
     method: str
     target: str
-    headers: dict[str, str]
-    content: bytes | None
+    #: With the API key, as the content of one that registers an endpoint has its secret.
+    headers: dict[str, str] = field(repr=False)
+    content: bytes | None = field(repr=False)
 
     @property
     def id(self) -> str:
@@ -35,8 +36,9 @@ class Answer:
     """An HTTP answer whose body was read to its end."""
 
     status: int
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    #: With receipt handles, or a key that was made.
+    body: bytes = field(repr=False)
 
 
 class Requests:

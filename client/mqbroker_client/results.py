@@ -1,7 +1,7 @@
 """What the broker answers to producers and consumers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Self
 from uuid import UUID
@@ -22,7 +22,7 @@ class Sent:
     queue_id: int
     queue_offset: int | None
     commit_log_offset: int
-    recall_handle: str | None
+    recall_handle: str | None = field(repr=False)
     duplicate: bool
 
     @classmethod
@@ -87,7 +87,7 @@ class Begun:
 class Settled:
     """What became of one receipt: 200, or 410 when its invisible time was over."""
 
-    receipt_handle: str
+    receipt_handle: str = field(repr=False)
     status: int
 
 

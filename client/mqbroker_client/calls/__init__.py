@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote, urlencode
 from uuid import UUID
@@ -33,7 +33,7 @@ class Call(Generic[Result]):
 
     method: str
     target: str
-    content: bytes | None
+    content: bytes | None = field(repr=False)
     read: Callable[[Document], Result]
     #: How long the broker itself may hold the request (long polling), in seconds.
     wait_seconds: float = 0

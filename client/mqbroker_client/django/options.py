@@ -1,7 +1,7 @@
 """The setting MQBROKER, read and validated once."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Self
 
 from django.core.exceptions import ImproperlyConfigured
@@ -14,13 +14,13 @@ class Options:
     """Each field is a key of MQBROKER, in capitals."""
 
     url: str
-    api_key: str
+    api_key: str = field(repr=False)
     producer_group: str
     #: The alias of the database that has the barrier's table, and in whose transactions `send` may be called.
     database: str = "default"
     on_unavailable: OnUnavailable = "fail"
     #: Of the view that answers checks; two while one is being rotated.
-    check_secrets: Sequence[str] = ()
+    check_secrets: Sequence[str] = field(default=(), repr=False)
 
     @classmethod
     def read(cls, given: Mapping[str, Any] | None) -> Self:

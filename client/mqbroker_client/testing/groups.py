@@ -26,7 +26,7 @@ class Pending:
     due: datetime
     attempts: int = 0
     #: None while it waits: for its retry, or in an ordered group for one of its key.
-    receipt_handle: str | None = None
+    receipt_handle: str | None = field(default=None, repr=False)
 
     @property
     def key(self) -> str:
