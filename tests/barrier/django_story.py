@@ -5,17 +5,22 @@ Each story is a function; what it returns is printed as JSON.
 
 import json
 import sys
+import time
 import unittest
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test import Client, TestCase
-from mqbroker_client import BrokerError
+from mqbroker_client import BrokerError, Delivery, HalfMessage
 from mqbroker_client.barrier.errors import OutsideTransaction
-from mqbroker_client.django import answer_checks, send
+from mqbroker_client.django import answer_checks, exactly_once, send
+from mqbroker_client.django.apps import config
 from mqbroker_client.django.outbox import Staged
+from mqbroker_client.ids import uuid7
+from mqbroker_client.messages import StoredMessage
 
 from tests.barrier import site
 from tests.barrier.never_taken import NEVER_TAKEN
@@ -160,6 +165,55 @@ def never_taken() -> Any:
             insert(order_id)
             send(TOPIC, order_id, queue_id=9)
     return raised, orders()
+
+
+def a_row_by_itself() -> Any:
+    """Outside of a transaction it is refused, within one it is written."""
+    with transaction.atomic():
+        config().barrier.insert_commit(connection, uuid7())
+    try:
+        config().barrier.insert_commit(connection, uuid7())
+    except OutsideTransaction as error:
+        return str(error)
+
+
+def a_handler_without_a_commit() -> Any:
+    """With AUTOCOMMIT off nothing would commit what the handler has done; how often it has run."""
+    runs = []
+
+    @exactly_once("payments")
+    def pay(delivery: Delivery) -> None:
+        runs.append(delivery)
+
+    try:
+        pay(received())
+    except OutsideTransaction as error:
+        return str(error), len(runs)
+
+
+def received() -> Delivery:
+    message = StoredMessage(topic=TOPIC, body=b"1", stored_at=datetime.now(UTC), commit_log_offset=0)
+    return Delivery(message, 0, 0, "receipt", 1)
+
+
+def lost_reply() -> Any:
+    """The COMMIT succeeds, and its reply is lost."""
+    try:
+        with transaction.atomic():
+            insert("tea")
+            send(TOPIC, "tea")
+    except OperationalError as error:
+        return type(error).__name__
+
+
+def checked_within_a_request() -> Any:
+    """A request holds the only connection of the pool while a check is answered."""
+    with transaction.atomic():
+        orders()
+        half = HalfMessage(TOPIC, b"tea", transaction_id=uuid7(), producer_group=PLACE["group"])
+        began = time.monotonic()
+        [outcome] = config().barrier.answer([half])
+        return outcome.state, outcome.remark, time.monotonic() - began
 
 
 def checks() -> Any:

@@ -12,6 +12,7 @@ from django.core.management import execute_from_command_line
 
 from tests.barrier.places import mysql_parts
 
+OF_DATABASE = ("ATOMIC_REQUESTS", "AUTOCOMMIT")
 ISOLATIONS = {"read committed": 2, "repeatable read": 3, "serializable": 4}
 
 
@@ -41,9 +42,12 @@ def database(url: str, isolation: str | None) -> dict[str, Any]:
 
 
 def set_up(words: str, broker_url: str, **more: Any) -> None:
-    """`more` are keys of MQBROKER, and ATOMIC_REQUESTS."""
+    """`more` are keys of MQBROKER, those of the database in OF_DATABASE, and POOL of its OPTIONS."""
     place = json.loads(words)
-    default = database(place["url"], place["isolation"]) | {"ATOMIC_REQUESTS": more.pop("ATOMIC_REQUESTS", False)}
+    given = {name: more.pop(name) for name in OF_DATABASE if name in more}
+    pool = {"pool": more.pop("POOL")} if "POOL" in more else {}
+    default = database(place["url"], place["isolation"]) | given
+    default["OPTIONS"] = default.get("OPTIONS", {}) | pool
     key = os.environ["API_KEY"]
     settings.configure(
         DATABASES={"default": default},

@@ -19,7 +19,7 @@ from tests.barrier.conftest import make_barrier
 from tests.barrier.places import Place
 from tests.broker import forks
 from tests.broker.characters import bodies, name
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import ended, received_until_empty
 
@@ -92,6 +92,30 @@ def test_messages_of_one_transaction_are_ended_together(small_shop: Place, broke
 
 def test_a_message_outside_of_a_transaction_is_refused(small_shop: Place, broker: RunningBroker) -> None:
     assert "call send within transaction.atomic(using='default')" in told_by(small_shop, broker.url, "outside")
+
+
+def test_a_row_that_would_commit_by_itself_is_refused(shop: Place, broker: RunningBroker) -> None:
+    assert "begin a transaction first, by transaction.atomic(using='default')" in told_by(
+        shop, broker.url, "a_row_by_itself"
+    )
+    assert shop.run("SELECT count(*) FROM mqbroker_barrier") == [(1,)]
+
+
+def test_a_handler_that_no_commit_would_follow_is_refused(shop: Place, broker: RunningBroker) -> None:
+    refusal, runs = told_by(shop, broker.url, "a_handler_without_a_commit", AUTOCOMMIT=False)
+
+    assert "AUTOCOMMIT of the database 'default' is off" in refusal
+    assert runs == 0
+
+
+@pytest.mark.parametrize("shop", ["postgresql"], indirect=True)  # Django pools connections to PostgreSQL alone
+def test_a_check_does_not_wait_for_a_connection_of_the_programs_pool(shop: Place) -> None:
+    pool = {"min_size": 1, "max_size": 1, "timeout": 3}
+
+    state, remark, took = told_by(shop, "http://127.0.0.1:1", "checked_within_a_request", POOL=pool)
+
+    assert (state, remark) == ("ROLLBACK", None)
+    assert took < at_this_load(0.5)
 
 
 def test_a_broker_error_rolls_back_and_the_connection_goes_on(shop: Place, broker: RunningBroker) -> None:
