@@ -20,8 +20,10 @@ Found = TypeVar("Found")
 
 log = logging.getLogger(__name__)
 
-#: All inserts of one batch of checks together.
-INSERTS_SECONDS = 2.0
+#: The inserts of one batch of checks that do not wait for a lock, together. After them, those that found one wait.
+INSERTS_SECONDS = 1.5
+# What is left for one lock. Less is not worth a statement.
+SHORTEST_WAIT_SECONDS = 0.02
 # The row of a half that is older may be purged. An hour, because the broker's clock is not the database's.
 ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
 
@@ -124,11 +126,12 @@ class Barrier:
         """COMMIT or ROLLBACK where a committed row says so, UNKNOWN for all else; within 0.5 s for one.
 
         A missing row is inserted as ROLLBACK, so that its local transaction cannot commit any more. While that runs,
-        its row is locked: the insert waits for 0.5 s. All inserts together take 2 s at most.
+        its row is locked: the others of a batch do not wait for it, and then all that are locked wait for 0.5 s
+        together. All inserts take 2 s at most.
         """
         batch = _Batch(halves)
         try:
-            self.in_own_session(lambda table: self._answer(table, batch))
+            self._in_own_session(lambda session: self._answer(session, batch))
         except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
             # None of them says anything about a transaction.
             batch.reasons |= {half.transaction_id: _reason(error) for half in batch.missing()}
@@ -143,10 +146,12 @@ class Barrier:
 
     def in_own_session(self, work: Callable[[Table], Found]) -> Found:
         """Runs work on the table in a session of the barrier's own."""
+        return self._in_own_session(lambda session: work(Table(session, self.producer_group)))
 
+    def _in_own_session(self, work: Callable[[OwnSession], Found]) -> Found:
         def run() -> Found:
             with closing(self.sessions.open()) as session:
-                return work(Table(OwnSession.prepared(session), self.producer_group))
+                return work(OwnSession.prepared(session))
 
         return self.sessions.run(run)
 
@@ -161,28 +166,59 @@ class Barrier:
             log.warning("transaction %s: its row could not be read: %s", transaction_id, error)
             return None
 
-    def _answer(self, table: Table, batch: _Batch) -> None:
+    def _answer(self, session: OwnSession, batch: _Batch) -> None:
+        table = Table(session, self.producer_group)
         batch.found |= table.find([half.transaction_id for half in batch.halves])
-        tried = self._roll_back(table, batch)
-        if tried:
-            # Whatever came of an insert, an error or a conflict too: a committed row is the truth, and only that.
-            batch.found |= table.find([half.transaction_id for half in tried])
+        tried = _without_purged(batch)
+        if not tried:
+            return
+        # A lone half has none that would wait behind it.
+        locked = tried if len(tried) == 1 else self._roll_back(session, tried, batch)
+        self._roll_back_locked(session, locked, batch)
+        # Whatever came of an insert, an error or a conflict too: a committed row is the truth, and only that.
+        batch.found |= table.find([half.transaction_id for half in tried])
 
-    def _roll_back(self, table: Table, batch: _Batch) -> list[HalfMessage]:
-        tried = []
-        last_start = time.monotonic() + INSERTS_SECONDS - LOCK_WAIT_SECONDS
-        for half in batch.missing():
-            if _may_be_purged(half):
-                batch.reasons[half.transaction_id] = f"stored more than {KEPT_DAYS} days ago: its row may be deleted"
-            elif time.monotonic() > last_start:
-                batch.reasons[half.transaction_id] = f"not reached within {INSERTS_SECONDS:g} s"
-            else:
-                tried.append(half)
-                try:
-                    table.insert_rollback(half.transaction_id, half.producer_group)
-                except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
-                    batch.reasons[half.transaction_id] = _reason(error)
-        return tried
+    def _roll_back(self, session: OwnSession, halves: Sequence[HalfMessage], batch: _Batch) -> list[HalfMessage]:
+        """Inserts the rows that no transaction holds; the halves whose rows are still to be waited for."""
+        table = Table(session.waiting(0), self.producer_group)
+        give_up_at = time.monotonic() + INSERTS_SECONDS
+        left = list(halves)
+        for half in halves:
+            if time.monotonic() > give_up_at:
+                break
+            if _is_decided(table, half, batch):
+                left.remove(half)
+        return left
+
+    def _roll_back_locked(self, session: OwnSession, halves: Sequence[HalfMessage], batch: _Batch) -> None:
+        give_up_at = time.monotonic() + LOCK_WAIT_SECONDS
+        for half in halves:
+            if (seconds := give_up_at - time.monotonic()) < SHORTEST_WAIT_SECONDS:
+                batch.reasons.setdefault(half.transaction_id, "not reached within 2 s")
+                continue
+            _is_decided(Table(session.waiting(seconds), self.producer_group), half, batch)
+
+
+def _is_decided(table: Table, half: HalfMessage, batch: _Batch) -> bool:
+    """Whether there is nothing to wait for: the row is there now, or none can be written. The reason is noted."""
+    try:
+        written = table.insert_rollback(half.transaction_id, half.producer_group)
+    except Exception as error:  # noqa: BLE001  the errors of drivers have no common class
+        batch.reasons[half.transaction_id] = _reason(error)
+        return False
+    if not written:
+        batch.reasons[half.transaction_id] = "no row was written: the server is read-only"
+    return True
+
+
+def _without_purged(batch: _Batch) -> list[HalfMessage]:
+    """The halves without a row, but for those whose row may be deleted."""
+    missing = batch.missing()
+    old = [half for half in missing if _may_be_purged(half)]
+    batch.reasons |= {
+        half.transaction_id: f"stored more than {KEPT_DAYS} days ago: its row may be deleted" for half in old
+    }
+    return [half for half in missing if half not in old]
 
 
 def _may_be_purged(half: HalfMessage) -> bool:

@@ -3,10 +3,13 @@
 Parameters are written `:name`; a session turns them into its driver's style.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 #: How long one statement of a check may wait for a lock.
 LOCK_WAIT_SECONDS = 0.5
+# Where it is not to wait. Zero would be no limit in PostgreSQL; a lock of the server's own is held for less.
+_NO_WAIT_MILLISECONDS = 10
 KEPT_DAYS = 14
 PURGE_ROWS = 1_000
 
@@ -23,7 +26,10 @@ _PURGE_BY_ID = (
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """One kind of database. `begin` and `commit` go around each statement of a session that autocommits."""
+    """One kind of database. `begin` and `commit` go around each statement of a session that autocommits.
+
+    `begin` and `insert_rollback` have places for the time to wait for a lock, which `waiting` fills.
+    """
 
     name: str
     create: tuple[str, ...]
@@ -38,6 +44,16 @@ class Dialect:
     begin: tuple[str, ...] = ()
     commit: tuple[str, ...] = ()
     rollback: tuple[str, ...] = ()
+
+    def waiting(self, seconds: float) -> Self:
+        """With statements that wait so long for a lock at most; 0: not at all, where the database can do that."""
+        places = {
+            "milliseconds": max(round(seconds * 1_000), _NO_WAIT_MILLISECONDS),
+            "statement_seconds": seconds or LOCK_WAIT_SECONDS,
+            "lock_seconds": 1 if seconds else 0,
+        }
+        begin = tuple(statement.format(**places) for statement in self.begin)
+        return replace(self, begin=begin, insert_rollback=self.insert_rollback.format(**places))
 
 
 def _insert_commit(now: str) -> str:
@@ -75,9 +91,17 @@ POSTGRESQL = Dialect(
         chosen=_PURGE.format(limit=f"now() - interval '{KEPT_DAYS} days'", rows=PURGE_ROWS) + " FOR UPDATE SKIP LOCKED"
     ),
     # In a transaction, because a pooler between may hand a session's setting to another program.
-    begin=("BEGIN ISOLATION LEVEL READ COMMITTED", f"SET LOCAL lock_timeout = {LOCK_WAIT_SECONDS * 1000:.0f}"),
+    begin=("BEGIN ISOLATION LEVEL READ COMMITTED", "SET LOCAL lock_timeout = {milliseconds}"),
     commit=("COMMIT",),
     rollback=("ROLLBACK",),
+)
+
+# A replica lets some users write although it is read-only: those with READ_ONLY ADMIN. Its row would be one that the
+# primary server never had, so the statement itself asks. Newer servers have words in place of a number.
+_INSERT_ROLLBACK_MYSQL = (
+    "INSERT INTO mqbroker_barrier (transaction_id, producer_group, decision, decided_at, messages) "
+    "SELECT :transaction_id, :producer_group, 'ROLLBACK', UTC_TIMESTAMP(6), NULL FROM DUAL "
+    "WHERE CAST(@@global.read_only AS CHAR) IN ('0', 'OFF')"
 )
 
 MYSQL = Dialect(
@@ -86,8 +110,8 @@ MYSQL = Dialect(
     index_kept=_INDEX_KEPT_MYSQL,
     insert_commit=_insert_commit("UTC_TIMESTAMP(6)"),
     # Never INSERT IGNORE: it turns other errors into a success. The text in /*M! … */ is read by MariaDB alone.
-    insert_rollback=f"/*M! SET STATEMENT max_statement_time = {LOCK_WAIT_SECONDS} FOR */ "
-    + _insert_rollback("UTC_TIMESTAMP(6)"),
+    insert_rollback="/*M! SET STATEMENT max_statement_time = {statement_seconds}, "
+    "innodb_lock_wait_timeout = {lock_seconds} FOR */ " + _INSERT_ROLLBACK_MYSQL,
     purge="DELETE FROM mqbroker_barrier WHERE "
     + _PURGE.format(limit=f"UTC_TIMESTAMP(6) - INTERVAL {KEPT_DAYS} DAY", rows=PURGE_ROWS),
     # MySQL has no shorter one than a second.
@@ -107,7 +131,7 @@ SQLITE = Dialect(
     purge=_PURGE_BY_ID.format(
         chosen=_PURGE.format(limit=f"strftime('%Y-%m-%d %H:%M:%f', 'now', '-{KEPT_DAYS} days')", rows=PURGE_ROWS)
     ),
-    prepare=(f"PRAGMA busy_timeout = {LOCK_WAIT_SECONDS * 1000:.0f}",),
+    begin=("PRAGMA busy_timeout = {milliseconds}",),
 )
 
 DIALECTS = {"postgresql": POSTGRESQL, "mysql": MYSQL, "mariadb": MYSQL, "sqlite": SQLITE}

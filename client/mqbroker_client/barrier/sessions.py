@@ -4,10 +4,10 @@ import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self, TypeVar
 
-from mqbroker_client.barrier.dialects import Dialect, dialect_of
+from mqbroker_client.barrier.dialects import LOCK_WAIT_SECONDS, Dialect, dialect_of
 from mqbroker_client.barrier.transactions import require_transaction
 
 Parameters = Mapping[str, object]
@@ -134,16 +134,17 @@ class OwnSession:
     """A session of the barrier's own: each statement is a transaction, and waits for a lock for a bounded time."""
 
     session: Session
+    dialect: Dialect
 
     @classmethod
     def prepared(cls, session: Session) -> Self:
         for statement in session.dialect.prepare:
             session.write(statement, {})
-        return cls(session)
+        return cls(session, session.dialect.waiting(LOCK_WAIT_SECONDS))
 
-    @property
-    def dialect(self) -> Dialect:
-        return self.session.dialect
+    def waiting(self, seconds: float) -> Self:
+        """The same session, whose statements wait so long for a lock at most; 0: not at all."""
+        return replace(self, dialect=self.session.dialect.waiting(seconds))
 
     def query(self, statement: str, parameters: Parameters) -> Sequence[Row]:
         return self._bounded(self.session.query, statement, parameters)
@@ -152,16 +153,15 @@ class OwnSession:
         return self._bounded(self.session.write, statement, parameters)
 
     def _bounded(self, run: Callable[[str, Parameters], Found], statement: str, parameters: Parameters) -> Found:
-        dialect = self.session.dialect
         try:
-            for first in dialect.begin:
+            for first in self.dialect.begin:
                 self.session.write(first, {})
             found = run(statement, parameters)
-            for last in dialect.commit:
+            for last in self.dialect.commit:
                 self.session.write(last, {})
         except Exception:
             with suppress(Exception):  # of a session that was lost: what broke it is the error that is raised
-                for last in dialect.rollback:
+                for last in self.dialect.rollback:
                     self.session.write(last, {})
             raise
         return found

@@ -103,9 +103,12 @@ class Table:
             self._row(transaction_id) | {"messages": None if messages is None else _text(messages)},
         )
 
-    def insert_rollback(self, transaction_id: UUID, producer_group: str) -> None:
-        """Writes nothing where a row is; MySQL then raises its error."""
-        self.session.write(
+    def insert_rollback(self, transaction_id: UUID, producer_group: str) -> int:
+        """Writes nothing where a row is, which MySQL reports as an error, nor to a server that is read-only.
+
+        The number of rows that were written.
+        """
+        return self.session.write(
             self.session.dialect.insert_rollback,
             {"transaction_id": str(transaction_id), "producer_group": producer_group},
         )

@@ -62,6 +62,6 @@ def _require_own_commit(connection: BaseDatabaseWrapper) -> None:
     # With autocommit off, `atomic` leaves the COMMIT to the program: the message would be acked without its effect.
     if not connection.in_atomic_block and not connection.get_autocommit():
         raise OutsideTransaction(
-            f"exactly_once commits a transaction of its own, and AUTOCOMMIT of the database {connection.alias!r} is off, "
-            "so none would be committed: give the consumer settings with AUTOCOMMIT on, which is Django's default"
+            f"exactly_once commits a transaction of its own, and AUTOCOMMIT of the database {connection.alias!r} is "
+            "off, so none would be committed: give the consumer settings with AUTOCOMMIT on, which is Django's default"
         )
