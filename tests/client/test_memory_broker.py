@@ -2,6 +2,8 @@
 
 import queue
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -16,7 +18,10 @@ from mqbroker_client import (
     Producer,
     errors,
 )
+from mqbroker_client.sqlalchemy import Outbox
 from mqbroker_client.testing import MemoryBroker
+from sqlalchemy import create_engine
+from sqlalchemy.orm import sessionmaker
 
 from tests.broker.characters import bodies
 from tests.broker.running import RunningBroker
@@ -257,3 +262,43 @@ def test_what_it_does_not_know_it_refuses(mqbroker: MemoryBroker) -> None:
         Admin(mqbroker).create_consumer_group("coupons", retry_policy={"kind": "none"})
     with pytest.raises(NotImplementedError, match="the broker of tests has no permission of a topic"):
         Admin(mqbroker).create_topic("orders", permission="r")
+
+
+def test_a_program_is_tested_without_its_broker(mqbroker: MemoryBroker) -> None:
+    producer, consumer = Producer(mqbroker, "shop"), Consumer(mqbroker, "coupons")
+    undecided = producer.begin("orders", b"1")
+    with ThreadPoolExecutor(1) as threads:
+        polling = threads.submit(Consumer(mqbroker.apart(), "coupons").receive, "orders", wait_seconds=20)
+        with mqbroker.away():
+            with pytest.raises(errors.Unreachable):
+                polling.result(timeout=5)
+            with pytest.raises(errors.Unreachable, match="the broker of tests is away"):
+                producer.send("orders", b"2")
+            producer.end(undecided.transaction_id, LocalTransactionState.COMMIT, wait=False)
+    assert consumer.receive("orders") == []
+    assert producer.transaction(undecided.transaction_id)["state"] == "PREPARED"
+
+    undecided.commit()
+
+    assert bodies(consumer.receive("orders")) == [b"1"]
+
+
+def test_an_outbox_rolls_back_or_keeps_while_its_broker_is_away(mqbroker: MemoryBroker, tmp_path: Path) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path / 'shop.sqlite3'}")
+    outboxes = [Outbox(Producer(mqbroker, "shop"), engine, on_unavailable=way) for way in ("fail", "keep")]
+    outboxes[0].barrier.create_table()
+
+    def sold(outbox: Outbox, item: str) -> None:
+        sessions = sessionmaker(engine)
+        outbox.listen(sessions)
+        with sessions.begin() as session:
+            outbox.send(session, "orders", item)
+
+    with mqbroker.away():
+        with pytest.raises(errors.Unreachable):
+            sold(outboxes[0], "rolled back")
+        sold(outboxes[1], "kept")
+    assert outboxes[1].answer_checks(seconds=1) == 0
+
+    assert bodies(Consumer(mqbroker, "coupons").receive("orders")) == [b"kept"]
+    engine.dispose()

@@ -11,7 +11,8 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -50,6 +51,7 @@ class MemoryBroker(Broker):
         self._changed = threading.Condition()
         self._clock = Clock()
         self._hung_up = 0
+        self._is_away = threading.Event()
         self._topics = Topics(self.now)
         self._transactions = Transactions(self._topics, self.now)
         self._groups = Groups(self._topics, self.now)
@@ -77,12 +79,28 @@ class MemoryBroker(Broker):
             self._clock.moved += timedelta(seconds=seconds)
             self._changed.notify_all()
 
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Within the block the broker cannot be reached: each call raises `Unreachable`, at once and untried again.
+
+        Long polls that other threads have under way end with it, too. What is stored stays.
+        """
+        with self._changed:
+            self._is_away.set()
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._is_away.clear()
+
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, in this thread. A long poll waits for a message, or for `hang_up`."""
         give_up_at = time.monotonic() + call.wait_seconds
         with self._changed:
             hung_up = self._hung_up
             while True:
+                if self._is_away.is_set():
+                    raise errors.Unreachable(f"{call.what}: the broker of tests is away", code="unreachable")
                 self._topics.release_due()
                 document = self._answer(call)
                 left = give_up_at - time.monotonic()
