@@ -34,6 +34,8 @@ class _Work:
     released: list[SessionTransaction] = field(default_factory=list)
     #: Whether its COMMIT was tried. What failed then cannot be tried again in the same transaction.
     is_begun: bool = False
+    #: Whether all is done that comes before the COMMIT. A class below one that is listened to brings each event twice.
+    is_ready: bool = False
     #: Whose transaction the messages follow, once that is known.
     connection: Connection | None = None
     #: Whether a session that is closed without a commit leaves none of its work.
@@ -60,6 +62,9 @@ class Outbox:
 
     def listen(self, maker: "sessionmaker[Any] | async_sessionmaker[Any]") -> None:
         """Has every session of the maker send what is staged in it. A second call for the same one changes nothing."""
+        given = maker.kw.get("sync_session_class") if isinstance(maker, async_sessionmaker) else maker.class_
+        if given in self._classes:
+            return
         kind = _own_sync_class(maker) if isinstance(maker, async_sessionmaker) else maker.class_
         self._classes.append(kind)
         event.listen(kind, "before_commit", self._before_commit)
@@ -109,7 +114,7 @@ class Outbox:
 
     def _before_commit(self, session: Session) -> None:
         work: _Work | None = session.info.get(self)
-        if work is None or session.in_nested_transaction():
+        if work is None or work.is_ready or session.in_nested_transaction():
             return
         if work.is_begun:
             raise BarrierError("the transaction must be rolled back: its messages were not stored when it committed")
@@ -123,6 +128,7 @@ class Outbox:
         if not isinstance(session.bind, Connection):
             # It is not joined to another transaction, and of a session of several databases none has committed yet.
             following.prepare(work.connection)
+        work.is_ready = True
 
     def _after_commit(self, session: Session) -> None:
         work: _Work | None = session.info.get(self)
