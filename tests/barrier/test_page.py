@@ -1,7 +1,7 @@
 """The contract on its page is what the client does."""
 
 from mqbroker_client.barrier import create_statements
-from mqbroker_client.barrier.dialects import KEPT_DAYS, POSTGRESQL
+from mqbroker_client.barrier.dialects import KEPT_DAYS, LOCK_WAIT_SECONDS, POSTGRESQL
 
 from tests.docs.pages import page
 
@@ -18,8 +18,7 @@ def test_the_statements_of_the_page_are_the_clients() -> None:
         *create_statements("postgresql"),
         POSTGRESQL.insert_commit,
         POSTGRESQL.insert_rollback,
-        POSTGRESQL.begin[0],
-        POSTGRESQL.begin[1],
+        *POSTGRESQL.waiting(LOCK_WAIT_SECONDS).begin,
     ):
         assert plain(statement) in plain(PAGE)
 
