@@ -72,10 +72,10 @@ def rolled_back(place: Place) -> set[str]:
     return {one for (one,) in place.run("SELECT transaction_id FROM mqbroker_barrier WHERE decision = 'ROLLBACK'")}
 
 
-def shop_at(place: Place, broker: Broker) -> Shop:
+def shop_at(place: Place, broker: Broker, kind: type[Outbox] = Outbox) -> Shop:
     engine = sa.create_engine(engine_url(place.url))
     validate_constraints(engine)
-    outbox, sessions = Outbox(Producer(broker, place.group), engine), sessionmaker(engine)
+    outbox, sessions = kind(Producer(broker, place.group), engine), sessionmaker(engine)
     outbox.listen(sessions)
     return Shop(place, outbox, sessions, name("orders"))
 
