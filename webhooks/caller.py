@@ -79,13 +79,13 @@ class Caller:
         Raises `SecretIllegal` for a secret that should not have been stored.
         """
         headers = HEADERS | signing.headers(webhook_id, payload, secrets, now or datetime.now(UTC))
-        loop, exchange = asyncio.get_running_loop(), Exchange()
+        loop, exchange = asyncio.get_running_loop(), Exchange(limit=MAX_ANSWER_BYTES + allowance_bytes)
         request = partial(_Body, payload, exchange, beginning)
         started = loop.time()
         body = b""
         try:
             async with asyncio.timeout(timeout_seconds):
-                body = await self._ask(parse_url(url), headers, request, MAX_ANSWER_BYTES + allowance_bytes, exchange)
+                body = await self._ask(parse_url(url), headers, request, exchange)
             outcome, reason = _answered(exchange)
         except _FAILURES as error:
             outcome, reason = _failed(error, exchange, timeout_seconds)
@@ -102,18 +102,18 @@ class Caller:
         )
 
     async def _ask(
-        self, url: URL, headers: dict[str, str], request: Callable[[], "_Body"], limit: int, exchange: Exchange
+        self, url: URL, headers: dict[str, str], request: Callable[[], "_Body"], exchange: Exchange
     ) -> bytes:
         exchange_under_way.set(exchange)
         try:
-            return await _send_and_read(self._keeping, url, headers, request(), limit, exchange)
+            return await _send_and_read(self._keeping, url, headers, request(), exchange)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
             # A server may close a kept connection just as it is used again: the request is not at fault. To send it
             # twice does no harm: a check is a question, a push is at least once, and both have the same webhook-id.
             if isinstance(error, aiohttp.ClientConnectorError) or not exchange.kept or exchange.status is not None:
                 raise
         exchange.written = exchange.whole = False
-        return await _send_and_read(self._fresh, url, headers, request(), limit, exchange)
+        return await _send_and_read(self._fresh, url, headers, request(), exchange)
 
 
 class _TooLarge(Exception):
@@ -158,14 +158,14 @@ def _session(over: aiohttp.TCPConnector) -> aiohttp.ClientSession:
 
 
 async def _send_and_read(
-    session: aiohttp.ClientSession, url: URL, headers: dict[str, str], body: "_Body", limit: int, exchange: Exchange
+    session: aiohttp.ClientSession, url: URL, headers: dict[str, str], body: "_Body", exchange: Exchange
 ) -> bytes:
     async with session.post(url, data=body, headers=headers, allow_redirects=False) as response:
         exchange.status = response.status
         exchange.location = response.headers.get("Location")
         if response.status in (429, 503):
             exchange.retry_after_seconds = retry_after_seconds(response.headers.get("Retry-After"), datetime.now(UTC))
-        return await _read(response, limit)
+        return await _read(response, exchange.limit)
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
@@ -191,6 +191,8 @@ def _failed(error: Exception, exchange: Exchange, timeout_seconds: float) -> tup
             return "timeout", f"The deadline of {timeout_seconds:g} s passed {when}."
         case _TooLarge():
             return "too_large", str(error)
+        case _ if exchange.flooded:
+            return "too_large", f"The endpoint sent far more than an answer of {exchange.limit} bytes."
         case UrlIllegal():
             return "refused", str(error)
         case aiohttp.ClientSSLError():

@@ -26,6 +26,10 @@ LOOKUP_THREADS = 16
 DNS_CACHE_SECONDS = 10
 # More than an honest server sends before its answer (100 Continue, 103 Early Hints).
 MAX_INTERIM_ANSWERS = 16
+# What a server may send beside the bytes of its answer: heads, and what frames chunks of a few bytes each. An honest
+# one sends far less; extensions of chunks and trailers have no end of their own.
+HEADS_BYTES = 128 * 1024
+FRAMED_TIMES = 8
 
 
 @dataclass(slots=True)
@@ -44,6 +48,10 @@ class Exchange:
     retry_after_seconds: float | None = None
     #: Where a redirect points to.
     location: str | None = None
+    #: Bytes that the answer may have.
+    limit: int = 0
+    #: The server sent far more than such an answer.
+    flooded: bool = False
 
 
 #: The request for which this task is opening a connection; aiohttp has no other way to pass it to the connector.
@@ -78,7 +86,7 @@ def _open_socket(allowed: Networks, addr_info: aiohttp.AddrInfoType) -> socket.s
 
 
 class Line(ResponseHandler):
-    """One connection, which closes when a server sends what no request asked for.
+    """One connection, which closes when a server sends what no request asked for, or sends without an end.
 
     aiohttp parses and queues what comes over an idle connection without a limit (170 MB/s of memory and the event
     loop held for 0.2 s at a time, in a trial with empty answers sent in a loop), and then takes the first of it, say
@@ -87,11 +95,26 @@ class Line(ResponseHandler):
 
     _awaited = False
     _interim_answers = 0
+    _exchange: Exchange | None = None
+    _left_bytes = 0
 
     def set_response_params(self, **params: Any) -> None:
         """Called before a request is sent: one answer is awaited."""
         self._awaited, self._interim_answers = True, 0
+        self._exchange = exchange_under_way.get()
+        self._left_bytes = HEADS_BYTES + FRAMED_TIMES * self._exchange.limit
         super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        """Have what has come parsed, unless it is far more than an answer may have."""
+        self._left_bytes -= len(data)
+        if self._left_bytes < 0 and self._exchange is not None:
+            self._exchange.flooded = True
+            # Not abort(), after which the one who reads the answer would wait for its deadline.
+            if self.transport is not None:
+                self.transport.abort()
+            return
+        super().data_received(data)
 
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
         """Queue the head of an answer that has come, if it is awaited."""

@@ -12,6 +12,8 @@ MAX_HEADERS = 100
 # Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
 MAX_WAITING = 16
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+# What frames a chunk: its size, of 16 digits at most, and the ends of its lines. A longer extension counts as head.
+CHUNK_BYTES = 32
 
 
 class Malformed(Exception):
@@ -34,6 +36,8 @@ class Reader:
         self._head_bytes: int | None = 0
         # Bytes of the piece that is read now, in which heads of several requests may lie.
         self._piece_bytes = 0
+        # What has come within a body in chunks and is none of it: extensions of chunks, and trailers.
+        self._beside_bytes = 0
         self._is_too_large = False
         # Asked for another protocol: its body is read by a new parser.
         self._resumed: Exchange | None = None
@@ -55,11 +59,14 @@ class Reader:
     def feed(self, data: bytes) -> None:
         """Reads what has arrived.
 
-        Raises Malformed when it is no request, or its head is too large.
+        Raises Malformed when it is no request, or its head is too large, with which all counts that comes within its
+        body and is none of it.
         """
         self._piece_bytes = len(data)
         if self._head_bytes is not None:
             self._head_bytes += len(data)
+        else:
+            self._beside_bytes += len(data)
         try:
             while data:
                 try:
@@ -70,7 +77,9 @@ class Reader:
                     self._refuse_upgrade()
         except HttpParserError as problem:
             raise Malformed(431 if self._is_too_large else 400) from problem
-        if self._head_bytes is not None and self._head_bytes > HEAD_BYTES:
+        # A piece of short chunks leaves no room for what comes with a later one.
+        self._beside_bytes = max(self._beside_bytes, 0)
+        if (self._beside_bytes if self._head_bytes is None else self._head_bytes) > HEAD_BYTES:
             raise Malformed(431)
 
     def _refuse_upgrade(self) -> None:
@@ -101,12 +110,14 @@ class Reader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name.lower(), value))
+        # A trailer, behind a body in chunks: nothing here reads it.
+        if self._head_bytes is None and self._resumed is None:
+            self._require_few_trailers()
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
         head_bytes, self._head_bytes = self._head_bytes or 0, None
-        # Behind a body in chunks there may be more of them, which nothing here reads.
-        self._headers = []
+        self._headers, self._beside_bytes = [], 0
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
@@ -126,9 +137,19 @@ class Reader:
         self.arriving = exchange
         self.waiting.append(exchange)
 
+    def _require_few_trailers(self) -> None:
+        self._is_too_large = len(self._headers) > MAX_HEADERS or size_of(b"", self._headers) > HEAD_BYTES
+        if self._is_too_large:
+            # The parser turns it into an error of its own.
+            raise Malformed(431)
+
     def on_body(self, body: bytes) -> None:
+        self._beside_bytes -= len(body)
         if self.arriving is not None:
             self.arriving.arrive(body)
+
+    def on_chunk_complete(self) -> None:
+        self._beside_bytes -= CHUNK_BYTES
 
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():

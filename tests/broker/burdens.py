@@ -189,7 +189,12 @@ def send_until_the_end(url: str, key: str, topic: str) -> None:
     A line has the time at which it was due, the seconds to its answer, and its status; 0 where there was none.
     """
     over = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
+
+    def wait_for_the_end() -> None:
+        sys.stdin.read()
+        over.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=60)
     sent: list[tuple[float, float, int]] = []
     due = time.monotonic()

@@ -160,6 +160,35 @@ async def test_a_head_that_is_too_large_is_refused_in_one_piece_and_behind_anoth
     assert await caller.rest() == b""
 
 
+@pytest.mark.parametrize(
+    ("opening", "again", "times"),
+    [
+        ("0\n", "a:b\n", MAX_HEADERS + 2),
+        ("0\n", f"a: {'b' * 1000}\n", HEAD_BYTES // 1000 + 1),
+        ("0\na: ", "b" * 1000, HEAD_BYTES // 1000 + 1),
+        ("1;", "b" * 1000, HEAD_BYTES // 1000 + 1),
+        ("", f"1;{'x' * 1000}\na\n", HEAD_BYTES // 1000 + 2),
+    ],
+    ids=["trailers", "large trailers", "an endless trailer", "an endless extension", "many extensions"],
+)
+async def test_what_comes_within_a_body_and_is_none_of_it_is_held_to_the_size_of_a_head(
+    served: Served, caller: Caller, opening: str, again: str, times: int
+) -> None:
+    caller.send(POST + "Transfer-Encoding: chunked\n\n" + opening)
+    await until_taken(served, 1)
+    caller.send(again * times)
+
+    assert (await caller.answer())[0] == 431
+    assert await caller.rest() == b""
+
+
+async def test_a_body_may_come_in_many_short_chunks(caller: Caller) -> None:
+    chunks = "".join(f"{number % 2 + 1:x}\n{'ab'[: number % 2 + 1]}\n" for number in range(20_000))
+    caller.send(POST + "Transfer-Encoding: chunked\n\n" + chunks + "0\nX-Later: 1\n\n")
+
+    assert (await caller.answer())[2] == b"POST " + b"aab" * 10_000
+
+
 async def test_a_large_body_makes_no_head_too_large(caller: Caller) -> None:
     body = "x" * (2 * HEAD_BYTES)
 

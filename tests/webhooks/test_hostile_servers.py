@@ -252,6 +252,39 @@ async def test_a_flood_of_interim_answers_is_cut_off(caller: Caller, stranger: S
     assert (got.outcome, got.asked) == ("protocol", True)
 
 
+@pytest.mark.parametrize(
+    ("opening", "again"),
+    [
+        pytest.param(b"1;", b"x" * 1_000, id="extension of a chunk"),
+        pytest.param(b"", b"1;" + b"x" * 1_000 + b"\r\na\r\n", id="extensions of chunks"),
+        pytest.param(b"1\r\na\r\n0\r\n", b"a:b\r\n" * 100, id="trailers"),
+    ],
+)
+async def test_a_flood_beside_an_answer_is_cut_off(
+    caller: Caller, stranger: Stranger, secret: str, opening: bytes, again: bytes
+) -> None:
+    async def never_end(connection: Connection) -> None:
+        await connection.request()
+        await connection.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + opening)
+        while True:
+            await connection.send(again)
+
+    began = time.monotonic()
+    got = await ask(caller, await stranger.listen(never_end), secret, 30)
+
+    assert (got.asked, got.body, got.outcome in ("too_large", "protocol")) == (True, b"", True)
+    assert time.monotonic() - began < at_this_load(5)
+
+
+async def test_an_answer_in_chunks_of_one_byte_is_read_whole(caller: Caller, stranger: Stranger, secret: str) -> None:
+    body = b"x" * (MAX_ANSWER_BYTES - 1)
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+
+    url = await stranger.answers(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+
+    assert (await ask(caller, url, secret)).body == body
+
+
 def test_whatever_bytes_a_server_sends_the_caller_gets_an_answer() -> None:
     async def made() -> Caller:
         return Caller(parse_networks("127.0.0.0/8"))

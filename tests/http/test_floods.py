@@ -1,0 +1,21 @@
+"""Floods: what a stranger sends beside a body takes neither the memory of a process nor the time of other callers."""
+
+import pytest
+
+from tests.broker.burdens import IS_STRICT, WITHOUT_A_KEY_BYTES, burden_of, hold
+from tests.broker.running import RunningBroker
+from tests.http.floods import FLOODS, Flood
+
+# A p99 is of more sends than a few floods leave time for.
+TIMES = 200 if IS_STRICT else 5
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_a_flood_beside_a_body_is_refused_and_holds_nothing(broker: RunningBroker, flood: Flood) -> None:
+    statuses: list[int] = []
+
+    burden = burden_of(broker, lambda: statuses.extend(flood(broker) for _ in range(TIMES)))
+
+    # One that still sends as it is refused may read a reset connection instead.
+    assert set(statuses) <= {*flood.statuses, 0}
+    hold(burden, WITHOUT_A_KEY_BYTES)
