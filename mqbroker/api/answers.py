@@ -99,8 +99,19 @@ def refused(refusal: Refusal) -> Answer:
 
 def malformed(status: int) -> Answer:
     """The answer to what is no HTTP request."""
-    limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most"
-    problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}.")
+    limits = f"a head of {HEAD_BYTES} bytes and {MAX_HEADERS} headers at most, trailers included"
+    once = "Host and Authorization once, and no Transfer-Encoding but chunked"
+    problem = errors.problem_of_status(status, f"This is no request of HTTP/1.1: send one, with {limits}, {once}.")
+    return Answer(encode(problem), problem.status, PROBLEM)
+
+
+def crooked() -> Answer:
+    """The answer to a path that is not in its plain form."""
+    detail = (
+        "The path is not in its plain form: escape no letter, digit, slash or control character, write % as %25, "
+        "and leave out empty parts, `.` and `..`."
+    )
+    problem = errors.problem_of_status(400, detail)
     return Answer(encode(problem), problem.status, PROBLEM)
 
 

@@ -17,7 +17,7 @@ from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
 from mqbroker.api.router import Prompt, Route, Router, View
-from mqbroker.http import bridge
+from mqbroker.http import bridge, paths
 from mqbroker.http import exchange as exchanges
 from mqbroker.http.bridge import Application
 from mqbroker.http.exchange import Exchange, Gone
@@ -48,7 +48,8 @@ class Handler:
 
     A request goes this way:
 
-    1. `_find`: the path leads to a route, and the method to a view. Without a view Django's handler answers.
+    1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view Django's handler
+       answers.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
     3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
@@ -66,7 +67,7 @@ class Handler:
     def __init__(self, routes: Iterable[Route], otherwise: Application) -> None:
         routes = list(routes)
         self._router = Router(routes)
-        # What `_find` returns for a path without parameters.
+        # What is found for a path without parameters, whose form is the plain one.
         self._fixed = {
             (method, b"/" + route.pattern.encode()): Found(route, view, {})
             for route in routes
@@ -98,7 +99,12 @@ class Handler:
         if encoding.lower() != answers.IDENTITY:
             sending.write(exchange, answers.encoded(encoding))
             return None
-        found = self._find(exchange)
+        found = self._fixed.get((exchange.method, exchange.target))
+        if found is None:
+            if not paths.is_plain(exchange.target):
+                sending.write(exchange, answers.crooked())
+                return None
+            found = self._find(exchange)
         if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
             caller = self._keys.known(exchange.headers.get(b"authorization", b""))
             if caller is not None and caller.allowance is None:
@@ -209,9 +215,6 @@ class Handler:
         return b"%s-%d" % (self._process, next(self._requests))
 
     def _find(self, exchange: Exchange) -> Found | None:
-        fixed = self._fixed.get((exchange.method, exchange.target))
-        if fixed is not None:
-            return fixed
         found = self._router.find(exchange.path)
         if found is None:
             return None

@@ -12,6 +12,9 @@ MAX_HEADERS = 100
 # Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
 MAX_WAITING = 16
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
+VERSIONS = ("1.1", "1.0")
+# Headers of which each server before the broker may take another one, where they come twice.
+ONCE = (b"host", b"authorization", b"transfer-encoding")
 # What frames a chunk: its size, of 16 digits at most, and the ends of its lines. A longer extension counts as head.
 CHUNK_BYTES = 32
 
@@ -132,7 +135,7 @@ class Reader:
             target, headers = of_its_host(target, headers)
         version = parser.get_http_version()
         exchange = Exchange(self._line, method, target, headers, version, parser.should_keep_alive())
-        if version == "1.1" and not has_one_host(exchange):
+        if not has_one_meaning(exchange):
             raise Malformed(400)
         self.arriving = exchange
         self.waiting.append(exchange)
@@ -166,10 +169,19 @@ def size_of(target: bytes, headers: HeaderList) -> int:
     return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
 
 
-def has_one_host(exchange: Exchange) -> bool:
-    """Whether a request says once whom it is for: by RFC 9112, 3.2, any other of HTTP/1.1 is answered 400."""
-    headers, lines = exchange.headers, exchange.header_list
-    return b"host" in headers and (len(headers) == len(lines) or [name for name, _ in lines].count(b"host") == 1)
+def has_one_meaning(exchange: Exchange) -> bool:
+    """Whether each server on the way reads the same request.
+
+    HTTP/1.1 names its host, once, by RFC 9112, 3.2. A body is framed by its length or in chunks and coded by nothing
+    else (6.1), in chunks not in HTTP/1.0.
+    """
+    headers, lines, version = exchange.headers, exchange.header_list, exchange.version
+    if version not in VERSIONS or (version == "1.1" and b"host" not in headers):
+        return False
+    if len(headers) != len(lines) and any([name for name, _ in lines].count(once) > 1 for once in ONCE):
+        return False
+    coding = headers.get(b"transfer-encoding")
+    return coding is None or (version == "1.1" and coding.lower() == b"chunked")
 
 
 def of_its_host(target: bytes, headers: HeaderList) -> tuple[bytes, HeaderList]:

@@ -107,6 +107,12 @@ async def test_a_connection_of_http_1_0_is_kept_where_its_caller_asks_for_it(cal
         POST + "X-One: 1\n" * (MAX_HEADERS + 1) + "\n",
         "GET /orders HTTP/1.1\n\n",
         "GET /orders HTTP/1.1\nHost: broker\nHost: another\n\n",
+        POST + "Authorization: Bearer a\nAuthorization: Bearer b\n\n",
+        POST + "Transfer-Encoding: gzip, chunked\n\n0\n\n",
+        POST + "Transfer-Encoding: gzip\nTransfer-Encoding: chunked\n\n0\n\n",
+        "POST /orders HTTP/1.0\nTransfer-Encoding: chunked\n\n0\n\n",
+        "GET /orders HTTP/0.9\nHost: broker\n\n",
+        "GET /orders HTTP/2.0\nHost: broker\n\n",
     ],
     ids=[
         "garbage",
@@ -120,6 +126,12 @@ async def test_a_connection_of_http_1_0_is_kept_where_its_caller_asks_for_it(cal
         "too many",
         "no host",
         "two hosts",
+        "two keys",
+        "coded",
+        "coded in two lines",
+        "chunks of 1.0",
+        "0.9",
+        "2.0",
     ],
 )
 async def test_what_is_no_request_is_refused_and_ends_the_connection(
