@@ -4,7 +4,7 @@ import asyncio
 
 from django.conf import settings
 
-from mqbroker.http.exchange import Exchange
+from mqbroker.http.exchange import Ending, Exchange
 from store import runtime
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process.budget import Budget
@@ -63,7 +63,7 @@ class Body:
         """The whole body.
 
         Raises MessageTooLarge above the limit, before reading a byte where the length is announced; SystemBusy when
-        the process holds too many bytes already; RequestTimeout after BODY_READ_SECONDS; Gone.
+        the process holds too many bytes already, or ends before; RequestTimeout after BODY_READ_SECONDS; Gone.
         """
         size = announced(self._exchange.headers)
         if size > limit:
@@ -75,6 +75,10 @@ class Body:
             raise RequestTimeout(
                 f"The body was not complete after {settings.BODY_READ_SECONDS} seconds: nothing was stored, "
                 "send the request again."
+            ) from problem
+        except Ending as problem:
+            raise SystemBusy(
+                "This process ends, and the body was not complete: nothing was stored, send the request again."
             ) from problem
 
     async def _read(self, limit: int) -> bytes:

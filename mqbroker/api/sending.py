@@ -2,17 +2,10 @@
 
 import asyncio
 
-import structlog
-
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
 from mqbroker.http.exchange import Exchange, Gone
 from store.db import pacing
-
-logger = structlog.stdlib.get_logger(__name__)
-
-# A caller that reads nothing of its answer for so long is given up: what the answer holds keeps others from reading.
-UNREAD_SECONDS = 20
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
@@ -33,20 +26,15 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
 async def _write_page(exchange: Exchange, page: Page) -> None:
     """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
 
-    A caller that hangs up before the last part, or reads nothing for UNREAD_SECONDS, has received no message: half an
+    A caller that hangs up before the last part, or is given up as it reads too slowly, has received no message: half an
     object is no JSON. What it would have received is given back.
     """
     exchange.start(page.status, (*page.headers, (b"x-request-id", exchange.request_id)))
     try:
         await _write_parts(exchange, page)
-        return
-    except TimeoutError:
-        logger.warning("an answer is given up: its caller does not read", seconds=UNREAD_SECONDS)
-        exchange.hang_up()
     except Gone:
-        pass
-    if page.give_back is not None:
-        await page.give_back(exchange.gone)
+        if page.give_back is not None:
+            await page.give_back(exchange.gone)
 
 
 async def _write_parts(exchange: Exchange, page: Page) -> None:
@@ -59,8 +47,7 @@ async def _write_parts(exchange: Exchange, page: Page) -> None:
             return
         if page.give_back is not None and exchange.gone.done():
             raise Gone
-        async with asyncio.timeout(UNREAD_SECONDS):
-            await exchange.send(part)
+        await exchange.send(part)
 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:

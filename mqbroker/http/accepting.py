@@ -35,15 +35,14 @@ class Accepting:
         listening.setblocking(False)
         self._go_on()
 
-    def close(self) -> None:
-        """Takes in no further caller."""
+    async def close(self) -> None:
+        """Takes in no further caller; those that have been taken in are connections when it returns."""
         if self._pause is not None:
             self._pause.cancel()
-        for task in self._tasks:
-            if task is not None:
-                task.cancel()
         self._loop.remove_reader(self._listening.fileno())
         self._listening.close()
+        if tasks := [task for task in self._tasks if task is not None]:
+            await asyncio.wait(tasks)
 
     def _go_on(self) -> None:
         self._pause = None

@@ -9,13 +9,12 @@ import structlog
 from mqbroker.http.admission import Admission, Serve
 from mqbroker.http.exchange import Exchange
 from mqbroker.http.reader import Malformed, Reader
+from mqbroker.http.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
 
 # A connection that waits for a request, or for the rest of its head, is closed after this.
 IDLE_SECONDS = 30.0
-# A caller that reads nothing of its answer for so long is given up.
-UNREAD_SECONDS = 20.0
 # A refused caller that still sends would see a reset connection instead of its answer: so much is read and dropped.
 # Four times the longest request; to drop them takes some 40 ms.
 DROPPED_BYTES = 128 * 1024 * 1024
@@ -94,6 +93,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transport is no asyncio.Transport by its type.
         self._transport = cast("asyncio.Transport", transport)
+        self._taking = Taking(self._transport)
         if not self._connections.add(self):
             self._transport.abort()
 
@@ -143,7 +143,7 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._drained = self._loop.create_future()
-        self.since = self._loop.time()
+        self._taking.begin(self._loop.time())
 
     def resume_writing(self) -> None:
         drained, self._drained = self._drained, None
@@ -161,6 +161,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
         if not self._transport.is_closing():
+            self._taking.note(len(data))
             self._transport.write(data)
 
     async def drained(self) -> None:
@@ -274,9 +275,16 @@ class Connection(asyncio.Protocol):
 
     def sweep(self, now: float) -> None:
         """Closes a connection that has waited for its caller too long."""
-        waits_for_head = self._serving is None and now - self.since > IDLE_SECONDS
-        if waits_for_head or (self._drained is not None and now - self.since > UNREAD_SECONDS):
+        if self._taking.is_too_slow(now):
+            logger.warning("an answer is given up: its caller reads too slowly", seconds=UNREAD_SECONDS)
             self._transport.abort()
+        elif self._serving is None and self._drained is None and now - self.since > IDLE_SECONDS:
+            self._transport.abort()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether its first request is still to come."""
+        return self._serving is None and self._reader.count == 0
 
     def finish(self) -> None:
         """Ends it as soon as the answer that is under way has left; a request that is blocked is answered now."""

@@ -7,6 +7,8 @@ from mqbroker.http.admission import Admission, Serve
 from mqbroker.http.connection import Connection
 
 MAX_DROPPING = 32
+# A connection that was opened just before the end of its process has so long for its first request.
+FIRST_REQUEST_SECONDS = 0.1
 
 
 class Connections:
@@ -60,9 +62,16 @@ class Connections:
     async def close(self, seconds: float) -> None:
         """Ends all connections: the requests under way are answered within so many seconds, or given up."""
         self.is_closing = True
-        for connection in list(self._open):
+        new = [connection for connection in self._open if connection.is_new]
+        for connection in self._open.difference(new):
             connection.finish()
         self.admission.begin_all()
+        if new:
+            # Its first request may be under way: without an answer its caller would not know whether to send it again.
+            await asyncio.sleep(FIRST_REQUEST_SECONDS)
+            for connection in new:
+                connection.finish()
+            self.admission.begin_all()
         under_way = [connection.ended() for connection in self._open]
         if under_way:
             await asyncio.wait([asyncio.ensure_future(one) for one in under_way], timeout=seconds)

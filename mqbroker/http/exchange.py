@@ -14,11 +14,17 @@ Headers = tuple[tuple[bytes, bytes], ...]
 
 # A body that is not read is taken from the socket up to so many bytes.
 UNREAD_BYTES = 64 * 1024
+# Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
+LAST_BODY_SECONDS = 0.6
 WITHOUT_CONTENT = frozenset((204, 304))
 
 
 class Gone(Exception):
     """The caller hung up before its body was complete, or before its answer was."""
+
+
+class Ending(Gone):
+    """The process ends, and the body is not complete."""
 
 
 class Line(Protocol):
@@ -57,6 +63,7 @@ class Exchange:
         "_chunked",
         "_chunks",
         "_gone",
+        "_is_cut",
         "_is_ending",
         "_line",
         "_started",
@@ -102,6 +109,8 @@ class Exchange:
         # New work that is not to be served: too much waits.
         self.is_refused = False
         self._is_ending = False
+        # No more of the body is waited for.
+        self._is_cut = False
         self._chunks: deque[bytes] = deque()
         self._unread = 0
         self._arrived: asyncio.Future[None] | None = None
@@ -169,6 +178,12 @@ class Exchange:
         """The process ends: what is blocked is answered now, and the connection is not kept."""
         self.keep_alive = False
         self._end_waits()
+        if not self.is_whole:
+            asyncio.get_running_loop().call_later(LAST_BODY_SECONDS, self._cut)
+
+    def _cut(self) -> None:
+        self._is_cut = True
+        self._wake()
 
     def _end_waits(self) -> None:
         self._is_ending = True
@@ -202,13 +217,15 @@ class Exchange:
     async def chunk(self) -> bytes:
         """The next part of the body; empty at its end.
 
-        Raises Gone when the caller has hung up before.
+        Raises Gone when the caller has hung up before, and Ending when the process ends before.
         """
         while not self._chunks:
             if self.is_whole:
                 return b""
-            if self._is_ending:
+            if self.is_hung_up:
                 raise Gone
+            if self._is_cut:
+                raise Ending
             self._line.read_on()
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived
@@ -245,13 +262,15 @@ class Exchange:
     async def send(self, part: bytes) -> None:
         """Sends a part of the answer, and returns when it has left.
 
-        Raises Gone when the caller has hung up.
+        Raises Gone when the caller has hung up, or takes it too slowly.
         """
         if self.is_hung_up:
             raise Gone
         if part and self.method != "HEAD":
             self._line.write(b"%x\r\n%s\r\n" % (len(part), part) if self._chunked else part)
             await self._line.drained()
+            if self.is_hung_up:
+                raise Gone
 
     def end(self) -> None:
         """Ends an answer in parts."""

@@ -28,7 +28,7 @@ async def run(listening: socket.socket, lifespan: Lifespan, most_connections: in
         accepting = Accepting(listening, connections)
         async with ticking(connections):
             await stop.wait()
-        accepting.close()
+        await accepting.close()
         await connections.close(FINISH_SECONDS)
 
 

@@ -149,6 +149,6 @@ async def serving(page: Page | None = None, most_connections: int = MOST_CONNECT
     try:
         yield served
     finally:
-        accepting.close()
+        await accepting.close()
         served.hang_up()
         await connections.close(0.1)

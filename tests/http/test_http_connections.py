@@ -1,12 +1,13 @@
 """HTTP on the wire: what a caller sends is one request as every proxy before the broker sees it, or it is refused."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
-from mqbroker.http.connection import DROPPED_BYTES, IDLE_SECONDS, UNREAD_SECONDS
+from mqbroker.http.connection import DROPPED_BYTES, IDLE_SECONDS
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
+from mqbroker.http.taking import UNREAD_BYTES, UNREAD_SECONDS
 from tests.broker.polling import PAUSE_SECONDS
 from tests.http.servers import MOST_CONNECTIONS, Caller, Served, serving
 
@@ -284,13 +285,42 @@ async def test_a_blocked_request_is_not_idle(served: Served, caller: Caller) -> 
     assert served.connections.count == 1
 
 
-async def test_a_caller_that_reads_nothing_is_given_up(served: Served, caller: Caller) -> None:
+async def ticks_until(served: Served, holds: Callable[[], bool], between: Callable[[], Awaitable[object]]) -> int:
+    """Ticks each half of the time in which a caller has to take something, until it holds; how often."""
+    now = asyncio.get_running_loop().time()
+    for number in range(1, 60):
+        await between()
+        served.connections.tick(now + number * UNREAD_SECONDS / 2)
+        await asyncio.sleep(PAUSE_SECONDS)
+        if holds():
+            return number
+    raise AssertionError("it never came to hold")
+
+
+@pytest.mark.parametrize("taken", [0, 1, 1000])
+async def test_a_caller_that_reads_nothing_or_very_slowly_is_given_up(
+    served: Served, caller: Caller, taken: int
+) -> None:
     caller.send("GET /large HTTP/1.1\nHost: broker\n\n")
     await until_taken(served, 1)
 
-    served.connections.tick(asyncio.get_running_loop().time() + UNREAD_SECONDS + 5)
+    # What the sockets on the way hold is taken first.
+    await ticks_until(served, lambda: served.connections.count == 0, lambda: caller.reader.read(taken))
 
-    await until(lambda: served.connections.count == 0)
+
+async def test_a_caller_that_reads_steadily_is_not_given_up_however_long_it_takes(
+    served: Served, caller: Caller
+) -> None:
+    """At 40 kB/s it would have been cut after 20 s, with one part of an answer that is larger than what is kept."""
+    caller.send("GET /large HTTP/1.1\nHost: broker\n\n")
+    await until_taken(served, 1)
+
+    def is_read_on() -> bool:
+        assert served.connections.count == 1
+        return False
+
+    with pytest.raises(AssertionError, match="never"):
+        await ticks_until(served, is_read_on, lambda: caller.reader.readexactly(2 * UNREAD_BYTES))
 
 
 async def test_a_process_that_ends_answers_what_is_blocked(served: Served, caller: Caller) -> None:
@@ -305,6 +335,28 @@ async def test_a_process_that_ends_answers_what_is_blocked(served: Served, calle
     assert await idle.rest() == b""
     async with asyncio.timeout(5):
         await ending
+
+
+async def test_a_connection_that_was_opened_just_before_the_end_has_its_first_request_answered(
+    served: Served, caller: Caller
+) -> None:
+    await until(lambda: served.connections.count == 1)
+    ending = asyncio.create_task(served.connections.close(10))
+    await asyncio.sleep(0)
+
+    assert (await caller.ask(POST + "\n"))[0] == 200
+    assert await caller.rest() == b""
+    await ending
+
+
+async def test_a_body_that_is_under_way_as_the_process_ends_may_come_to_its_end(served: Served, caller: Caller) -> None:
+    caller.send(POST + "Content-Length: 2\n\na")
+    await until_taken(served, 1)
+    ending = asyncio.create_task(served.connections.close(10))
+    await asyncio.sleep(0)
+
+    assert (await caller.ask("b"))[2] == b"POST ab"
+    await ending
 
 
 async def test_there_is_an_end_to_the_connections_that_are_accepted(served: Served) -> None:

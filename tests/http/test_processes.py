@@ -1,11 +1,15 @@
 """A web process starts and ends: one of several that dies is replaced, and none leaves a caller unanswered."""
 
+import http.client
+import json
 import os
 import signal
+import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from mqbroker_client import Consumer, Producer
@@ -13,7 +17,8 @@ from mqbroker_client import Consumer, Producer
 from embedded.processes import identity
 from tests.broker import characters
 from tests.broker.polling import at_this_load, eventually
-from tests.broker.running import QUICK, RunningBroker
+from tests.broker.running import API_KEY, QUICK, RunningBroker
+from tests.broker.wire import problem
 
 PROCESSES = 2
 
@@ -57,6 +62,26 @@ def test_a_process_that_ends_answers_its_blocked_receives_and_pulls(alone: Runni
     ends.join()
 
     assert [(answer.status, answer.document["messages"]) for answer in answers] == [(200, [])] * 6
+
+
+def test_a_process_that_ends_answers_a_request_whose_body_does_not_come(alone: RunningBroker, orders: str) -> None:
+    """It was closed without an answer: its caller could not know whether to send it again."""
+    place = urlsplit(alone.url)
+    head = (
+        f"POST /v1/messages HTTP/1.1\r\nHost: broker\r\nAuthorization: Bearer {API_KEY}\r\nContent-Length: 99\r\n\r\n"
+    )
+    with socket.create_connection((place.hostname, place.port), timeout=10) as caller:
+        caller.sendall(head.encode() + b'{"topic": ')
+        eventually(lambda: alone.wire().get("/healthz").status == 200)
+        ends = threading.Thread(target=alone.webs[0].stop)
+        ends.start()
+        answer = http.client.HTTPResponse(caller)
+        answer.begin()
+        found = answer.status, json.loads(answer.read())
+        ends.join()
+
+    ending = "This process ends, and the body was not complete: nothing was stored, send the request again."
+    assert found == (503, problem(503, "system_busy", ending))
 
 
 @pytest.mark.chaos
