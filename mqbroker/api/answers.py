@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from mqbroker import errors
-from mqbroker.http.exchange import Headers
+from mqbroker.http.heads import Headers
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.errors import Refusal
 from store.messages.times import encode

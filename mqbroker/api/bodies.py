@@ -9,8 +9,9 @@ from store import runtime
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process.budget import Budget
 
-# Forms of unknown callers may hold this much together: 64 of the largest. They and the control plane have budgets of
-# their own, so that neither takes the room of messages.
+# Forms may hold this much together: 64 of the largest. They and the control plane have budgets of their own, so that
+# neither takes the room of messages. Forms of unknown callers have two others: none takes the room of a signed-in
+# operator's, and those that do not come to their end take none of an operator's who signs in.
 FORMS_BYTES = 4 * 1024 * 1024
 CONTROL_BYTES = 16 * 1024 * 1024
 # No route's limit is below this: a body that has arrived with its head is held to nothing else.
@@ -18,12 +19,17 @@ WHOLE_BYTES = 64 * 1024
 
 
 class Budgets:
-    """The budgets of one process for the bodies of requests: data plane, control plane, forms."""
+    """The budgets of one process for the bodies of requests: data plane, control plane, forms.
+
+    Forms are those of signed-in users, and of unknown callers: such as came whole at once, and others.
+    """
 
     def __init__(self) -> None:
         self.requests = Budget(settings.REQUESTS_IN_FLIGHT_BYTES)
         self.control = Budget(CONTROL_BYTES)
         self.forms = Budget(FORMS_BYTES)
+        self.whole_forms = Budget(FORMS_BYTES)
+        self.unfinished_forms = Budget(FORMS_BYTES)
 
 
 def budgets() -> Budgets:

@@ -1,4 +1,4 @@
-"""Authenticates a request of the control plane before a byte of its body is read."""
+"""Authenticates a request outside of the data plane before a byte of its body is read."""
 
 import asyncio
 from importlib import import_module
@@ -8,35 +8,58 @@ from django.contrib import auth
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, parse_cookie
 
-from mqbroker.access import KeyRing, is_signed_in
+from mqbroker.access import KeyRing
+from mqbroker.access import is_signed_in as has_role
+from mqbroker.http.exchange import Exchange
 from store.db.connections import away
-from store.errors import Unauthenticated
+from store.errors import SystemBusy, Unauthenticated
 
 SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 
 
-async def require(headers: dict[bytes, bytes], keys: KeyRing) -> None:
+async def require(exchange: Exchange, keys: KeyRing) -> None:
     """Raises Unauthenticated unless the request bears a known key or the session of a console user.
 
-    The view checks what the caller may do.
+    Raises NoPermission for a body that is still to come and a key that changes nothing in the control plane: it would
+    hold the room of others. The view checks what the caller may do.
     """
-    authorization = headers.get(b"authorization")
-    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
-    session_key = cookies.get(settings.SESSION_COOKIE_NAME)
+    authorization = exchange.headers.get(b"authorization")
+    session_key = _session_of(exchange.headers)
     if authorization is None and session_key:
-        # In a thread of its own: the lookup may wait for a connection, and messages must not wait for it.
-        if not await asyncio.to_thread(_is_of_console_user, session_key):
+        if not await _is_of_console_user(session_key):
             raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
-    else:
-        await keys.caller(authorization or b"")
+        return
+    caller = await keys.caller(authorization or b"")
+    if not exchange.is_whole:
+        # A subscription is changed by a key that consumes.
+        caller.require_any("manage", "consume")
 
 
-def _is_of_console_user(session_key: str) -> bool:
+async def is_signed_in(headers: dict[bytes, bytes]) -> bool:
+    """Whether the request bears the session of a console user. Without a database none is known."""
+    session_key = _session_of(headers)
+    try:
+        return bool(session_key) and await _is_of_console_user(session_key)
+    except SystemBusy:
+        return False
+
+
+def _session_of(headers: dict[bytes, bytes]) -> str:
+    cookies = parse_cookie(headers.get(b"cookie", b"").decode("latin-1"))
+    return cookies.get(settings.SESSION_COOKIE_NAME, "")
+
+
+async def _is_of_console_user(session_key: str) -> bool:
+    # In a thread of its own: the lookup may wait for a connection, and messages must not wait for it.
+    return await asyncio.to_thread(_look_up, session_key)
+
+
+def _look_up(session_key: str) -> bool:
     request = HttpRequest()
     request.session = SessionStore(session_key)
     try:
         request.user = auth.get_user(request)
-        return is_signed_in(request)
+        return has_role(request)
     except DatabaseError as problem:
         raise away(problem) from problem
     finally:

@@ -1,6 +1,7 @@
 """The handler in front of Django's: answers the data plane without middleware, signals and ORM."""
 
 import asyncio
+import contextlib
 import re
 import secrets
 from collections.abc import Awaitable, Iterable, Mapping
@@ -17,21 +18,23 @@ from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
 from mqbroker.api.router import Prompt, Route, Router, View
-from mqbroker.http import bridge, paths
-from mqbroker.http import exchange as exchanges
+from mqbroker.http import bridge, heads, paths
 from mqbroker.http.bridge import Application
-from mqbroker.http.exchange import Exchange, Gone
+from mqbroker.http.exchange import Ending, Exchange, Gone
 from store import runtime
 from store.commit import waiting, writer
 from store.commit.pipelined import Request
 from store.db import patience
 from store.errors import Refusal
+from store.process.budget import Budget
 
 logger = structlog.stdlib.get_logger(__name__)
 
 # Methods whose requests have no body that a view reads.
 READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
 CONSOLE = "/console/"
+# A form of an unknown caller that has not come whole with its first piece, within this time, is an unfinished one.
+FORM_SECONDS = 1.0
 REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
@@ -193,7 +196,7 @@ class Handler:
             return None
         answer = self._busy()
         status, headers, length = answer.status, answer.headers, len(answer.content)
-        head = exchanges.head_of_whole(status, date, headers, self._next_id(), length, keep_alive=True)
+        head = heads.head_of_whole(status, date, headers, self._next_id(), length, keep_alive=True)
         return head + answer.content
 
     def refuse(self, exchange: Exchange) -> None:
@@ -230,7 +233,7 @@ class Handler:
             try:
                 caller = await self._caller(exchange)
                 if content is None:
-                    content = await self._content_of(exchange, body, route)
+                    content = await self._content_of(exchange, body, route, caller)
                 if exchange.is_refused:
                     answer = self._busy()
                 else:
@@ -249,13 +252,15 @@ class Handler:
             if request is not None:
                 request.close()
 
-    async def _content_of(self, exchange: Exchange, body: Body, route: Route) -> bytes:
+    async def _content_of(self, exchange: Exchange, body: Body, route: Route, caller: Caller) -> bytes:
         """The body of a request of the data plane; of a refused one only a small one, which keeps its connection."""
         content = body.whole()
         if content is not None:
             return content
         if exchange.method in READING or (exchange.is_refused and not body.is_small()):
             return b""
+        # A key that may do nothing here holds no room of the bodies of others.
+        caller.require_any(*route.verbs)
         return await body.read(route.most_bytes)
 
     async def _caller(self, exchange: Exchange) -> Caller:
@@ -266,28 +271,37 @@ class Handler:
         """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only
         then authenticate its caller.
         """
-        is_form = exchange.path.startswith(CONSOLE)
-        body = Body(exchange, self._budgets.forms if is_form else self._budgets.control)
+        body: Body | None = None
+        content = b""
         try:
-            content = await self._content(exchange, body, is_form=is_form)
+            # That of a method that only reads stays unread.
+            if exchange.is_unread and exchange.method not in READING:
+                is_form = exchange.path.startswith(CONSOLE)
+                body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
+                content = await body.read(limits.FORM_BYTES if is_form else limits.CONTROL_BYTES)
             patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
             await bridge.serve(exchange, self._otherwise, content)
         except Refusal as refusal:
             sending.write(exchange, answers.refused(refusal))
         finally:
-            body.release()
+            if body is not None:
+                body.release()
 
-    async def _content(self, exchange: Exchange, body: Body, *, is_form: bool) -> bytes:
-        """The body of a request outside of the data plane; that of a method that only reads stays unread."""
-        if exchange.is_whole and not exchange.is_unread:
-            return b""
-        if exchange.method in READING:
-            return b""
-        if is_form:
-            # The login is open to all, and the other pages redirect unknown callers to it.
-            return await body.read(limits.FORM_BYTES)
-        await callers.require(exchange.headers, self._keys)
-        return await body.read(limits.CONTROL_BYTES)
+    async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
+        """The budget for the body of a request outside of the data plane, once its caller is known.
+
+        The login is open to all, and the other pages redirect unknown callers to it.
+        """
+        if not is_form:
+            await callers.require(exchange, self._keys)
+            return self._budgets.control
+        if await callers.is_signed_in(exchange.headers):
+            return self._budgets.forms
+        # Many programs send a body right behind its head.
+        with contextlib.suppress(TimeoutError, Ending):
+            async with asyncio.timeout(FORM_SECONDS):
+                await exchange.some()
+        return self._budgets.whole_forms if exchange.is_whole else self._budgets.unfinished_forms
 
 
 def described(exchange: Exchange) -> dict[str, str]:

@@ -48,6 +48,8 @@ class Route:
     limit: Limit
     begins: bool = False
     prompt: Prompt | None = None
+    # The verbs of scopes, of which a key has one before a long body of its is read. The view asks for the whole scope.
+    verbs: tuple[str, ...] = ()
 
     @cached_property
     def most_bytes(self) -> int:

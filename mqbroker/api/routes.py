@@ -5,40 +5,63 @@ from mqbroker.api.router import Limit, Prompt, Route, View
 
 
 def route(
-    pattern: str, limit: Limit = limits.call, *, begins: bool = False, prompt: Prompt | None = None, **views: View
+    pattern: str,
+    *verbs: str,
+    limit: Limit = limits.call,
+    begins: bool = False,
+    prompt: Prompt | None = None,
+    **views: View,
 ) -> Route:
-    """A path whose methods have views of their own; a request may have as many bytes as `limit` returns."""
-    return Route(pattern, views, limit, begins, prompt)
+    """A path whose methods have views of their own; a request may have as many bytes as `limit` returns.
+
+    A body is read of a key with a scope of one of the verbs.
+    """
+    return Route(pattern, views, limit, begins, prompt, verbs)
 
 
 routes = [
     route(
         "v1/messages",
-        limits.message,
+        "produce",
+        limit=limits.message,
         begins=True,
         prompt=producers.SEND,
         POST=producers.send,
         GET=lookup.messages_of_topic,
     ),
-    route("v1/messages/batch", limits.batch, begins=True, prompt=producers.SEND_BATCH, POST=producers.send_batch),
-    route("v1/messages/recall", POST=producers.recall),
+    route(
+        "v1/messages/batch",
+        "produce",
+        limit=limits.batch,
+        begins=True,
+        prompt=producers.SEND_BATCH,
+        POST=producers.send_batch,
+    ),
+    route("v1/messages/recall", "produce", POST=producers.recall),
     route("v1/messages/<str:message_id>", GET=lookup.message),
     route("v1/messages/<str:message_id>/trace", GET=lookup.trace),
-    route("v1/transactions", limits.transaction, begins=True, prompt=producers.BEGIN, POST=producers.begin),
-    route("v1/transactions/<str:transaction_id>/end", prompt=producers.END, POST=producers.end),
+    route(
+        "v1/transactions",
+        "produce",
+        limit=limits.transaction,
+        begins=True,
+        prompt=producers.BEGIN,
+        POST=producers.begin,
+    ),
+    route("v1/transactions/<str:transaction_id>/end", "produce", prompt=producers.END, POST=producers.end),
     route("v1/transactions/<str:transaction_id>", GET=producers.transaction),
-    route("v1/transactions/<str:transaction_id>/check", POST=operators.check_now),
-    route("v1/transactions/<str:transaction_id>/resolve", POST=operators.resolve),
-    route("v1/discarded/<str:transaction_id>/resume", POST=operators.resume),
-    route("v1/discarded/<str:transaction_id>/resolve", POST=operators.resolve_discarded),
-    route("v1/producer-groups/<str:group>/checks/receive", POST=producers.receive_checks),
-    route("v1/bulk", limits.bulk, POST=bulks.bulk),
-    route("v1/consumer-groups/<str:group>/receive", POST=consumers.receive),
-    route("v1/consumer-groups/<str:group>/ack", POST=consumers.ack),
-    route("v1/consumer-groups/<str:group>/nack", POST=consumers.nack),
-    route("v1/consumer-groups/<str:group>/extend", POST=consumers.extend),
-    route("v1/consumer-groups/<str:group>/offsets", GET=consumers.offsets, PUT=consumers.reset),
+    route("v1/transactions/<str:transaction_id>/check", "manage", POST=operators.check_now),
+    route("v1/transactions/<str:transaction_id>/resolve", "manage", POST=operators.resolve),
+    route("v1/discarded/<str:transaction_id>/resume", "manage", POST=operators.resume),
+    route("v1/discarded/<str:transaction_id>/resolve", "manage", POST=operators.resolve_discarded),
+    route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
+    route("v1/bulk", "produce", "consume", limit=limits.bulk, POST=bulks.bulk),
+    route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
+    route("v1/consumer-groups/<str:group>/ack", "consume", POST=consumers.ack),
+    route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),
+    route("v1/consumer-groups/<str:group>/extend", "consume", POST=consumers.extend),
+    route("v1/consumer-groups/<str:group>/offsets", "consume", "manage", GET=consumers.offsets, PUT=consumers.reset),
     route("v1/dead-letters/<str:group>", GET=consumers.dead_letters),
-    route("v1/dead-letters/<str:group>/redrive", POST=consumers.redrive),
+    route("v1/dead-letters/<str:group>/redrive", "manage", POST=consumers.redrive),
     route("v1/topics/<str:topic>/queues/<int:queue_id>/messages", GET=consumers.pull),
 ]

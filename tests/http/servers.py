@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator
 
 from mqbroker.http.accepting import Accepting
 from mqbroker.http.connections import Connections
-from mqbroker.http.exchange import Exchange, Gone, head_of
+from mqbroker.http.exchange import Exchange, Gone
+from mqbroker.http.heads import head_of
 
 MOST_CONNECTIONS = 10
 TOO_MUCH = b"too much"

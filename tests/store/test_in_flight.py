@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.wire import Answer, Document, Wire, problem
@@ -204,3 +205,25 @@ def answer_on(connection: socket.socket) -> tuple[int, Document]:
     answer = http.client.HTTPResponse(connection)
     answer.begin()
     return answer.status, json.loads(answer.read())
+
+
+@pytest.mark.parametrize(
+    ("path", "scopes", "detail"),
+    [
+        ("/v1/messages", ["metrics"], "has no produce scope: add one at /v1/api-keys."),
+        ("/v1/bulk", ["metrics", "read:*"], "has no produce or consume scope: add one at /v1/api-keys."),
+        ("/v1/consumer-groups/c/receive", ["produce:*"], "has no consume scope: add one at /v1/api-keys."),
+        ("/v1/discarded/x/resume", ["produce:*"], "has no manage scope: add one at /v1/api-keys."),
+        ("/v1/topics/zz", ["metrics"], "has no manage or consume scope: add one at /v1/api-keys."),
+    ],
+)
+def test_a_body_of_a_key_that_may_do_nothing_with_it_is_not_waited_for(
+    quick: RunningBroker, path: str, scopes: list[str], detail: str
+) -> None:
+    name = characters.name("narrow")
+    key = quick.wire().post("/v1/api-keys", {"name": name, "scopes": scopes}).document["key"]
+
+    with http_call(quick, path, 100_000, f"Authorization: Bearer {key}\r\n", b"{") as connection:
+        status, document = answer_on(connection)
+
+    assert (status, document) == (403, problem(403, "no_permission", f"The key '{name}' {detail}"))
