@@ -177,8 +177,15 @@ SECURE_COOKIES = env.switch("SECURE_COOKIES", False, "Send the console's cookies
 TRUSTED_PROXIES = env.networks(
     "TRUSTED_PROXIES",
     (),
-    "Networks of proxies whose X-Forwarded-For gives the address of a sign-in to the console. Without them all callers "
-    "behind a proxy share the attempts of its address.",
+    "Networks of proxies whose X-Forwarded-For gives the address of a sign-in to the console; their connections are "
+    "not counted by address. Without them all callers behind a proxy share the attempts and connections of its address.",
+)
+CONNECTIONS_PER_ADDRESS = env.whole(
+    "CONNECTIONS_PER_ADDRESS",
+    49_152,
+    "Connections of one web process from one address; three quarters of all that it may have at most. Fewer leave more "
+    "to other callers. Behind a proxy all come from its address: let TRUSTED_PROXIES have it, which are not counted.",
+    1,
 )
 API_KEY = env.text(
     "API_KEY",

@@ -5,6 +5,7 @@ from email.utils import formatdate
 
 from mqbroker.http.admission import Admission, Serve
 from mqbroker.http.connection import Connection
+from mqbroker.http.room import Room
 
 MAX_DROPPING = 32
 # A connection that was opened just before the end of its process has so long for its first request.
@@ -14,11 +15,12 @@ FIRST_REQUEST_SECONDS = 0.1
 class Connections:
     """The connections of one process."""
 
-    def __init__(self, serve: Serve, most: int) -> None:
+    def __init__(self, serve: Serve, room: Room) -> None:
         self.serve = serve
         self.admission = Admission(serve)
-        self._most = most
-        self._open: set[Connection] = set()
+        self._room = room
+        # With the address that each one's place was taken for.
+        self._open: dict[Connection, str] = {}
         self._dropping = 0
         # No connection is kept for a further request.
         self.is_closing = False
@@ -30,9 +32,10 @@ class Connections:
 
     def add(self, connection: Connection) -> bool:
         """Whether there is room for one more."""
-        if len(self._open) >= self._most:
+        host, _ = connection.client or ("", 0)
+        if not self._room.take(host):
             return False
-        self._open.add(connection)
+        self._open[connection] = host
         return True
 
     @property
@@ -41,7 +44,9 @@ class Connections:
         return len(self._open)
 
     def discard(self, connection: Connection) -> None:
-        self._open.discard(connection)
+        host = self._open.pop(connection, None)
+        if host is not None:
+            self._room.give_back(host)
 
     def begin_dropping(self) -> bool:
         """Whether one more refused body may be read and dropped."""
@@ -63,7 +68,7 @@ class Connections:
         """Ends all connections: the requests under way are answered within so many seconds, or given up."""
         self.is_closing = True
         new = [connection for connection in self._open if connection.is_new]
-        for connection in self._open.difference(new):
+        for connection in set(self._open).difference(new):
             connection.finish()
         self.admission.begin_all()
         if new:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from mqbroker.http.accepting import Accepting
 from mqbroker.http.admission import Serve
 from mqbroker.http.connections import Connections
+from mqbroker.http.room import Room
 
 TICK_SECONDS = 1.0
 # Requests that are under way at a signal have so long.
@@ -17,14 +18,14 @@ FINISH_SECONDS = 1.0
 Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]
 
 
-async def run(listening: socket.socket, lifespan: Lifespan, most_connections: int) -> None:
+async def run(listening: socket.socket, lifespan: Lifespan, room: Room) -> None:
     """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which yields what serves a request."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     async with lifespan() as serve:
-        connections = Connections(serve, most_connections)
+        connections = Connections(serve, room)
         accepting = Accepting(listening, connections)
         async with ticking(connections):
             await stop.wait()

@@ -14,9 +14,6 @@ import sys
 from mqbroker import logs
 from mqbroker.web import listener, processes
 
-# Each long poll holds a connection.
-MAX_CONNECTIONS_PER_WEB_PROCESS = 65536
-
 
 def serve(listening: socket.socket) -> None:
     """Serves on the socket in this process."""
@@ -29,12 +26,16 @@ def serve(listening: socket.socket) -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
     django.setup()
 
-    from mqbroker.http import server
+    from django.conf import settings
+
+    from mqbroker.http import room, server
     from mqbroker.web import lifespan
     from store.db.guards import Unfit
 
+    most = room.most_connections()
+    places = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)
     try:
-        uvloop.run(server.run(listening, lifespan.running, MAX_CONNECTIONS_PER_WEB_PROCESS))
+        uvloop.run(server.run(listening, lifespan.running, places))
     except Unfit as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr, flush=True)
         sys.exit(processes.UNFIT)

@@ -4,14 +4,17 @@ import asyncio
 import contextlib
 import math
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from ipaddress import ip_network
 
 from mqbroker.http.accepting import Accepting
 from mqbroker.http.connections import Connections
 from mqbroker.http.exchange import Exchange, Gone
 from mqbroker.http.heads import head_of
+from mqbroker.http.room import Room
 
 MOST_CONNECTIONS = 10
+LOOPBACK = ("127.0.0.0/8",)
 TOO_MUCH = b"too much"
 # Larger than what the sockets on the way hold.
 LARGE_BYTES = 64 * 1024 * 1024
@@ -95,9 +98,9 @@ class Served:
         self.port = port
         self._callers: list[asyncio.StreamWriter] = []
 
-    async def caller(self) -> "Caller":
-        """A new connection to it."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+    async def caller(self, address: str = "127.0.0.1") -> "Caller":
+        """A new connection to it from an address of loopback."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
         self._callers.append(writer)
         return Caller(reader, writer)
 
@@ -140,10 +143,15 @@ class Caller:
 
 
 @contextlib.asynccontextmanager
-async def serving(page: Page | None = None, most_connections: int = MOST_CONNECTIONS) -> AsyncIterator[Served]:
-    """A server of a page meanwhile."""
+async def serving(
+    page: Page | None = None,
+    most_connections: int = MOST_CONNECTIONS,
+    most_per_address: int = MOST_CONNECTIONS,
+    proxies: Sequence[str] = LOOPBACK,
+) -> AsyncIterator[Served]:
+    """A server of a page meanwhile, with a proxy on loopback before it."""
     page = page or Page()
-    connections = Connections(page, most_connections)
+    connections = Connections(page, Room(most_connections, most_per_address, [ip_network(one) for one in proxies]))
     listening = socket.create_server(("127.0.0.1", 0))
     accepting = Accepting(listening, connections)
     served = Served(page, connections, listening.getsockname()[1])

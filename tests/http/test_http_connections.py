@@ -367,3 +367,32 @@ async def test_there_is_an_end_to_the_connections_that_are_accepted(served: Serv
 
     assert await one_more.rest() == b""
     assert (await callers[0].ask(POST + "\n"))[0] == 200
+
+
+async def test_there_is_an_end_to_the_connections_of_one_address() -> None:
+    """A stranger that opens all it can leaves room for others."""
+    most = 4
+    async with serving(most_per_address=most, proxies=()) as served:
+        callers = [await served.caller() for _ in range(most)]
+        assert [(await one.ask(POST + "\n"))[0] for one in callers] == [200] * most
+
+        assert await (await served.caller()).rest() == b""
+        assert (await (await served.caller("127.0.0.2")).ask(POST + "\n"))[0] == 200
+        callers[0].writer.close()
+        await until(lambda: served.connections.count == most)
+        assert (await (await served.caller()).ask(POST + "\n"))[0] == 200
+
+
+async def test_one_address_has_three_quarters_of_all_connections_whatever_is_set() -> None:
+    async with serving(most_connections=8, most_per_address=1000, proxies=()) as served:
+        callers = [await served.caller() for _ in range(6)]
+        assert [(await one.ask(POST + "\n"))[0] for one in callers] == [200] * 6
+
+        assert await (await served.caller()).rest() == b""
+
+
+async def test_connections_of_a_trusted_proxy_are_not_counted() -> None:
+    async with serving(most_per_address=1, proxies=("127.0.0.1/32",)) as served:
+        callers = [await served.caller() for _ in range(MOST_CONNECTIONS)]
+
+        assert [(await one.ask(POST + "\n"))[0] for one in callers] == [200] * MOST_CONNECTIONS

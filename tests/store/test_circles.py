@@ -7,6 +7,7 @@ import json
 import pytest
 
 from mqbroker.http.connections import Connections
+from mqbroker.http.room import Room
 from tests.broker.running import API_KEY
 from tests.http.servers import Caller
 from tests.store.keeper import Keeper
@@ -25,7 +26,7 @@ async def garbage(text: str) -> int:
     """How many objects the garbage collector finds after so many requests."""
     from mqbroker.web import application  # read here: it needs the settings
 
-    connections = Connections(application.handler(), 10)
+    connections = Connections(application.handler(), Room(10, 10))
     server = await asyncio.get_running_loop().create_server(connections, "127.0.0.1", 0)
     async with server:
         caller = Caller(*await asyncio.open_connection("127.0.0.1", server.sockets[0].getsockname()[1]))

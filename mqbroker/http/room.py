@@ -1,0 +1,62 @@
+"""Room for connections: how many a process may have, and how many of them from one address."""
+
+import resource
+from collections import Counter
+from collections.abc import Sequence
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
+
+# Each long poll holds a connection.
+MOST_CONNECTIONS = 65536
+# Descriptors for everything else: the database, Redis, files.
+OTHER_DESCRIPTORS = 128
+
+
+def most_connections() -> int:
+    """The connections that the descriptors of this process leave room for, once it has all that the system grants."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_CONNECTIONS + OTHER_DESCRIPTORS
+    granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < granted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
+        soft = granted
+    known = wanted if soft == resource.RLIM_INFINITY else soft
+    return max(1, min(MOST_CONNECTIONS, known - OTHER_DESCRIPTORS))
+
+
+class Room:
+    """The connections of one process, counted by the address of the other end.
+
+    One address has so many, and three quarters of all at most. Addresses of proxies are not counted: all their callers
+    come from there.
+    """
+
+    def __init__(self, most: int, most_per_address: int, proxies: Sequence[IPv4Network | IPv6Network] = ()) -> None:
+        self._most = most
+        self._most_per_address = max(1, min(most_per_address, most * 3 // 4))
+        self._proxies = proxies
+        self._taken = 0
+        self._by_address: Counter[str] = Counter()
+
+    def take(self, address: str) -> bool:
+        """Takes a place for a connection from an address, empty where it is gone; False where there is none."""
+        if self._taken >= self._most:
+            return False
+        if self._by_address[address] >= self._most_per_address and not self._is_of_proxy(address):
+            return False
+        self._taken += 1
+        self._by_address[address] += 1
+        return True
+
+    def give_back(self, address: str) -> None:
+        """The connection has ended."""
+        self._taken -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+    def _is_of_proxy(self, address: str) -> bool:
+        if not address:
+            return False
+        given = ip_address(address.partition("%")[0])
+        mapped = given.ipv4_mapped if isinstance(given, IPv6Address) else None
+        return any((mapped or given) in network for network in self._proxies)
