@@ -178,7 +178,7 @@ TRUSTED_PROXIES = env.networks(
     "TRUSTED_PROXIES",
     (),
     "Networks of proxies whose X-Forwarded-For gives the address of a sign-in to the console; their connections are "
-    "not counted by address. Without them all callers behind a proxy share the attempts and connections of its address.",
+    "not counted by address. Without them all callers behind a proxy share the limits of its address.",
 )
 CONNECTIONS_PER_ADDRESS = env.whole(
     "CONNECTIONS_PER_ADDRESS",

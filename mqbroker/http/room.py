@@ -12,15 +12,10 @@ OTHER_DESCRIPTORS = 128
 
 
 def most_connections() -> int:
-    """The connections that the descriptors of this process leave room for, once it has all that the system grants."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_CONNECTIONS + OTHER_DESCRIPTORS
-    granted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < granted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
-        soft = granted
-    known = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(1, min(MOST_CONNECTIONS, known - OTHER_DESCRIPTORS))
+    """The connections that the descriptors of a process leave room for, all of which it takes at its start."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    granted = MOST_CONNECTIONS if hard == resource.RLIM_INFINITY else hard - OTHER_DESCRIPTORS
+    return max(1, min(MOST_CONNECTIONS, granted))
 
 
 class Room:
