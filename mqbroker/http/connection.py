@@ -42,6 +42,9 @@ class Surroundings(Protocol):
     def end_dropping(self) -> None:
         """A refused body has been dropped."""
 
+    def hold(self, size: int) -> bool:
+        """Counts bytes of requests that wait; whether there is room for so many."""
+
 
 class Connection(asyncio.Protocol):
     """One caller's connection.
@@ -156,7 +159,10 @@ class Connection(asyncio.Protocol):
             if exchange is not None:
                 exchange.hang_up()
 
-    # What an exchange calls.
+    # What an exchange or the reader calls.
+
+    def hold(self, size: int) -> bool:
+        return self._connections.hold(size)
 
     def write(self, data: bytes) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
@@ -201,7 +207,7 @@ class Connection(asyncio.Protocol):
 
     def _serve_next(self) -> None:
         if self._serving is None and self._reader.waiting and self._drained is None:
-            exchange = self._serving = self._reader.waiting.popleft()
+            exchange = self._serving = self._reader.next()
             self._admission.take(self, exchange)
 
     def begin(self, exchange: Exchange) -> None:
@@ -230,7 +236,7 @@ class Connection(asyncio.Protocol):
         broken = self._reader.arriving
         if broken is not None:
             broken.hang_up()
-        self._reader.waiting.append(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
+        self._reader.add(Exchange(self, "GET", b"", [], "1.1", keep_alive=False, refused_as=status))
 
     def _read_or_not(self) -> None:
         """Reads unless enough has arrived: the rest stays in the socket."""

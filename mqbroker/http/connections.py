@@ -8,6 +8,8 @@ from mqbroker.http.connection import Connection
 from mqbroker.http.room import Room
 
 MAX_DROPPING = 32
+# Of requests that came before the answers to earlier ones of their connections, on all of them.
+MAX_WAITING_BYTES = 16 * 1024 * 1024
 # A connection that was opened just before the end of its process has so long for its first request.
 FIRST_REQUEST_SECONDS = 0.1
 
@@ -22,6 +24,7 @@ class Connections:
         # With the address that each one's place was taken for.
         self._open: dict[Connection, str] = {}
         self._dropping = 0
+        self._waiting_bytes = 0
         # No connection is kept for a further request.
         self.is_closing = False
         self.date = b""
@@ -47,6 +50,16 @@ class Connections:
         host = self._open.pop(connection, None)
         if host is not None:
             self._room.give_back(host)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether requests that wait for those before them have no more room."""
+        return self._waiting_bytes > MAX_WAITING_BYTES
+
+    def hold(self, size: int) -> bool:
+        """Counts bytes of requests that wait for those before them; whether there is room for so many."""
+        self._waiting_bytes += size
+        return not self.is_short
 
     def begin_dropping(self) -> bool:
         """Whether one more refused body may be read and dropped."""

@@ -11,6 +11,8 @@ from mqbroker.http.heads import Headers, head_of, head_of_whole
 HeaderList = list[tuple[bytes, bytes]]
 # A body that is not read is taken from the socket up to so many bytes.
 UNREAD_BYTES = 64 * 1024
+# Shorter chunks that wait are put together: a body in chunks of two bytes would take thirty times its size.
+SHORT_BYTES = 1024
 # Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
 LAST_BODY_SECONDS = 0.6
 WITHOUT_CONTENT = frozenset((204, 304))
@@ -38,6 +40,9 @@ class Line(Protocol):
     @property
     def server(self) -> tuple[str, int] | None:
         """The address of this end."""
+
+    def hold(self, size: int) -> bool:
+        """Counts bytes of requests that wait for those before them; whether all connections have room for so many."""
 
     def write(self, data: bytes) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
@@ -108,7 +113,7 @@ class Exchange:
         self._is_ending = False
         # No more of the body is waited for.
         self._is_cut = False
-        self._chunks: deque[bytes] = deque()
+        self._chunks: deque[bytes | bytearray] = deque()
         self._unread = 0
         self._arrived: asyncio.Future[None] | None = None
         self._gone: asyncio.Future[object] | None = None
@@ -151,10 +156,20 @@ class Exchange:
         """A part of the body has arrived."""
         if self._started:
             return
-        self._chunks.append(chunk)
+        if self._chunks and len(chunk) < SHORT_BYTES:
+            self._gather(chunk)
+        else:
+            self._chunks.append(chunk)
         self._unread += len(chunk)
         if self._arrived is not None:
             self._wake()
+
+    def _gather(self, chunk: bytes) -> None:
+        last = self._chunks[-1]
+        if isinstance(last, bytearray):
+            last += chunk
+        else:
+            self._chunks.append(bytearray(chunk))
 
     def complete(self) -> None:
         """The body has arrived whole."""
@@ -209,7 +224,7 @@ class Exchange:
         if not self.is_whole or len(self._chunks) > 1 or self._unread > most:
             return None
         self._unread = 0
-        return self._chunks.pop() if self._chunks else b""
+        return bytes(self._chunks.pop()) if self._chunks else b""
 
     async def some(self) -> None:
         """Returns when a part of the body has arrived that was not read, or all was.
@@ -232,7 +247,7 @@ class Exchange:
             return b""
         chunk = self._chunks.popleft()
         self._unread -= len(chunk)
-        return chunk
+        return bytes(chunk)
 
     def answer(self, status: int, headers: Headers, content: bytes) -> None:
         """Sends a whole answer; the request's id and the length are added to the headers."""

@@ -11,6 +11,9 @@ HEAD_BYTES = 16 * 1024
 MAX_HEADERS = 100
 # Requests that came before the answer to an earlier one; with more of them a connection is not read meanwhile.
 MAX_WAITING = 16
+# What the memory of a request takes beside the bytes of its head: its objects, and those of each header.
+REQUEST_BYTES = 1024
+HEADER_BYTES = 256
 FRAMING = frozenset((b"content-length", b"transfer-encoding"))
 VERSIONS = ("1.1", "1.0")
 # Headers of which each server before the broker may take another one, where they come twice.
@@ -45,14 +48,41 @@ class Reader:
         # Asked for another protocol: its body is read by a new parser.
         self._resumed: Exchange | None = None
         self.arriving: Exchange | None = None
-        self.waiting: deque[Exchange] = deque()
+        self._waiting: deque[Exchange] = deque()
+        # Memory of those that wait but the first, which is served next.
+        self._held_bytes = 0
         # Of the requests that have arrived whole.
         self.count = 0
 
     @property
     def is_full(self) -> bool:
         """Whether enough has arrived that is still to be served."""
-        return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
+        return len(self._waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
+
+    @property
+    def waiting(self) -> deque[Exchange]:
+        """The requests that are still to be served, in their order."""
+        return self._waiting
+
+    def add(self, exchange: Exchange) -> bool:
+        """Has a request wait behind those before it; whether there is room for it."""
+        waiting = self._waiting
+        waiting.append(exchange)
+        if len(waiting) == 1:
+            return True
+        size = memory_of(exchange)
+        self._held_bytes += size
+        return self._line.hold(size)
+
+    def next(self) -> Exchange:
+        """The request that is served next, which waits no more."""
+        waiting = self._waiting
+        exchange = waiting.popleft()
+        if waiting:
+            size = memory_of(waiting[0])
+            self._held_bytes -= size
+            self._line.hold(-size)
+        return exchange
 
     @property
     def is_within_head(self) -> bool:
@@ -102,7 +132,8 @@ class Reader:
         """Drops all that it holds: the parser refers to it, and garbage is collected too rarely for the two."""
         del self._parser
         self.arriving = None
-        self.waiting.clear()
+        self._waiting.clear()
+        self._line.hold(-self._held_bytes)
 
     def on_message_begin(self) -> None:
         self._target = b""
@@ -138,7 +169,9 @@ class Reader:
         if not has_one_meaning(exchange):
             raise Malformed(400)
         self.arriving = exchange
-        self.waiting.append(exchange)
+        if not self.add(exchange):
+            self._is_too_large = True
+            raise Malformed(431)
 
     def _require_few_trailers(self) -> None:
         self._is_too_large = len(self._headers) > MAX_HEADERS or size_of(b"", self._headers) > HEAD_BYTES
@@ -167,6 +200,12 @@ class Reader:
 def size_of(target: bytes, headers: HeaderList) -> int:
     """About the bytes of a head."""
     return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
+
+
+def memory_of(exchange: Exchange) -> int:
+    """About the bytes that a request takes without its body."""
+    lines = exchange.header_list
+    return REQUEST_BYTES + HEADER_BYTES * len(lines) + size_of(exchange.target, lines)
 
 
 def has_one_meaning(exchange: Exchange) -> bool:

@@ -396,3 +396,28 @@ async def test_connections_of_a_trusted_proxy_are_not_counted() -> None:
         callers = [await served.caller() for _ in range(MOST_CONNECTIONS)]
 
         assert [(await one.ask(POST + "\n"))[0] for one in callers] == [200] * MOST_CONNECTIONS
+
+
+async def test_requests_behind_one_that_is_served_take_no_more_than_their_room() -> None:
+    """256 kB of the shortest requests, which a socket may have at one time, take 10 MB."""
+    request = "GET /orders HTTP/1.1\nHost: b\n\n"
+    many, most = 256_000 // len(request), 100
+    async with serving(most_connections=most) as served:
+        callers = [await served.caller() for _ in range(60)]
+        for caller in callers:
+            caller.send("GET /wait HTTP/1.1\nHost: b\n\n" + request * many)
+        await until_taken(served, len(callers))
+        await until(lambda: served.connections.is_short)
+
+        # Others are served meanwhile, and the room is there again once those have ended.
+        assert (await (await served.caller()).ask(POST + "\n"))[0] == 200
+        await served.connections.close(0.5)
+        await until(lambda: served.connections.count == 0)
+        assert not served.connections.is_short
+
+
+async def test_a_body_in_short_chunks_waits_in_little_more_than_its_size(served: Served, caller: Caller) -> None:
+    chunks = "2\nab\n" * 20_000
+    caller.send(f"{POST}Transfer-Encoding: chunked\n\n{chunks}0\n\n")
+
+    assert (await caller.answer())[2] == b"POST " + b"ab" * 20_000
