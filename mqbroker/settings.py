@@ -137,7 +137,6 @@ WEBHOOK_ALLOWED_NETWORKS = env.networks(
     (),
     "Private networks that check-back and push may call. Each caller that may register a URL can reach them.",
 )
-
 SECRETS_KEYS = env.secret_keys(
     "SECRETS_KEYS",
     "Keys under which the secrets of endpoints and subscriptions are sealed in the database, between commas: the first "
@@ -181,11 +180,7 @@ TRUSTED_PROXIES = env.networks(
     "not counted by address. Without them all callers behind a proxy share the limits of its address.",
 )
 CONNECTIONS_PER_ADDRESS = env.whole(
-    "CONNECTIONS_PER_ADDRESS",
-    49_152,
-    "Connections of one web process from one address; three quarters of all that it may have at most. Fewer leave more "
-    "to other callers. Behind a proxy all come from its address: let TRUSTED_PROXIES have it, which are not counted.",
-    1,
+    "CONNECTIONS_PER_ADDRESS", 49_152, "Connections of a web process from one address: fewer leave more to others.", 1
 )
 API_KEY = env.text(
     "API_KEY",

@@ -39,14 +39,12 @@ def test_an_unknown_key_is_no_key(broker: RunningBroker) -> None:
     assert answer.problem == problem(401, "unauthenticated", UNKNOWN_KEY)
 
 
-@pytest.mark.parametrize("path", ["/v1/nothing", "/nothing", "/v1/topics/", "/v1/topics/a/b", "/v1/topics/a%2Fb"])
+@pytest.mark.parametrize("path", ["/v1/nothing", "/nothing", "/v1/topics/", "/v1/topics/a/b"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_an_unknown_path_is_not_found(operator: Operator, method: str, path: str) -> None:
-    shown = path.replace("%2F", "/")
-
     answer = operator.call(method, path, b"{}")
 
-    assert answer.problem == problem(404, "not_found", f"There is no {shown}: /docs lists the paths.")
+    assert answer.problem == problem(404, "not_found", f"There is no {path}: /docs lists the paths.")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from mqbroker.api.router import Route, Router
 from mqbroker.api.routes import routes
-from tests.broker.wire import Wire
 
 ROUTER = Router(routes)
 WORDS = sorted(
@@ -64,13 +63,3 @@ def test_a_route_with_its_parameters_elsewhere_is_refused() -> None:
 
     with pytest.raises(ValueError, match="has its parameters elsewhere"):
         Router([*routes, other])
-
-
-def test_an_escaped_slash_separates_parts_of_a_path(wire: Wire) -> None:
-    sent = wire.post("/v1/messages", {"topic": "escapes", "body": "a"})
-
-    plain = wire.get(f"/v1/messages/{sent.document['message_id']}/trace")
-    escaped = wire.get(f"/v1/messages/{sent.document['message_id']}%2Ftrace")
-
-    assert (plain.status, escaped.status) == (200, 200)
-    assert escaped.document == plain.document

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_network
 
 from mqbroker.http.accepting import Accepting
@@ -12,8 +12,11 @@ from mqbroker.http.connections import Connections
 from mqbroker.http.exchange import Exchange, Gone
 from mqbroker.http.heads import head_of
 from mqbroker.http.room import Room
+from tests.broker.polling import PAUSE_SECONDS
 
 MOST_CONNECTIONS = 10
+# The beginning of a request.
+POST = "POST /orders HTTP/1.1\nHost: broker\n"
 LOOPBACK = ("127.0.0.0/8",)
 TOO_MUCH = b"too much"
 # Larger than what the sockets on the way hold.
@@ -161,3 +164,15 @@ async def serving(
         await accepting.close()
         served.hang_up()
         await connections.close(0.1)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Returns when it holds."""
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110  # what is waited for comes over the wire
+            await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def until_taken(served: Served, count: int) -> None:
+    """Returns when so many requests have been taken."""
+    await until(lambda: len(served.page.taken) >= count)
