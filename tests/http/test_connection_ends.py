@@ -1,4 +1,4 @@
-"""The ends of connections: by time, by what a caller takes of its answers, by their number, by the end of the process."""
+"""The ends of connections: by time, by what a caller takes of its answers, by their number, by the process itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
