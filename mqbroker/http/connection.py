@@ -19,6 +19,7 @@ IDLE_SECONDS = 30.0
 # Four times the longest request; to drop them takes some 40 ms.
 DROPPED_BYTES = 128 * 1024 * 1024
 DROPPING_SECONDS = 2.0
+DROPPED_OF_NONE_BYTES = 1024 * 1024  # behind what is no request
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -39,8 +40,7 @@ class Surroundings(Protocol):
     def begin_dropping(self) -> bool:
         """Whether one more refused body may be read and dropped."""
 
-    def end_dropping(self) -> None:
-        """A refused body has been dropped."""
+    def end_dropping(self) -> None: ...
 
     def hold(self, size: int) -> bool:
         """Counts bytes of requests that wait; whether there is room for so many."""
@@ -257,7 +257,7 @@ class Connection(asyncio.Protocol):
         if not self._connections.begin_dropping():
             self._transport.close()
             return
-        self._to_drop = DROPPED_BYTES
+        self._to_drop = DROPPED_OF_NONE_BYTES if self._is_malformed else DROPPED_BYTES
         self._loop.call_later(DROPPING_SECONDS, self._end_dropping)
         if not self._is_reading:
             self._is_reading = True
@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
             if not self._is_malformed:
                 self._reader.feed(data)
         except Malformed:
-            self._is_malformed = True
+            self._is_malformed, self._to_drop = True, DROPPED_OF_NONE_BYTES
         if self._to_drop < 0 or self._reader.count > whole:
             self._transport.close()
 
