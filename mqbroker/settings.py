@@ -249,7 +249,6 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     # Inside of that one, whose redirect to HTTPS names the host.
     "mqbroker.web.own_redirects.OwnRedirects",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -281,9 +280,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "/static/"
-# Static files are served from the installed packages themselves, so that no collect step can be forgotten.
-WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = False
+# `mqbroker.web.static_files` serves the installed packages' own, so that no collect step can be forgotten.
 
 # `mqbroker.api.limits` bounds every request before Django's forms read it.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -305,7 +302,6 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "REDOC_DIST": "SIDECAR",
     "SCHEMA_PATH_PREFIX": "/v1",
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",

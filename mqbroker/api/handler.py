@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import re
 import secrets
-from collections.abc import Awaitable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
@@ -51,8 +51,8 @@ class Handler:
 
     A request goes this way:
 
-    1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view Django's handler
-       answers.
+    1. `_find`: the path, in its plain form, leads to a route, and the method to a view. Without a view `files` answers,
+       which returns whether it did, or else Django's handler.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
     3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
@@ -67,7 +67,7 @@ class Handler:
     Django's way costs some 0.9 ms of CPU per request.
     """
 
-    def __init__(self, routes: Iterable[Route], otherwise: Application) -> None:
+    def __init__(self, routes: Iterable[Route], files: Callable[[Exchange], bool], otherwise: Application) -> None:
         routes = list(routes)
         self._router = Router(routes)
         # What is found for a path without parameters, whose form is the plain one.
@@ -78,6 +78,7 @@ class Handler:
             for method, view in route.views.items()
         }
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
+        self._files = files
         self._otherwise = otherwise
         self._keys = runtime.part(KeyRing)
         self._budgets = bodies.budgets()
@@ -108,6 +109,8 @@ class Handler:
                 sending.write(exchange, answers.crooked())
                 return None
             found = self._find(exchange)
+            if found is None and self._files(exchange):
+                return None
         if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
             caller = self._keys.known(exchange.headers.get(b"authorization", b""))
             if caller is not None and caller.allowance is None:

@@ -164,7 +164,7 @@ class Connection(asyncio.Protocol):
     def hold(self, size: int) -> bool:
         return self._connections.hold(size)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
         if not self._transport.is_closing():
             self._taking.note(len(data))

@@ -1,10 +1,11 @@
-"""What a web process serves: the data plane's handler in front of Django's."""
+"""What a web process serves: static files, and the data plane's handler in front of Django's."""
 
 from mqbroker.api.handler import Handler
 from mqbroker.api.routes import routes
 from mqbroker.web.django_handler import DjangoHandler
+from mqbroker.web.static_files import StaticFiles
 
 
 def handler() -> Handler:
     """The handler of this process, whose runtime is made."""
-    return Handler(routes, otherwise=DjangoHandler())
+    return Handler(routes, files=StaticFiles(), otherwise=DjangoHandler())

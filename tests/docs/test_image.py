@@ -4,11 +4,15 @@ import fnmatch
 import json
 import os
 import re
+import shlex
+import shutil
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import drf_spectacular_sidecar
 import pytest
 
 from embedded.commands import ROOT
@@ -41,6 +45,23 @@ def test_the_packages_are_the_locked_ones_by_their_hashes_and_nothing_is_compile
     gone = re.search(r"pip uninstall --yes ([\w -]+?) &&", install)
     assert gone
     assert [name for name in gone[1].split() if not re.search(rf"^{name}==", lock, re.MULTILINE)] == []
+
+
+def test_redoc_and_what_debuggers_read_leave_the_image_and_the_page_of_docs_stays(tmp_path: Path) -> None:
+    package = Path(drf_spectacular_sidecar.__file__).parent
+    shutil.copytree(package, tmp_path / package.name)
+    removes = [step for step in image.said("RUN")[0].split(" && ") if package.name in step]
+
+    for step in removes:
+        python = f'cd {shlex.quote(str(tmp_path))}; python() {{ {shlex.quote(sys.executable)} "$@"; }}; '
+        subprocess.run(
+            ["bash", "-c", python + step], check=True, env={"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        )
+
+    left = [file for file in (tmp_path / package.name / "static").rglob("*") if file.is_file()]
+    page = {"swagger-ui-bundle.js", "swagger-ui-standalone-preset.js", "swagger-ui.css", "favicon-32x32.png"}
+    assert page <= {file.name for file in left}
+    assert [file.name for file in left if "redoc" in file.parts or file.suffix == ".map"] == []
 
 
 def test_the_code_of_every_room_is_copied_and_to_its_own_place() -> None:

@@ -1,0 +1,149 @@
+"""The static files of the console and of /docs, answered from memory: an open answer holds no thread and no copy."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+from email.utils import formatdate, parsedate_to_datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+
+from mqbroker.http.exchange import Exchange, Headers
+from mqbroker.web.content_policy import POLICY
+
+# What no page names: Redoc and the browsable API of packages that bring them along, and what debuggers read. The
+# Dockerfile removes the largest of them.
+UNUSED = ["drf_spectacular_sidecar/redoc/*", "rest_framework/*", "*.map", "*.md", "LICENSE", "*.LICENSE.txt"]
+READING = frozenset(("GET", "HEAD"))
+MAX_AGE_SECONDS = 60
+
+TYPES = {
+    ".css": b"text/css; charset=utf-8",
+    ".html": b"text/html; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".png": b"image/png",
+    ".svg": b"image/svg+xml",
+    ".txt": b"text/plain; charset=utf-8",
+    ".woff2": b"font/woff2",
+}
+# Those of every answer, which Django's middleware gives all others.
+SAFE: Headers = (
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
+
+# One range, as RFC 9110, 14.1.2 has it; of several, or another unit, the whole file is sent.
+RANGE = re.compile(rb"bytes=(\d{0,18})-(\d{0,18})")
+TAG = re.compile(rb'"[^"]*"')
+
+
+class StaticFile(NamedTuple):
+    """A file's bytes, which every connection shares, with what is said of them."""
+
+    content: memoryview
+    modified: datetime
+    tag: bytes
+    # Of 200, 206 and 304.
+    validators: Headers
+    headers: Headers
+
+    @classmethod
+    def read(cls, path: Path) -> "StaticFile":
+        """The file as it is now."""
+        content = path.read_bytes()
+        modified = int(path.stat().st_mtime)
+        tag = b'"%s"' % hashlib.sha256(content).hexdigest()[:32].encode()
+        validators: Headers = (
+            (b"etag", tag),
+            (b"last-modified", formatdate(modified, usegmt=True).encode()),
+            (b"cache-control", b"max-age=%d, public" % MAX_AGE_SECONDS),
+        )
+        kind = (b"content-type", TYPES.get(path.suffix, b"application/octet-stream"))
+        headers: Headers = (kind, *validators, (b"accept-ranges", b"bytes"), *SAFE)
+        return cls(memoryview(content), datetime.fromtimestamp(modified, UTC), tag, validators, headers)
+
+    def is_known(self, headers: dict[bytes, bytes]) -> bool:
+        """Whether the caller has it as it is, by RFC 9110, 13.2.2: its tag, or else its time."""
+        tags = headers.get(b"if-none-match")
+        if tags is not None:
+            return tags.strip() == b"*" or self.tag in TAG.findall(tags)
+        since = moment(headers.get(b"if-modified-since", b""))
+        return since is not None and self.modified <= since
+
+    def wanted(self, headers: dict[bytes, bytes]) -> range | None:
+        """The one range that is wanted, empty where the file has none of it; None: the whole file."""
+        found = RANGE.fullmatch(headers.get(b"range", b"").strip())
+        size = len(self.content)
+        if found is None or headers.get(b"if-range", self.tag) != self.tag:
+            return None
+        first, last = found.groups()
+        if not first:
+            return range(max(size - int(last), 0), size) if last else None
+        if last and int(last) < int(first):
+            return None
+        return range(int(first), min(int(last) + 1, size) if last else size)
+
+
+class StaticFiles:
+    """The static files of a process: which there are is known from its start, each is read at its first use.
+
+    Each of them lies in memory once, 4 MB together, and a connection holds a view of it: 1,000 callers that read
+    nothing cost what their sockets hold.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = settings.STATIC_URL.encode()
+        self._paths: dict[str, Path] = {}
+        for finder in finders.get_finders():
+            for name, storage in finder.list(UNUSED):
+                # Of two packages with one file, the first in INSTALLED_APPS has it.
+                self._paths.setdefault(settings.STATIC_URL + name, Path(storage.path(name)))
+        self._read: dict[str, StaticFile] = {}
+
+    def __call__(self, exchange: Exchange) -> bool:
+        """Answers a request for a static file; False where it is for none."""
+        if not exchange.target.startswith(self._prefix):
+            return False
+        path = exchange.path
+        if path not in self._paths:
+            return False
+        if exchange.method in READING:
+            send(exchange, self._file(path))
+        else:
+            exchange.answer(405, ((b"allow", b"GET, HEAD"), *SAFE), b"")
+        return True
+
+    def _file(self, path: str) -> StaticFile:
+        found = self._read.get(path)
+        if found is None:
+            found = self._read[path] = StaticFile.read(self._paths[path])
+        return found
+
+
+def send(exchange: Exchange, file: StaticFile) -> None:
+    """Answers with the file, with a part of it, or that the caller has it already."""
+    if file.is_known(exchange.headers):
+        exchange.start(304, (*file.validators, (b"x-request-id", exchange.request_id)))
+        exchange.end()
+        return
+    size, wanted = len(file.content), file.wanted(exchange.headers)
+    if wanted is None:
+        exchange.answer(200, file.headers, file.content)
+    elif wanted:
+        extent = (b"content-range", b"bytes %d-%d/%d" % (wanted.start, wanted.stop - 1, size))
+        exchange.answer(206, (*file.headers, extent), file.content[wanted.start : wanted.stop])
+    else:
+        exchange.answer(416, ((b"content-range", b"bytes */%d" % size), *SAFE), b"")
+
+
+def moment(given: bytes) -> datetime | None:
+    """The time of a header; None where it is none."""
+    try:
+        found = parsedate_to_datetime(given.decode("latin-1"))
+    except (ValueError, OverflowError):
+        return None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
