@@ -9,7 +9,7 @@ from zlib import crc32
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.process import budget
+from store.process.answers import Hold
 from store.rows import Enqueued, EntryRow, Locked, QueueBounds
 
 
@@ -118,19 +118,20 @@ def _number(entries: Sequence[Entry], rows: Sequence[Enqueued]) -> None:
             entry.queue_offset = next(following[entry.topic_id, entry.queue_id])
 
 
-async def read(
-    topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: budget.Hold
-) -> Sequence[EntryRow]:
+async def read(topic_id: int, queue_id: int, from_offset: int, max_entries: int, hold: Hold) -> Sequence[EntryRow]:
     """The entries of a queue from an offset on, with their messages, in order.
 
     `max_entries` at most, and one or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has
     left for answers. The bodies are counted in `hold`, for the page before they are read.
     """
-    await hold.room()
-    page = budget.page_bytes()
-    hold.set(page)
+    await hold.room(may_be_small=True)
+    most = hold.page()
     asked = {"topic_id": topic_id, "queue_id": queue_id, "from_offset": from_offset, "max_entries": max_entries}
-    rows = await connections.read(READ_ENTRIES, {**asked, "max_bytes": page})
+    limits = {"max_bytes": most, "most_of_first": most if hold.is_small else None}
+    rows = await connections.read(READ_ENTRIES, {**asked, **limits})
+    if not rows and hold.is_small and (await bounds([(topic_id, queue_id)]))[0].max_offset > from_offset:
+        hold.is_large = True
+        return await read(topic_id, queue_id, from_offset, max_entries, hold)
     hold.set(sum(len(row.body) for row in rows))
     return rows
 

@@ -27,6 +27,7 @@ class Copy(NamedTuple):
     transaction_id: UUID | None
     producer_group_id: int | None
     stored_at: datetime
+    body_bytes: int
 
 
 class DeletedProgress(NamedTuple):

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
-from django.conf import settings
 
 from access.audit import Outcome
 from delivery import groups, registry
@@ -20,6 +19,7 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
 from store.messages import StoredMessage, Time
+from store.process.answers import Hold
 from store.reading import progress
 from store.rows import TopicFacts
 
@@ -58,16 +58,19 @@ class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     to_topic: str | None = None
 
 
-async def listed(group_name: str, after_offset: int, limit: int) -> DeadLetters:
+async def listed(group_name: str, after_offset: int, limit: int, hold: Hold) -> DeadLetters:
     """A group's dead letters that were not redriven, the oldest first; `next` continues the list.
 
-    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES. Raises GroupNotExist or MessageIllegal.
+    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has left for
+    answers, where they count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
     """
     group = await groups.existing(group_name)
     require_between("limit", limit, 1, MAX_LISTED)
     topic = await groups.dead_letter_topic(group.name)
-    page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": settings.MAX_RECEIVE_BYTES}
+    await hold.room()
+    page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
     rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
+    hold.set(sum(len(row.body) for row in rows))
     names = await topics.names({row.topic_id for row in rows})
     is_last = not rows or len(rows) == rows[0].letters < limit
     return DeadLetters(

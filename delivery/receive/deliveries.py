@@ -14,7 +14,7 @@ from delivery.rows import GroupFacts
 from store import messages
 from store.db import connections
 from store.messages import MessageRow, StoredMessage
-from store.process.budget import Hold
+from store.process.answers import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
 from store.segments import log

@@ -19,7 +19,7 @@ from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.messages import MessageRow
-from store.process import budget
+from store.process.answers import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log
@@ -51,8 +51,13 @@ async def hand_out(receiver: Receiver) -> Handout:
 
 
 def _is_plain(receiver: Receiver) -> bool:
-    """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
+    """Whether it is handed every entry, whatever it is, and the retries of one topic only.
+
+    A page out of the reserve holds small messages only: they are chosen by their heads.
+    """
     of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
+    if receiver.hold.is_small:
+        return False
     return not (receiver.group.ordered or receiver.filter is not None or receiver.of_others or of_retries)
 
 
@@ -109,7 +114,7 @@ class Handing(Request[Handout]):
 
     @classmethod
     def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        if budget.is_short():
+        if _are_short(requests):
             return ()
         readings = _readings(requests)
         columns = {"segment_id": segment_id, **_columns(readings), **_columns_of_queues(readings)}
@@ -117,7 +122,7 @@ class Handing(Request[Handout]):
 
     @classmethod
     def behind_commit(cls, requests: Sequence[Self]) -> Iterable[Call]:
-        return () if budget.is_short() else [Call(log.READ_HANDED, {})]
+        return () if _are_short(requests) else [Call(log.READ_HANDED, {})]
 
     @classmethod
     def settle(cls, requests: Sequence[Self], results: Results) -> None:
@@ -138,6 +143,10 @@ class Handing(Request[Handout]):
         self.answer.count_bodies()
 
 
+def _are_short(requests: Sequence[Handing]) -> bool:
+    return any(request.receiver.hold.is_short for request in requests)
+
+
 def _readings(requests: Sequence[Handing]) -> list[Reading]:
     found: dict[tuple[int, int], Reading] = {}
     for request in requests:
@@ -152,6 +161,7 @@ def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
     receives = [receive for reading in readings for receive in reading.receives]
     places = [reading.places for reading in readings]
     receivers = [reading.receiver for reading in readings]
+    page_bytes = min(answers().page_bytes(key) for key in {receive.receiver.hold.key for receive in receives})
     return {
         "group_id": arrays.int4s([receiver.group.id for receiver in receivers]),
         "topic_id": arrays.int4s([receiver.topic.id for receiver in receivers]),
@@ -161,7 +171,7 @@ def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
         "places_end": arrays.int8s(list(accumulate(receive.receiver.max_messages for receive in receives))),
         "nonce": arrays.int8s([receive.nonce for receive in receives]),
         "invisible_seconds": arrays.float8s([receive.receiver.invisible_seconds for receive in receives]),
-        "max_bytes": arrays.int8(max(budget.page_bytes() // len(readings), 1)),
+        "max_bytes": arrays.int8(max(page_bytes // len(readings), 1)),
         "max_read_bytes": arrays.int8(MAX_READ_BYTES // len(readings)),
     }
 

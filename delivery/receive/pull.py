@@ -12,7 +12,7 @@ from delivery.receive.deliveries import Entry
 from store import messages, queues, topics
 from store.commit import notifier
 from store.errors import OffsetOutOfRange, require_between
-from store.process.budget import Hold
+from store.process.answers import Hold
 from store.rows import EntryRow, TopicFacts
 
 MAX_MESSAGES = 1000
@@ -62,6 +62,7 @@ async def pull(
             left = deadline - time.monotonic()
             if rows or left <= 0 or (gone is not None and gone.done()):
                 break
+            hold.set(0)
             await waiter.wait(min(left, READ_AGAIN_SECONDS), gone)
         if require is not None:
             await require()

@@ -19,7 +19,7 @@ from delivery.rows import GroupFacts
 from store import topics
 from store.commit import notifier
 from store.errors import require_between
-from store.process.budget import Hold
+from store.process.answers import Hold
 from store.queues import Queue
 from store.rows import TopicFacts
 
@@ -102,13 +102,16 @@ async def entries(
         await groups.for_consuming(group_name)
     while gone is None or not gone.done():
         receiver = await terms.receiver(hold, gone)
-        await hold.room()
+        # What an ordered group is handed again may be large, whatever comes next.
+        await hold.room(may_be_small=not receiver.group.ordered)
         with notifier.listening({topic_id for topic_id, _ in receiver.queues}, receiver.group.id) as waiter:
             handout = await _handout(receiver)
             left = deadline - time.monotonic()
-            if handout.entries or left <= 0:
+            is_cut = hold.is_small and hold.is_large
+            if handout.entries or (left <= 0 and not is_cut):
                 received = await _received(group_name, handout)
                 return Received(group_name) if await received.given_back(gone) else received
+            hold.set(0)
             if not handout.more:
                 pause = READ_AGAIN_ORDERED_SECONDS if receiver.group.ordered else READ_AGAIN_SECONDS
                 await waiter.wait(min(left, pause), gone)

@@ -13,7 +13,6 @@ from delivery.retries.ordered import OrderedQueue
 from delivery.rows import OrderedReceipt
 from store.commit.batch import Batch
 from store.db.statements import Statement
-from store.process import budget
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Head
@@ -27,13 +26,16 @@ MAX_HEADS = 4 * MAX_ENTRIES_READ
 async def by_head(batch: Batch, handouts: Sequence[Handout], reached: Mapping[Queue, QueueProgress]) -> None:
     """Hands out the entries that each filter wants, whatever their order; dead letters of other groups, too."""
     entries = await _heads(batch, handouts, reached)
-    room = budget.page_bytes()
+    taken = 0
     for handout in handouts:
+        hold = handout.receiver.hold
+        # Out of the reserve each has a page of its own; of the rest they share one.
+        room = hold.page_bytes - (0 if hold.is_small else taken)
         its_filter = Filtering(handout.receiver, filtering.BATCH_SECONDS / len(handouts))
         async for head in _wanted(its_filter, handout.receiver, entries, reached, room):
-            room -= head.body_bytes
+            taken += 0 if hold.is_small else head.body_bytes
             handout.entries.append(_chosen(batch, handout.receiver, head))
-        handout.more = not handout.entries and _has_moved(handout, reached)
+        handout.more = not handout.entries and (hold.is_large or _has_moved(handout, reached))
 
 
 async def _heads(
@@ -76,15 +78,20 @@ async def _wanted(
 ) -> AsyncIterator[Head]:
     """A receive's entries, in the order of its queues, while there is time, and room for their bodies, in bytes.
 
-    The group's progress moves beyond the entries that the filter passes over, too.
+    The group's progress moves beyond the entries that the filter passes over, too. Of a page out of the reserve not
+    even the first one may be larger than the room.
     """
     wanted = receiver.max_messages
     for queue in receiver.queues:
         heads = entries.get(queue, deque())
         while heads and wanted and room > 0 and await its_filter.goes_on():
+            is_wanted = its_filter.takes(heads[0])
+            if is_wanted and receiver.hold.is_small and heads[0].body_bytes > room:
+                receiver.hold.is_large = True
+                return
             head = heads.popleft()
             reached[queue].pass_over(head.queue_offset)
-            if its_filter.takes(head):
+            if is_wanted:
                 wanted -= 1
                 room -= head.body_bytes
                 yield head
@@ -119,7 +126,7 @@ async def _choose_from_queue(
     """Of one queue: what is due again, then new entries; entries of a blocked key are parked."""
     await ordered.choose_again(batch, receiver.group.id, queue, from_queue, receiver.max_messages)
     chosen = [_chosen_again(batch, receiver, queue, receipt) for receipt in from_queue.again]
-    wanted, room = receiver.max_messages - len(chosen), budget.page_bytes()
+    wanted, room = receiver.max_messages - len(chosen), receiver.hold.page_bytes
     count = max(wanted, MAX_ENTRIES_READ) if receiver.filter is not None and wanted > 0 else wanted
     heads = await ordered.new_entries(batch, queue, from_queue, reached, min(count, reached.lag))
     its_filter.resume()

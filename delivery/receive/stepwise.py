@@ -7,7 +7,6 @@ from delivery.groups import QueueProgress, locks_of
 from delivery.receive import selection
 from delivery.receive.deliveries import Handout, Receiver
 from store.commit.batch import Batch, Kind, Pending
-from store.process import budget
 from store.reading import progress
 from store.rows import PositionRow
 
@@ -38,18 +37,18 @@ class Receivers(Kind[Receiver]):
             by_group.setdefault(one.request.group.id, []).append(handout)
         held = await groups.hold(batch, by_group)
         for group_id in sorted(held):
-            is_short = budget.is_short()
             current: list[Handout] = []
             for handout in by_group[group_id]:
                 group = handout.receiver.group
                 is_current = group.ordered == held[group_id].ordered
+                is_short = handout.receiver.hold.is_short
                 # It waits for room before it reads again.
                 handout.more = is_short or not is_current
-                if is_current:
-                    current.append(handout)
-                else:
+                if not is_current:
                     groups.forget(group.name)
-            if current and not held[group_id].paused and not is_short:
+                elif not is_short:
+                    current.append(handout)
+            if current and not held[group_id].paused:
                 await _hand_out_to_group(batch, group_id, current)
             for handout in by_group[group_id]:
                 handout.count_bodies()

@@ -10,7 +10,7 @@ from mqbroker.http.heads import Headers
 from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.errors import Refusal
 from store.messages.times import encode
-from store.process.budget import Hold
+from store.process.answers import Hold
 
 # Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]
@@ -45,17 +45,18 @@ class Page(Answer):
     Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
     """
 
-    __slots__ = ("_entries", "_more")
+    __slots__ = ("_entries", "_more", "_name")
 
-    def __init__(self, entries: Iterator[object], more: object) -> None:
+    def __init__(self, entries: Iterator[object], more: object, name: str) -> None:
         super().__init__(b"")
         self._entries = entries
         self._more = more
+        self._name = name
 
     def parts(self) -> Iterator[bytes]:
         """The JSON of the whole object, in parts of one large message or of several small ones."""
         gathered: list[bytes] = []
-        for part in _parts(self._entries, self._more):
+        for part in _parts(self._entries, self._more, self._name):
             gathered.append(part)
             if sum(map(len, gathered)) >= PART_BYTES:
                 yield b"".join(gathered)
@@ -68,19 +69,19 @@ def answer(result: object, status: int = 200) -> Answer:
     return Answer(encode(result), status)
 
 
-def page(hold: Hold, entries: Iterator[object], more: object = None) -> Answer:
-    """A JSON answer with `messages`, and beside it the fields of `more`; in parts when its bodies are large."""
+def page(hold: Hold, entries: Iterator[object], more: object = None, name: str = "messages") -> Answer:
+    """A JSON answer with a list of this name and the fields of `more`; in parts when its bodies are large."""
     if hold.size > WHOLE_BYTES:
-        return Page(entries, more)
-    return Answer(b"".join(_parts(entries, more)))
+        return Page(entries, more, name)
+    return Answer(b"".join(_parts(entries, more, name)))
 
 
-def _parts(entries: Iterator[object], more: object) -> Iterator[bytes]:
-    opening = b'{"messages":['
+def _parts(entries: Iterator[object], more: object, name: str) -> Iterator[bytes]:
+    opening = start = b'{"%s":[' % name.encode()
     for entry in entries:
         yield opening + encode(entry)
         opening = b","
-    start = opening if opening != b"," else b""
+    start = b"" if opening == b"," else start
     rest = b"}" if more is None else b"," + encode(more)[1:]
     yield start + b"]" + rest
 

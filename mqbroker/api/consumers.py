@@ -131,10 +131,10 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
     require_consume(request.caller, group)
     query = request.query("cursor", "limit")
     limit = number(query, "limit", delivery_dead_letters.DEFAULT_LISTED)
-    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), limit)
+    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), limit, request.hold)
     for topic in {letter.message.topic for letter in letters.results}:
         request.caller.require("read", topic)
-    return answer(letters)
+    return page(request.hold, iter(letters.results), {"next": letters.next}, "results")
 
 
 async def redrive(request: DataRequest, group: str) -> Answer:

@@ -13,7 +13,7 @@ import structlog
 
 from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
-from mqbroker.api import answers, bodies, callers, limits, sending
+from mqbroker.api import answers, bodies, callers, limits, sending, unread
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
@@ -150,7 +150,7 @@ class Handler:
         assert found.route.prompt is not None
         if problem is None and pipelined.answer is None:
             left_out = found._replace(named={**found.named, "left_out": pipelined})
-            self._tasks.add(asyncio.create_task(self._go_on(exchange, left_out, body, content)))
+            self._tasks.add(asyncio.create_task(self._kept(self._answer(exchange, left_out, body, content))))
             return
         try:
             if problem is not None:
@@ -161,11 +161,15 @@ class Handler:
         except Exception:
             logger.exception("a request failed", **described(exchange))
             answer = answers.failed()
-        sending.end(exchange, answer, body)
+        if len(answer.content) > unread.SMALL_BYTES:
+            self._tasks.add(asyncio.create_task(self._kept(sending.send(exchange, answer, body))))
+        else:
+            sending.end(exchange, answer, body)
 
-    async def _go_on(self, exchange: Exchange, found: Found, body: Body, content: bytes) -> None:
+    async def _kept(self, serving: Awaitable[None]) -> None:
+        """Serves a request in a task of its own, which nothing else refers to."""
         try:
-            await self._answer(exchange, found, body, content)
+            await serving
         finally:
             self._tasks.discard(asyncio.current_task())
 
@@ -274,7 +278,7 @@ class Handler:
         """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only
         then authenticate its caller.
         """
-        body: Body | None = None
+        body = Body(exchange, self._budgets.control)
         content = b""
         try:
             # That of a method that only reads stays unread.
@@ -283,12 +287,14 @@ class Handler:
                 body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
                 content = await body.read(limits.FORM_BYTES if is_form else limits.CONTROL_BYTES)
             patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
-            await bridge.serve(exchange, self._otherwise, content)
+            found = await bridge.serve(exchange, self._otherwise, content)
+            if found is not None:
+                # Django's thread is free again: however slowly the caller reads, it holds bytes only.
+                await sending.send(exchange, Answer(found.content, found.status, found.headers), body)
         except Refusal as refusal:
             sending.write(exchange, answers.refused(refusal))
         finally:
-            if body is not None:
-                body.release()
+            body.release()
 
     async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
         """The budget for the body of a request outside of the data plane, once its caller is known.

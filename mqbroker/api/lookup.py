@@ -6,10 +6,11 @@ import msgspec
 
 from monitoring import trace as monitoring_trace
 from mqbroker.access import Caller
-from mqbroker.api import cursors, requests
+from mqbroker.api import answers, cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
 from store import messages, topics
+from store.db import pacing
 from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.reading import lookup
@@ -37,12 +38,14 @@ class FoundMessages(msgspec.Struct):
 async def message(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}."""
     _require_any(request.caller)
-    found = await lookup.by_id(requests.message_id(message_id))
+    found = await lookup.by_id(requests.message_id(message_id), request.hold)
     names = await topics.names({found.message.topic_id})
     wanted = found.message.message_id
     is_visible = found.queue_offset is not None or await lookup.is_visible(wanted)
     _require_sight(request.caller, wanted, names[found.message.topic_id], is_visible=is_visible)
-    return answer(_found(found, names))
+    # Encoding a large body takes milliseconds: those of a crowd of callers must not follow each other without a pause.
+    async with pacing.step():
+        return answer(_found(found, names))
 
 
 async def messages_of_topic(request: DataRequest) -> Answer:
@@ -62,13 +65,14 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     after = cursors.decode(query.get("cursor"), Place)
     topic = await lookup.topic_of(name)
     if key is None:
-        page = await lookup.by_time(topic, since, until, after, count)
+        page = await lookup.by_time(topic, since, until, after, count, request.hold)
     else:
         hidden_too = request.caller.may_see(name, is_visible=False)
-        page = await lookup.by_key(topic, key, since, until, after, count, hidden_too=hidden_too)
+        page = await lookup.by_key(topic, key, since, until, after, count, request.hold, hidden_too=hidden_too)
     names = await topics.names({found.message.topic_id for found in page.found})
     following = None if page.after is None else cursors.encode(page.after)
-    return answer(FoundMessages([_found(found, names) for found in page.found], following))
+    results = (_found(found, names) for found in page.found)
+    return answers.page(request.hold, results, {"next": following}, "results")
 
 
 async def trace(request: DataRequest, message_id: str) -> Answer:

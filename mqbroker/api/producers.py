@@ -7,7 +7,7 @@ import msgspec
 
 from mqbroker.access import Caller
 from mqbroker.api import requests
-from mqbroker.api.answers import Answer, answer
+from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode
 from mqbroker.api.router import Prompt
 from scheduling import recalls
@@ -197,8 +197,8 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
         await require_group(now, group)
         return None if now.may_everywhere("produce") else partial(now.may, "produce")
 
-    received = await polling.receive(group, asked, request.gone, allowed)
-    found = answer({"transactions": list(received.documents.values())})
+    received = await polling.receive(group, asked, request.hold, request.gone, allowed)
+    found = page(request.hold, iter(received.documents.values()), name="transactions")
     found.give_back = received.given_back
     return found
 

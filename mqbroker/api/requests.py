@@ -15,7 +15,7 @@ from mqbroker.http.exchange import Exchange
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
 from store.messages.strict_json import DuplicateName
-from store.process.budget import Hold
+from store.process.answers import Hold
 from transactions.errors import TransactionNotFound
 
 Shape = TypeVar("Shape")
@@ -44,7 +44,7 @@ class DataRequest:
     def hold(self) -> Hold:
         """The bytes of the answer within the process's budget, counted until `close`."""
         if self._hold is None:
-            self._hold = Hold()
+            self._hold = Hold(self.caller.name)
         return self._hold
 
     @property

@@ -2,9 +2,12 @@
 
 import asyncio
 
+from mqbroker.api import unread
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
+from mqbroker.api.unread import Unread
 from mqbroker.http.exchange import Exchange, Gone
+from store import runtime
 from store.db import pacing
 
 
@@ -19,6 +22,9 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
     if isinstance(answer, Page):
         body.release()
         await _write_page(exchange, answer)
+    elif len(answer.content) > unread.SMALL_BYTES:
+        body.release()
+        await runtime.part(Unread).send(exchange, answer.status, answer.headers, answer.content)
     else:
         write(exchange, answer)
 

@@ -1,21 +1,37 @@
 """The way of an exchange to an ASGI application: Django's."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from mqbroker.http.exchange import Exchange
+from mqbroker.http.heads import Headers
 
 # ASGI's dictionaries: what a key holds depends on the type of the event.
 Scope = dict[str, Any]
 Event = dict[str, Any]
 Receive = Callable[[], Awaitable[Event]]
-Send = Callable[[Event], Awaitable[None]]
 Application = Callable[[Scope, Receive, Any], Awaitable[None]]
 
+# It is written with the answer's content.
+LENGTH = b"content-length"
 
-async def serve(exchange: Exchange, application: Application, content: bytes) -> None:
-    """Has the application answer the exchange, whose body was read."""
-    await application(scope_of(exchange), receiver(exchange, content), sender(exchange))
+
+class Answered(NamedTuple):
+    """An answer that an application has made whole."""
+
+    status: int
+    headers: Headers
+    content: bytes
+
+
+async def serve(exchange: Exchange, application: Application, content: bytes) -> Answered | None:
+    """Has the application answer the exchange, whose body was read; None where it gave up, as when its caller has gone.
+
+    The answer is returned and not sent: how long that takes is up to the caller, and the application may hold a thread.
+    """
+    answer = Gathered()
+    await application(scope_of(exchange), receiver(exchange, content), answer)
+    return answer.whole()
 
 
 def scope_of(exchange: Exchange) -> Scope:
@@ -52,15 +68,23 @@ def receiver(exchange: Exchange, content: bytes) -> Receive:
     return receive
 
 
-def sender(exchange: Exchange) -> Send:
-    """A `send` that adds the request's id to the answer."""
+class Gathered:
+    """The `send` of an application: keeps its answer."""
 
-    async def send(event: Event) -> None:
+    def __init__(self) -> None:
+        self._status = 0
+        self._headers: Headers = ()
+        self._parts: list[bytes] = []
+        self._is_whole = False
+
+    async def __call__(self, event: Event) -> None:
         if event["type"] == "http.response.start":
-            exchange.start(event["status"], (*event["headers"], (b"x-request-id", exchange.request_id)))
+            self._status = event["status"]
+            self._headers = tuple((name, value) for name, value in event["headers"] if name.lower() != LENGTH)
             return
-        await exchange.send(event.get("body", b""))
-        if not event.get("more_body", False):
-            exchange.end()
+        self._parts.append(event.get("body", b""))
+        self._is_whole = not event.get("more_body", False)
 
-    return send
+    def whole(self) -> Answered | None:
+        """The answer; None where its end is missing."""
+        return Answered(self._status, self._headers, b"".join(self._parts)) if self._is_whole else None

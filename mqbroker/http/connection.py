@@ -183,6 +183,10 @@ class Connection(asyncio.Protocol):
             self.write(CONTINUE)
         self._read_or_not()
 
+    def cut(self) -> None:
+        """Ends the connection: what was sent is no whole answer."""
+        self._transport.abort()
+
     def answered(self, exchange: Exchange) -> None:
         """The answer is complete: the next request, or the end of the connection."""
         self._admission.go_on()

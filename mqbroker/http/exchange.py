@@ -55,6 +55,9 @@ class Line(Protocol):
     def read_on(self) -> None:
         """Reads further bytes of a body."""
 
+    def cut(self) -> None:
+        """Ends the connection: what was sent is no whole answer."""
+
     def answered(self, exchange: "Exchange") -> None:
         """The answer is complete: the next request, or the end of the connection."""
 
@@ -188,6 +191,11 @@ class Exchange:
         self.is_hung_up = True
         self._end_waits()
 
+    def cut(self) -> None:
+        """Gives up an answer in parts: the caller must not take what it has for a whole one."""
+        self.hang_up()
+        self._line.cut()
+
     def finish(self) -> None:
         """The process ends: what is blocked is answered now, and the connection is not kept."""
         self.keep_alive = False
@@ -256,6 +264,10 @@ class Exchange:
 
         The content is not copied where it is large: it stays as it is until it has left.
         """
+        if status in WITHOUT_CONTENT:
+            self.start(status, (*headers, (b"x-request-id", self.request_id)))
+            self.end()
+            return
         self._begin()
         date, length = self._line.date, len(content)
         head = head_of_whole(status, date, headers, self.request_id, length, keep_alive=self.keep_alive)

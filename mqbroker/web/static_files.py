@@ -10,7 +10,8 @@ from typing import NamedTuple
 from django.conf import settings
 from django.contrib.staticfiles import finders
 
-from mqbroker.http.exchange import Exchange, Headers
+from mqbroker.http.exchange import Exchange
+from mqbroker.http.heads import Headers
 from mqbroker.web.content_policy import POLICY
 
 # What no page names: Redoc and the browsable API of packages that bring them along, and what debuggers read. The
@@ -127,8 +128,7 @@ class StaticFiles:
 def send(exchange: Exchange, file: StaticFile) -> None:
     """Answers with the file, with a part of it, or that the caller has it already."""
     if file.is_known(exchange.headers):
-        exchange.start(304, (*file.validators, (b"x-request-id", exchange.request_id)))
-        exchange.end()
+        exchange.answer(304, file.validators, b"")
         return
     size, wanted = len(file.content), file.wanted(exchange.headers)
     if wanted is None:

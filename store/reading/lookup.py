@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -14,6 +15,8 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound
 from store.messages import MessageRow, Time
 from store.messages.properties import KEY_RULE, is_key
+from store.process.answers import Hold
+from store.process.budget import SMALL_BYTES
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, VisibleEntry, WalkedKeyMatch
 from store.segments import log
 from store.topics import FIND_TOPIC
@@ -69,7 +72,8 @@ class Place(NamedTuple):
 class Page:
     """Messages, the newest first, and where the next page starts; None after the last one.
 
-    A page may hold fewer messages than `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES.
+    A page may hold fewer messages than `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES and
+    the budget of answers.
     """
 
     found: list[Found]
@@ -105,12 +109,13 @@ async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
     return found
 
 
-async def by_id(message_id: uuid.UUID) -> Found:
-    """The message of this id, visible or not.
+async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
+    """The message of this id, visible or not. Its body counts in `hold`.
 
-    Raises MessageNotFound.
+    Raises MessageNotFound, or SystemBusy while too many answers are in flight.
     """
     newest = (await copies(message_id))[-1]
+    await _fitting([newest.body_bytes], 1, hold)
     messages = await _messages([(newest.segment_id, newest.log_offset)])
     if not messages:
         raise not_found(message_id)
@@ -131,6 +136,7 @@ async def by_key(
     until: datetime | None,
     after: Place | None,
     count: int,
+    hold: Hold,
     *,
     hidden_too: bool,
 ) -> Page:
@@ -139,7 +145,8 @@ async def by_key(
     In a topic of the broker's own, and without `hidden_too`: messages with an entry there. For a key of more than
     MAX_OF_KEY messages, a page reads MAX_READ messages of the log, and the next page starts below them.
 
-    Raises MessageIllegal for an impossible key.
+    The bodies count in `hold`. Raises MessageIllegal for an impossible key, SystemBusy while too many answers are in
+    flight.
     """
     if not is_key(key):
         raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
@@ -159,7 +166,7 @@ async def by_key(
         rows = walked = await connections.read(WALK_LOG_BY_KEY, {**limits, "max_looked_at": MAX_READ})
         end_of_walk = walked[0].go_on_below
     matches = _matches(rows)
-    shown = matches[: _fitting([match.size for match in matches], count)]
+    shown = matches[: await _fitting([match.size for match in matches], count, hold)]
     below = shown[-1].log_offset if len(shown) < len(matches) else end_of_walk
     messages = await _messages([(match.segment_id, match.log_offset) for match in shown])
     found = await _with_first_entries(messages, topic.id)
@@ -167,9 +174,12 @@ async def by_key(
 
 
 async def by_time(
-    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Place | None, count: int
+    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Place | None, count: int, hold: Hold
 ) -> Page:
-    """A topic's entries that became visible within a time, each with its message."""
+    """A topic's entries that became visible within a time, each with its message.
+
+    The bodies count in `hold`. Raises SystemBusy while too many answers are in flight.
+    """
     bounds = await queues.bounds(queues.of_topic(topic.id, topic.queues))
     before, end = after or Place(), until or END
     if before.time < end:
@@ -188,7 +198,7 @@ async def by_time(
         "max_rows": count + 1,
     }
     rows = await connections.read(LIST_ENTRIES, limits)
-    shown = rows[: _fitting([row.size for row in rows], count)]
+    shown = rows[: await _fitting([row.size for row in rows], count, hold)]
     places = [(row.segment_id, row.log_offset) for row in shown]
     messages = {(message.segment_id, message.log_offset): message for message in await _messages(places)}
     found = [
@@ -209,14 +219,17 @@ def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
     ]
 
 
-def _fitting(sizes: Sequence[int], count: int) -> int:
-    """How many of the first `count` bodies fit into one page; one at least."""
-    total = 0
-    for number, size in enumerate(sizes[:count]):
-        total += size
-        if total > MAX_PAGE_BYTES and number:
-            return number
-    return count
+async def _fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
+    """How many of the first `count` bodies fit into one page, for which there is room; one at least.
+
+    They count in `hold` from now on. Raises SystemBusy.
+    """
+    await hold.room(may_be_small=sum(sizes[:count]) <= SMALL_BYTES)
+    most = min(MAX_PAGE_BYTES, hold.page_bytes)
+    ends = list(accumulate(sizes[:count]))
+    fitting = max(1, sum(end <= most for end in ends))
+    hold.set(sum(sizes[: min(fitting, count)]))
+    return fitting
 
 
 async def _messages(places: Sequence[tuple[int, int]]) -> list[MessageRow]:

@@ -1,5 +1,5 @@
 -- Read a queue's entries with their messages from an offset on, in order, no more than max_bytes of bodies but always the
--- first. Offsets are dense and become visible in order, so that what is missing before the last row read will never appear.
+-- first; none where `most_of_first` is given and the first body is larger, which its length says unread. Offsets are dense and become visible in order, so that what is missing before the last row read will never appear.
 -- Each message is probed by index on its own: as a join, a plan made while the segment was empty would go through all of it.
 SELECT found.*
 FROM (
@@ -20,5 +20,7 @@ FROM (
         LIMIT 1
     ) AS m
 ) AS found
-WHERE found.bytes_before < %(max_bytes)s
+WHERE
+    found.bytes_before < %(max_bytes)s
+    AND found.bytes_before + octet_length(found.body) <= coalesce(%(most_of_first)s::bigint, 9223372036854775807)
 ORDER BY found.queue_offset

@@ -52,7 +52,7 @@ def test_a_pull_ends_with_the_message_that_fills_it_and_says_where_to_go_on(cons
 def test_pages_are_smaller_while_another_reader_holds_its_answer(
     broker: RunningBroker, heavy: str, tmp_path: Path
 ) -> None:
-    settings = QUICK | {"MQBROKER_ANSWERS_IN_FLIGHT_BYTES": str(12 * 1024 * 1024)}
+    settings = QUICK | {"MQBROKER_ANSWERS_IN_FLIGHT_BYTES": str(16 * 1024 * 1024)}
     redis_url = broker.environment["REDIS_URL"]
     with RunningBroker(tmp_path, broker.database_url, redis_url, settings, tasks=False) as narrow:
         path = f"/v1/topics/{heavy}/queues/1/messages?offset=0&max={SENT}"
@@ -60,7 +60,7 @@ def test_pages_are_smaller_while_another_reader_holds_its_answer(
         stalled = http.client.HTTPConnection(urlsplit(narrow.url).netloc)
         stalled.request("GET", path, headers={"Authorization": f"Bearer {API_KEY}"})
 
-        # Six of twelve megabytes, and the message that is above them; beside them three of six.
+        # Half of what is free, less a message of the largest size, and the message that fills the page.
         assert alone == 2
         eventually(lambda: len(narrow.wire().get(path).document["messages"]) == 1)
         # The answer of the caller that hung up is dropped, and its bytes are free again.

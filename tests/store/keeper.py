@@ -20,7 +20,7 @@ from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, event_loop
 from store.db.connections import Connection, Reads
-from store.process.budget import Hold
+from store.process.answers import Hold
 from store.runtime import Runtime
 from store.segments import lifecycle, partitions, retention
 

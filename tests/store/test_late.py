@@ -12,7 +12,7 @@ from delivery.retries import expiry
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
 from store.errors import OffsetOutOfRange
-from store.process.budget import Hold
+from store.process.answers import Hold
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
 from transactions import ends, halves

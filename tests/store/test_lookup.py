@@ -6,17 +6,18 @@ import pytest
 
 from scheduling import reappend, trace
 from store.errors import MessageNotFound
+from store.process.answers import Hold
 from store.reading import lookup
 from store.reading.lookup import Page
 from tests.store.keeper import Keeper
 
 
 async def _by_key(topic: str, key: str, count: int = 100) -> Page:
-    return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count, hidden_too=True)
+    return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count, Hold(), hidden_too=True)
 
 
 async def _by_time(topic: str) -> Page:
-    return await lookup.by_time(await lookup.topic_of(topic), None, None, None, 100)
+    return await lookup.by_time(await lookup.topic_of(topic), None, None, None, 100, Hold())
 
 
 def ids(page: Page) -> list[Any]:
@@ -25,14 +26,14 @@ def ids(page: Page) -> list[Any]:
 
 def test_a_message_that_was_appended_again_is_found_once_at_its_newest_place(keeper: Keeper, orders: str) -> None:
     sent = keeper.send(orders, "paid", delay_seconds=86400, keys=["o-1"])
-    first = keeper.do(lookup.by_id(sent["message_id"])).message
+    first = keeper.do(lookup.by_id(sent["message_id"], Hold())).message
     keeper.roll()
     keeper.roll()
     keeper.drop_old()
     keeper.do(reappend.run())
     assert keeper.segments_of(sent["message_id"]) == [1, 3]
 
-    again = keeper.do(lookup.by_id(sent["message_id"])).message
+    again = keeper.do(lookup.by_id(sent["message_id"], Hold())).message
     by_key = keeper.do(_by_key(orders, "o-1"))
     way = keeper.do(trace.of([copy.log_offset for copy in keeper.do(lookup.copies(sent["message_id"]))]))
 
@@ -50,7 +51,7 @@ def test_a_message_is_not_found_once_its_segment_is_gone(keeper: Keeper, orders:
     assert keeper.states()[1] == "dropped"
 
     with pytest.raises(MessageNotFound) as raised:
-        keeper.do(lookup.by_id(old["message_id"]))
+        keeper.do(lookup.by_id(old["message_id"], Hold()))
 
     assert (
         raised.value.detail == f"There is no message {old['message_id']}: it was never stored, or its segment is gone."

@@ -11,7 +11,7 @@ from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
 from store.errors import OffsetOutOfRange
-from store.process.budget import Hold
+from store.process.answers import Hold
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.broker.polling import at_this_load

@@ -26,6 +26,7 @@ def transactions_of(keeper: Keeper) -> int:
 
 
 def test_polls_that_wait_together_look_up_the_next_check_once_for_all(keeper: Keeper) -> None:
+    from store.process.answers import Hold
     from transactions import groups
     from transactions.checks import polling
     from transactions.checks.polling import ReceiveChecks
@@ -35,7 +36,7 @@ def test_polls_that_wait_together_look_up_the_next_check_once_for_all(keeper: Ke
     async def poll() -> None:
         await groups.for_producing(group)
         request = ReceiveChecks(wait_seconds=WAIT_SECONDS)
-        handed_out = await asyncio.gather(*(polling.receive(group, request) for _ in range(POLLS)))
+        handed_out = await asyncio.gather(*(polling.receive(group, request, Hold()) for _ in range(POLLS)))
         assert [received.documents for received in handed_out] == [{}] * POLLS
 
     before = transactions_of(keeper)

@@ -17,6 +17,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import require_between
+from store.process.answers import Hold
 from transactions import groups
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
@@ -58,6 +59,7 @@ class Handout:
 
     group_id: int
     max_transactions: int
+    max_bytes: int
     # None: of every topic.
     topic_ids: list[int] | None
 
@@ -83,6 +85,7 @@ class Received:
 async def receive(
     group_name: str,
     request: ReceiveChecks,
+    hold: Hold,
     gone: asyncio.Future[Any] | None = None,
     allowed: Callable[[], Awaitable[IsAllowed | None]] | None = None,
 ) -> Received:
@@ -90,8 +93,8 @@ async def receive(
 
     Waits up to `wait_seconds` for the first one, and ends when the producer is `gone`: its checks would be counted for
     nothing. Transactions of topics that are not `allowed` are left out; None allows all. It is read before each
-    claim, and raises the refusal of a key that was revoked or narrowed during the wait. Raises GroupNotExist or
-    MessageIllegal.
+    claim, and raises the refusal of a key that was revoked or narrowed during the wait. The bodies count in `hold`.
+    Raises GroupNotExist, MessageIllegal, or SystemBusy while too many answers are in flight: no check is counted then.
     """
     _validate(request)
     loop = asyncio.get_running_loop()
@@ -102,7 +105,10 @@ async def receive(
         group = await groups.existing(group_name)  # Read each time: its checks may be paused during the wait.
         if due_in <= 0 and not group.checks_paused:
             topic_ids = None if allowed is None else await _topics(await allowed())
-            halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, topic_ids))
+            await hold.room()
+            max_bytes = min(MAX_BYTES, hold.page())
+            halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, max_bytes, topic_ids))
+            hold.set(halves[0].claimed_bytes if halves else 0)
         left = deadline - loop.time()
         if halves or left <= 0:
             break
@@ -166,7 +172,7 @@ class Handouts(Kind[Handout]):
                 "group_id": one.request.group_id,
                 "claim_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
                 "max_halves": one.request.max_transactions,
-                "max_bytes": MAX_BYTES,
+                "max_bytes": one.request.max_bytes,
                 "topic_ids": one.request.topic_ids,
             }
             halves = await batch.read(CLAIM_HALVES, claim)

@@ -1,0 +1,206 @@
+"""The budget of answers: the message bodies that a process has read and not sent yet; reads take turns as it fills."""
+
+import asyncio
+from collections import deque
+from typing import Self
+
+from django.conf import settings
+
+from store import runtime
+from store.errors import SystemBusy
+from store.process.budget import RESERVED_PART, SMALL_BYTES
+
+# A read waits until so many bytes are free: with less, each message would need a read of its own.
+LEAST_PAGE_BYTES = 1024 * 1024
+ROOM_SECONDS = 3.0
+
+
+class Answers:
+    """The bodies that a process holds for answers, by the key that reads them.
+
+    1. A read takes a page, which gets smaller as the budget fills; it waits while less than LEAST_PAGE_BYTES is free.
+    2. A key holds five eighths, and one message more at most: callers that read slowly leave room for the other keys.
+    3. One part in RESERVED_PART is a reserve for pages of SMALL_BYTES: a read of small messages waits for none. Such an
+       answer is handed to its socket whole, so that its place is free again at once.
+    4. Reads that wait take turns: one key after the other, and those of one key in the order of their arrival.
+    """
+
+    def __init__(self) -> None:
+        limit = int(settings.ANSWERS_IN_FLIGHT_BYTES)
+        self._limit = limit
+        self._most_of_page = int(settings.MAX_RECEIVE_BYTES)
+        self._most_of_message = int(settings.MAX_MESSAGE_BYTES)
+        self._reserve = limit // RESERVED_PART
+        self._most_of_key = limit * 5 // 8
+        # Up to here no read waits, whatever its key: almost always one comparison decides.
+        self._calm = max(0, min(limit - self._reserve, self._most_of_key) - LEAST_PAGE_BYTES)
+        self.held = 0
+        self._small = 0
+        self._by_key: dict[str, int] = {}
+        # Of the reads that wait, by key; the first key's turn is the next.
+        self._turns: dict[str, deque[asyncio.Future[None]]] = {}
+
+    def room_of(self, key: str) -> int:
+        """How many bytes a read of this key may hold now: the less is free, the fewer."""
+        free = self._limit - self.held
+        room = min(free // 2, free - self._reserve, self._most_of_key - self._by_key.get(key, 0))
+        return min(self._most_of_page, max(room, LEAST_PAGE_BYTES))
+
+    def page_bytes(self, key: str) -> int:
+        """How many bytes of bodies a read of this key may fetch now, before the message that fills the page."""
+        room = self.room_of(key)
+        return room if room == self._most_of_page else max(room - self._most_of_message, min(room, LEAST_PAGE_BYTES))
+
+    def is_short(self, key: str) -> bool:
+        """Whether a read of this key has to wait until other answers are sent; never while there are none."""
+        if self.held <= self._calm:
+            return False
+        if self._limit - self._reserve - self.held < LEAST_PAGE_BYTES:
+            return True
+        of_key = self._by_key.get(key, 0)
+        return of_key > 0 and self._most_of_key - of_key < LEAST_PAGE_BYTES
+
+    def change(self, key: str, size: int) -> None:
+        """Counts so many bytes more for a key, or fewer; beyond the limit, too, for they are in memory already."""
+        self.held += size
+        of_key = self._by_key.get(key, 0) + size
+        if of_key:
+            self._by_key[key] = of_key
+        else:
+            self._by_key.pop(key, None)
+        if size < 0 and self._turns:
+            self._give_turns()
+
+    def change_reserve(self, size: int) -> bool:
+        """Takes bytes of the reserve, or returns some; False where it has not as many."""
+        if size > 0 and self._small + size > max(self._reserve, SMALL_BYTES):
+            return False
+        self._small += size
+        return True
+
+    async def turn(self, key: str) -> None:
+        """Waits for a turn to read with this key; LEAST_PAGE_BYTES count for it from then on."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._turns.setdefault(key, deque()).append(turn)
+        self._give_turns()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.cancelled():
+                self._leave(key, turn)
+            else:
+                self.change(key, -LEAST_PAGE_BYTES)
+            raise
+
+    def must_wait(self, key: str) -> bool:
+        """Whether a read that comes now has to wait: while it is short, or others have waited for longer."""
+        return self.is_short(key) or key in self._turns
+
+    def _leave(self, key: str, turn: asyncio.Future[None]) -> None:
+        turns = self._turns.get(key, deque())
+        if turn in turns:
+            turns.remove(turn)
+            if not turns:
+                del self._turns[key]
+
+    def _give_turns(self) -> None:
+        """Gives turns as long as there is room: one to each key that is not short, then again."""
+        given = True
+        while given:
+            given = False
+            for key in [key for key in self._turns if not self.is_short(key)]:
+                # One before it may have taken the room.
+                given |= not self.is_short(key) and self._give_turn(key)
+
+    def _give_turn(self, key: str) -> bool:
+        turns = self._turns.pop(key)
+        turn = turns.popleft()
+        if turns:
+            # Behind the other keys.
+            self._turns[key] = turns
+        if not turn.done():
+            turn.set_result(None)
+            self.change(key, LEAST_PAGE_BYTES)
+        return True
+
+
+def answers() -> Answers:
+    """The answers of this process."""
+    return runtime.part(Answers)
+
+
+class Hold:
+    """The bytes of one answer, which count for a key until it is sent: to the end of the block.
+
+    `room` comes before each read. `page` counts a page before it is fetched, `set` what was fetched. After the end of
+    the block calls have no effect.
+    """
+
+    __slots__ = ("_is_released", "_small", "is_large", "key", "size")
+
+    def __init__(self, key: str = "") -> None:
+        self.key = key
+        self.size = 0
+        # Bytes of the reserve.
+        self._small = 0
+        # The next message does not fit into a page out of the reserve.
+        self.is_large = False
+        self._is_released = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        self.set(0)
+        self._is_released = True
+
+    @property
+    def is_small(self) -> bool:
+        """Whether its page comes out of the reserve, which not even its first message may exceed."""
+        return self._small > 0
+
+    @property
+    def page_bytes(self) -> int:
+        """How many bytes of bodies it may fetch now."""
+        return self._small or answers().page_bytes(self.key)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it has to wait for room after all: others took it since."""
+        return not self._small and self.size == 0 and answers().is_short(self.key)
+
+    async def room(self, *, may_be_small: bool = False) -> None:
+        """Waits until there is room for a page; one that `may_be_small` is given one out of the reserve instead.
+
+        Raises SystemBusy after ROOM_SECONDS.
+        """
+        self.set(0)
+        if not answers().must_wait(self.key):
+            return
+        if may_be_small and not self.is_large and answers().change_reserve(SMALL_BYTES):
+            self._small = SMALL_BYTES
+            return
+        try:
+            async with asyncio.timeout(ROOM_SECONDS):
+                await answers().turn(self.key)
+        except TimeoutError as problem:
+            raise SystemBusy(f"{answers().held} bytes of answers are in flight: try again in a second.") from problem
+        self.size = LEAST_PAGE_BYTES
+
+    def page(self) -> int:
+        """Counts the page that may be fetched now, and returns its bytes."""
+        page = self.page_bytes
+        if not self._small:
+            self.set(answers().room_of(self.key))
+        return page
+
+    def set(self, size: int) -> None:
+        """Counts so many bytes for the answer, instead of those counted for it before."""
+        if self._is_released:
+            return
+        if self._small:
+            answers().change_reserve(-self._small)
+            self._small = 0
+        if size != self.size:
+            before, self.size = self.size, size
+            answers().change(self.key, size - before)
