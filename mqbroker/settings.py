@@ -101,8 +101,9 @@ REQUESTS_IN_FLIGHT_BYTES = env.whole(
 ANSWERS_IN_FLIGHT_BYTES = env.whole(
     "ANSWERS_IN_FLIGHT_BYTES",
     32 * 1024 * 1024,
-    "Message bodies that one web process has read for answers and not sent yet; reads take smaller pages as it fills, "
-    "then wait. Twice MAX_RECEIVE_BYTES or more lets a lone reader have whole pages.",
+    "Message bodies that one process has read for answers or pushes and not sent yet; reads take smaller pages as it "
+    "fills, then wait in turns. A key holds five eighths, and an eighth is for pages of 64 KiB. Twice "
+    "MAX_RECEIVE_BYTES or more lets a lone reader have whole pages.",
     1,
 )
 BODY_READ_SECONDS = env.whole(

@@ -5,6 +5,7 @@ one subscription at once, and when a process dies, what it had in flight is rede
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from itertools import islice
 
@@ -17,6 +18,7 @@ from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
 from delivery.receive import receives, returns
+from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
 from delivery.rows import SubscriptionId
 from store import runtime
@@ -25,6 +27,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.errors import Refusal
+from store.process.answers import Hold
 from webhooks.answers import Answer
 from webhooks.caller import Caller
 
@@ -107,35 +110,44 @@ class Push:
         probes = subscriber.circuit.state != "healthy"
         # Deliveries of an ordered group keep their order only within a call.
         one_call = probes or subscriber.ordered
-        deliveries = await receives.receive(
-            subscriber.group,
-            Receive(
-                topic=subscriber.topic,
-                filter=subscriber.filter,
-                max_messages=min(subscriber.max_batch * (1 if one_call else free), settings.MAX_RECEIVE_MESSAGES),
-                invisible_seconds=_invisible_seconds(subscriber),
-                wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
-            ),
-            # A group or a topic that was deleted since the subscription was read stays deleted.
-            makes=False,
+        wanted = Receive(
+            topic=subscriber.topic,
+            filter=subscriber.filter,
+            max_messages=min(subscriber.max_batch * (1 if one_call else free), settings.MAX_RECEIVE_MESSAGES),
+            invisible_seconds=_invisible_seconds(subscriber),
+            wait_seconds=0 if probes else min(WAIT_SECONDS, settings.MAX_WAIT_SECONDS),
         )
-        if not deliveries:
-            return False
+        with contextlib.ExitStack() as holding:
+            hold = holding.enter_context(Hold(f"subscription {subscriber.name}"))
+            # A group or a topic that was deleted since the subscription was read stays deleted.
+            deliveries = await receives.receive(subscriber.group, wanted, hold, makes=False)
+            if deliveries:
+                begun = await self._begin_calls(calls, deliveries, 1 if one_call else free)
+                holding.pop_all()
+                calls.create_task(hold.until(begun), name=f"answers of {subscriber.name}")
+        return bool(deliveries)
+
+    async def _begin_calls(
+        self, calls: asyncio.TaskGroup, deliveries: Sequence[Delivery], most: int
+    ) -> list[asyncio.Task[None]]:
+        """Begins the calls with these deliveries, so many at most, and gives back the others; returns the calls."""
+        subscriber, tasks = self._subscriber, []
         begun = 0
         try:
             # A process that ends has no time for a call that it has not begun.
             if not self._ending and await self._still_pushed(BELIEVED_FOR_CALL_SECONDS):
                 parts = protocol.calls(deliveries, subscriber.max_batch)
-                for call in islice(parts, 1 if one_call else free):
-                    self._calls.add(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
+                for call in islice(parts, most):
+                    tasks.append(calls.create_task(self._deliver(call), name=f"push {subscriber.name}"))
                     begun += len(call)
+                self._calls.update(tasks)
         finally:
             # The push ends, the subscription may not be pushed any more or cannot be read, or large messages fill more
             # calls than are free.
             rest = [delivery.receipt_handle for delivery in deliveries[begun:]]
             if rest:
                 await returns.give_back(subscriber.group, rest, 0)
-        return True
+        return tasks
 
     async def _deliver(self, call: Sequence[Pushed]) -> None:
         try:

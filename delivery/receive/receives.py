@@ -67,10 +67,12 @@ class Received:
         return True
 
 
-async def receive(group_name: str, request: Receive, *, makes: bool = True) -> list[Delivery]:
-    """As `entries`, whole."""
-    with Hold() as hold:
+async def receive(group_name: str, request: Receive, hold: Hold | None = None, *, makes: bool = True) -> list[Delivery]:
+    """As `entries`, whole; without a `hold` the bodies count until it returns."""
+    if hold is not None:
         return list(await entries(group_name, request, hold, makes=makes))
+    with Hold() as own:
+        return await receive(group_name, request, own, makes=makes)
 
 
 async def entries(

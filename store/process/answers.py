@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Collection
 from typing import Self
 
 from django.conf import settings
@@ -153,6 +154,12 @@ class Hold:
     def __exit__(self, *failure: object) -> None:
         self.set(0)
         self._is_released = True
+
+    async def until(self, tasks: Collection[asyncio.Task[None]]) -> None:
+        """Ends the block once these tasks have ended."""
+        with self:
+            if tasks:
+                await asyncio.wait(tasks)
 
     @property
     def is_small(self) -> bool:

@@ -1,16 +1,12 @@
-"""Callers that ask and read nothing, or hardly anything, and what a process holds meanwhile."""
+"""Callers that ask and read nothing of the answer."""
 
 import contextlib
 import socket
-import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-import psutil
-
 # The kernel doubles it: what a caller takes without reading.
 RECEIVED_BYTES = 4096
-MEGABYTE = 1024 * 1024
 
 
 @contextlib.contextmanager
@@ -32,17 +28,3 @@ def get(path: str, key: str | None = None) -> bytes:
     """The bytes of a GET."""
     authorization = "" if key is None else f"Authorization: Bearer {key}\r\n"
     return f"GET {path} HTTP/1.1\r\nHost: broker\r\n{authorization}\r\n".encode()
-
-
-def megabytes(pid: int) -> float:
-    """The resident memory of a process."""
-    return float(psutil.Process(pid).memory_info().rss / MEGABYTE)
-
-
-def most_megabytes(pid: int, seconds: float) -> float:
-    """The most resident memory of a process in so many seconds from now on."""
-    most, end = 0.0, time.monotonic() + seconds
-    while time.monotonic() < end:
-        most = max(most, megabytes(pid))
-        time.sleep(0.05)
-    return most

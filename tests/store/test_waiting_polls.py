@@ -6,6 +6,7 @@ import uuid
 from store import runtime
 from store.commit.writer import Writers
 from store.db.connections import Reads
+from store.process.answers import Hold
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
 
@@ -26,7 +27,6 @@ def transactions_of(keeper: Keeper) -> int:
 
 
 def test_polls_that_wait_together_look_up_the_next_check_once_for_all(keeper: Keeper) -> None:
-    from store.process.answers import Hold
     from transactions import groups
     from transactions.checks import polling
     from transactions.checks.polling import ReceiveChecks
