@@ -144,7 +144,7 @@ class Handing(Request[Handout]):
 
 
 def _are_short(requests: Sequence[Handing]) -> bool:
-    return any(request.receiver.hold.is_short for request in requests)
+    return not answers().is_calm and any(request.receiver.hold.is_short for request in requests)
 
 
 def _readings(requests: Sequence[Handing]) -> list[Reading]:

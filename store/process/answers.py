@@ -52,9 +52,14 @@ class Answers:
         room = self.room_of(key)
         return room if room == self._most_of_page else max(room - self._most_of_message, min(room, LEAST_PAGE_BYTES))
 
+    @property
+    def is_calm(self) -> bool:
+        """Whether no read has to wait, whatever its key."""
+        return self.held <= self._calm
+
     def is_short(self, key: str) -> bool:
         """Whether a read of this key has to wait until other answers are sent; never while there are none."""
-        if self.held <= self._calm:
+        if self.is_calm:
             return False
         if self._limit - self._reserve - self.held < LEAST_PAGE_BYTES:
             return True
