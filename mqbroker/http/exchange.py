@@ -260,7 +260,7 @@ class Exchange:
         return bytes(chunk)
 
     def answer(self, status: int, headers: Headers, content: bytes | memoryview) -> None:
-        """Sends a whole answer; the request's id and the length are added to the headers. Large content is not copied."""
+        """Sends a whole answer, its head with the request's id and the length. Large content is not copied."""
         if status in WITHOUT_CONTENT:
             self.start(status, (*headers, (b"x-request-id", self.request_id)))
             self.end()
