@@ -1,11 +1,16 @@
 """Large answers that are whole: a caller that does not read them loses its own before the process holds too much."""
 
 import asyncio
+import contextlib
+import http.client
+import json
+from urllib.parse import urlsplit
 
 import psutil
 
-from mqbroker.api.unread import MOST_BYTES, Unread
+from mqbroker.api.unread import MOST_BYTES, SMALL_BYTES, Unread
 from mqbroker.http.exchange import Exchange
+from scheduling.sending import batches
 from tests.broker import stalled
 from tests.broker.running import API_KEY, RunningBroker
 from tests.http.servers import Page, serving
@@ -64,3 +69,16 @@ def test_callers_that_do_not_read_what_django_answers_hold_no_thread(broker: Run
         assert [caller.recv(12) for caller in callers] == [b"HTTP/1.1 200"] * CALLERS
         assert broker.wire().get("/healthz").status == 200
         assert process.num_threads() <= before + SPARE
+
+
+def test_a_large_answer_without_a_task_is_whole_and_its_connection_kept(broker: RunningBroker, orders: str) -> None:
+    batch = json.dumps({"topic": orders, "messages": [{"body": "x"}] * batches.MAX_MESSAGES}).encode()
+    with contextlib.closing(http.client.HTTPConnection(urlsplit(broker.url).netloc, timeout=60)) as connection:
+        for _ in range(3):
+            connection.request("POST", "/v1/messages/batch", batch, {"Authorization": f"Bearer {API_KEY}"})
+            answer = connection.getresponse()
+            content = answer.read()
+
+            assert answer.status == 201
+            assert len(content) > SMALL_BYTES
+            assert len(json.loads(content)["results"]) == batches.MAX_MESSAGES
