@@ -26,8 +26,8 @@ class Unread:
         self._sizes: dict[asyncio.Future[None], int] = {}
         self._bytes = 0
 
-    async def send(self, exchange: Exchange, status: int, headers: Headers, content: bytes) -> None:
-        """Sends an answer, and returns when it has left, but for a few bytes, or is given up."""
+    async def send(self, exchange: Exchange, status: int, headers: Headers, content: bytes) -> bool:
+        """Sends an answer, and returns when it has left, but for a few bytes; False when it is given up instead."""
         size = len(content)
         length = (b"content-length", b"%d" % size)
         is_cut = asyncio.get_running_loop().create_future()
@@ -38,10 +38,11 @@ class Unread:
         sending = asyncio.ensure_future(exchange.send(content))
         try:
             await asyncio.wait((sending, is_cut), return_when=asyncio.FIRST_COMPLETED)
-            if sending.done() and not exchange.is_hung_up:
+            if sending.done():
                 exchange.end()
             else:
                 exchange.cut()
+            return sending.done()
         finally:
             sending.cancel()
             with contextlib.suppress(Gone, asyncio.CancelledError):
