@@ -26,6 +26,7 @@ COPY delivery delivery
 COPY analytics analytics
 COPY scheduling scheduling
 COPY webhooks webhooks
+COPY wire wire
 COPY access access
 COPY store store
 COPY client client

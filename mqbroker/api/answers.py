@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable, Iterator
 import msgspec
 
 from mqbroker import errors
-from mqbroker.http.heads import Headers
-from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process.answers import Hold
+from wire.heads import Headers
+from wire.reader import HEAD_BYTES, MAX_HEADERS
 
 # Gives deliveries or checks back to their group if their caller is gone; returns whether it did.
 GiveBack = Callable[[asyncio.Future[object]], Awaitable[bool]]

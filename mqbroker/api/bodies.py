@@ -4,10 +4,10 @@ import asyncio
 
 from django.conf import settings
 
-from mqbroker.http.exchange import Ending, Exchange
 from store import runtime
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process.budget import Budget
+from wire.exchange import Ending, Exchange
 
 # Forms may hold this much together: 64 of the largest. They and the control plane have budgets of their own, so that
 # neither takes the room of messages. Forms of unknown callers have two others: none takes the room of a signed-in

@@ -10,9 +10,9 @@ from django.http import HttpRequest, parse_cookie
 
 from mqbroker.access import KeyRing
 from mqbroker.access import is_signed_in as has_role
-from mqbroker.http.exchange import Exchange
 from store.db.connections import away
 from store.errors import SystemBusy, Unauthenticated
+from wire.exchange import Exchange
 
 SessionStore = import_module(settings.SESSION_ENGINE).SessionStore
 

@@ -18,15 +18,15 @@ from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
 from mqbroker.api.router import Prompt, Route, Router, View
-from mqbroker.http import bridge, heads, paths
-from mqbroker.http.bridge import Application
-from mqbroker.http.exchange import Ending, Exchange, Gone
 from store import runtime
 from store.commit import waiting, writer
 from store.commit.pipelined import Request
 from store.db import patience
 from store.errors import Refusal
 from store.process.budget import Budget
+from wire import bridge, heads, paths
+from wire.bridge import Application
+from wire.exchange import Ending, Exchange, Gone
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -61,7 +61,7 @@ class Handler:
     4. `sending.send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
 
-    New work comes here through `mqbroker.http.admission`, which asks `begins` and `is_full`: while too much waits it is
+    New work comes here through `wire.admission`, which asks `begins` and `is_full`: while too much waits it is
     refused by `refuse`, before its key is looked up and its body decoded.
 
     Django's way costs some 0.9 ms of CPU per request.

@@ -11,12 +11,12 @@ import msgspec
 
 from access.audit import Signature
 from mqbroker.access import Caller, KeyRing
-from mqbroker.http.exchange import Exchange
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
 from store.messages.strict_json import DuplicateName
 from store.process.answers import Hold
 from transactions.errors import TransactionNotFound
+from wire.exchange import Exchange
 
 Shape = TypeVar("Shape")
 Query = dict[str, list[str]]

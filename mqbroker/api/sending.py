@@ -6,9 +6,9 @@ from mqbroker.api import unread
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
 from mqbroker.api.unread import Unread
-from mqbroker.http.exchange import Exchange, Gone
 from store import runtime
 from store.db import pacing
+from wire.exchange import Exchange, Gone
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:

@@ -5,8 +5,8 @@ import contextlib
 
 import structlog
 
-from mqbroker.http.exchange import Exchange, Gone
-from mqbroker.http.heads import Headers
+from wire.exchange import Exchange, Gone
+from wire.heads import Headers
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -28,9 +28,9 @@ def serve(listening: socket.socket) -> None:
 
     from django.conf import settings
 
-    from mqbroker.http import room, server
     from mqbroker.web import lifespan
     from store.db.guards import Unfit
+    from wire import room, server
 
     most = room.most_connections()
     places = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)

@@ -7,10 +7,10 @@ import resource
 from collections.abc import AsyncIterator
 
 from mqbroker import background, sealed_secrets
-from mqbroker.http.admission import Serve
 from mqbroker.web import application
 from store.commit import notifier
 from store.db import guards
+from wire.admission import Serve
 
 
 @contextlib.asynccontextmanager

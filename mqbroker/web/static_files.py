@@ -10,9 +10,9 @@ from typing import NamedTuple
 from django.conf import settings
 from django.contrib.staticfiles import finders
 
-from mqbroker.http.exchange import Exchange
-from mqbroker.http.heads import Headers
 from mqbroker.web.content_policy import POLICY
+from wire.exchange import Exchange
+from wire.heads import Headers
 
 # What no page names: Redoc and the browsable API of packages that bring them along, and what debuggers read. The
 # Dockerfile removes the largest of them.

@@ -29,7 +29,7 @@ SETTINGS = "mqbroker.settings"
 NEVER_HERE = (SETTINGS, "mqbroker.celery")
 # What web processes, workers, beat and commands are made of.
 PROGRAMS = (
-    "mqbroker.http.server",
+    "wire.server",
     "mqbroker.web.lifespan",
     "mqbroker.celery.worker",
     "mqbroker.celery.beat",

@@ -7,12 +7,12 @@ import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_network
 
-from mqbroker.http.accepting import Accepting
-from mqbroker.http.connections import Connections
-from mqbroker.http.exchange import Exchange, Gone
-from mqbroker.http.heads import head_of
-from mqbroker.http.room import Room
 from tests.broker.polling import PAUSE_SECONDS
+from wire.accepting import Accepting
+from wire.connections import Connections
+from wire.exchange import Exchange, Gone
+from wire.heads import head_of
+from wire.room import Room
 
 MOST_CONNECTIONS = 10
 # The beginning of a request.

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from mqbroker.http.connection import DROPPED_BYTES
-from mqbroker.http.reader import HEAD_BYTES, MAX_HEADERS
 from tests.http.servers import POST, Caller, Served, until_taken
+from wire.connection import DROPPED_BYTES
+from wire.reader import HEAD_BYTES, MAX_HEADERS
 
 
 async def test_a_connection_serves_one_request_after_the_other(caller: Caller) -> None:

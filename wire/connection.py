@@ -6,10 +6,10 @@ from typing import Protocol, cast
 
 import structlog
 
-from mqbroker.http.admission import Admission, Serve
-from mqbroker.http.exchange import Exchange
-from mqbroker.http.reader import Malformed, Reader
-from mqbroker.http.taking import UNREAD_SECONDS, Taking
+from wire.admission import Admission, Serve
+from wire.exchange import Exchange
+from wire.reader import Malformed, Reader
+from wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
 

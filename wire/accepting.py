@@ -11,7 +11,7 @@ import time
 
 import structlog
 
-from mqbroker.http.connections import Connections
+from wire.connections import Connections
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from collections import deque
 from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
-from mqbroker.http.heads import Headers, head_of, head_of_whole
+from wire.heads import Headers, head_of, head_of_whole
 
 # Of a request: as they came.
 HeaderList = list[tuple[bytes, bytes]]

@@ -3,9 +3,9 @@
 import asyncio
 from email.utils import formatdate
 
-from mqbroker.http.admission import Admission, Serve
-from mqbroker.http.connection import Connection
-from mqbroker.http.room import Room
+from wire.admission import Admission, Serve
+from wire.connection import Connection
+from wire.room import Room
 
 MAX_DROPPING = 32
 # Of requests that came before the answers to earlier ones of their connections, on all of them.

@@ -6,10 +6,10 @@ import signal
 import socket
 from collections.abc import AsyncIterator, Callable
 
-from mqbroker.http.accepting import Accepting
-from mqbroker.http.admission import Serve
-from mqbroker.http.connections import Connections
-from mqbroker.http.room import Room
+from wire.accepting import Accepting
+from wire.admission import Serve
+from wire.connections import Connections
+from wire.room import Room
 
 TICK_SECONDS = 1.0
 # Requests that are under way at a signal have so long.

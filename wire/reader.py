@@ -4,7 +4,7 @@ from collections import deque
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
-from mqbroker.http.exchange import Exchange, HeaderList, Line
+from wire.exchange import Exchange, HeaderList, Line
 
 # Of the first line and the headers of a request.
 HEAD_BYTES = 16 * 1024
