@@ -25,6 +25,7 @@ COPY transactions transactions
 COPY delivery delivery
 COPY analytics analytics
 COPY scheduling scheduling
+COPY sending sending
 COPY webhooks webhooks
 COPY wire wire
 COPY access access

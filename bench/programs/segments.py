@@ -12,7 +12,7 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from scheduling.sending import sends  # noqa: E402  # after Django is set up
+from sending import sends  # noqa: E402  # after Django is set up
 from store import runtime  # noqa: E402
 from store.db import connections  # noqa: E402
 from store.db.connections import Connection  # noqa: E402

@@ -17,8 +17,8 @@ from mqbroker.api.answers import Answer, failed, refused, with_status
 from mqbroker.api.consumers import AckDeliveries, results_of
 from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
 from scheduling import delays
-from scheduling.sending import sends
-from scheduling.sending.pipelined import Sending
+from sending import sends
+from sending.pipelined import Sending
 from store import messages, topics
 from store.commit import accept, writer
 from store.commit.pipelined import Request

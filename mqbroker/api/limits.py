@@ -2,7 +2,7 @@
 
 from django.conf import settings
 
-from scheduling.sending import batches
+from sending import batches
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
 from transactions import halves

@@ -11,10 +11,10 @@ from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode
 from mqbroker.api.router import Prompt
 from scheduling import recalls
-from scheduling.sending import batches, sends
-from scheduling.sending.answers import Sent
-from scheduling.sending.batches import SendBatch, SentBatch
-from scheduling.sending.pipelined import Sending
+from sending import batches, sends
+from sending.answers import Sent
+from sending.batches import SendBatch, SentBatch
+from sending.pipelined import Sending
 from store import topics
 from store.messages import Message
 from store.reading import lookup

@@ -13,8 +13,8 @@ from mqbroker.api.router import View
 from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
 from scheduling.recalls import Recalled
-from scheduling.sending.answers import Sent
-from scheduling.sending.batches import SendBatch, SentBatch
+from sending.answers import Sent
+from sending.batches import SendBatch, SentBatch
 from store.messages import Message
 from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from mqbroker.api.unread import MOST_BYTES, SMALL_BYTES, Unread
-from scheduling.sending import batches
+from sending import batches
 from tests.broker import stalled
 from tests.broker.running import API_KEY, RunningBroker
 from tests.http.servers import Page, serving

@@ -111,7 +111,7 @@ class Keeper:
 
 async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
     """The answer to a send."""
-    from scheduling.sending import sends
+    from sending import sends
     from store.messages import Message
 
     return fields_of(await sends.send(Message(topic=topic, body=body, **fields)))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from delivery.receive.receives import Receive
 from mqbroker.api.bulks import Bulk, Operation
-from scheduling.sending.batches import SendBatch
+from sending.batches import SendBatch
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
 from transactions.ends import EndTransaction

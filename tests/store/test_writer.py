@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from scheduling.sending import sends
+from sending import sends
 from store.errors import Refusal, SystemBusy
 from store.messages import Message
 from tests.broker import databases

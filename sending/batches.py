@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from scheduling.publish import Publication, publish
-from scheduling.sending import sends
-from scheduling.sending.answers import Sent
-from scheduling.sending.pipelined import Detours, Sending
+from sending import sends
+from sending.answers import Sent
+from sending.pipelined import Detours, Sending
 from store import runtime, topics
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel

@@ -8,8 +8,8 @@ from msgspec import UNSET
 from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
-from scheduling.sending.answers import Sent
-from scheduling.sending.pipelined import Detours, Level, Sending
+from sending.answers import Sent
+from sending.pipelined import Detours, Level, Sending
 from store import runtime, topics
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Self
 
 from scheduling import alarms, recalls
-from scheduling.sending.answers import Sent
+from sending.answers import Sent
 from store import runtime
 from store.commit import accept, notifier
 from store.commit.accept import Parcel
