@@ -17,6 +17,9 @@ COMMANDS = {
     "settings": "Prints every setting with its value, its default and its meaning.",
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",
+}
+# The modules of the room `tools`, which only a checkout has.
+TOOLS = {
     "test": "Runs the tests on servers of their own; options are pytest's.",
     "check": "Checks format, lint, types, imports, migrations, deployment and locks.",
     "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
@@ -46,11 +49,12 @@ def run(words: list[str]) -> int:
     if name in ("-h", "--help", "help"):
         print(usage())
         return 0
-    if name not in COMMANDS:
+    if name not in COMMANDS | TOOLS:
         print(f"mq: {name!r} is no command of mq.\n{usage()}", file=sys.stderr)
         return 2
     # Only the named command is imported, which shortens its start.
-    command: Callable[[list[str]], int] = importlib.import_module(f"embedded.cli.{name}").main
+    room = "tools" if name in TOOLS else "embedded.cli"
+    command: Callable[[list[str]], int] = importlib.import_module(f"{room}.{name}").main
     try:
         return command(options)
     except CannotStart as problem:
@@ -61,8 +65,9 @@ def run(words: list[str]) -> int:
 
 
 def usage() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in COMMANDS.items()]
+    commands = COMMANDS | TOOLS
+    width = max(map(len, commands))
+    lines = [f"  {name:<{width}}  {meaning}" for name, meaning in commands.items()]
     return "\n".join(["usage: ./mq <command> [options]", "", *lines, "", "./mq <command> --help lists its options."])
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from embedded.cli.check import names_a_place
-from embedded.cli.lock import LOCKS
 from embedded.commands import ROOT
+from tools.check import names_a_place
+from tools.lock import LOCKS
 
 PIN = re.compile(r"^([a-z0-9-]+)(?:\[[^]]+\])?==(\S+)(?: ; .*?)? \\$", re.MULTILINE)
 

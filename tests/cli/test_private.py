@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from embedded.cli import foreground, private
-from embedded.cli import test as command
 from embedded.processes import identity
 from tests.cli.conftest import Run
+from tools import test as command
 
 LOOK = """
 import pathlib, sys

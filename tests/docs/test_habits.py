@@ -8,11 +8,11 @@ import tomllib
 import yaml
 from django.apps import apps
 
-from embedded.cli.check import STEPS
 from embedded.commands import ROOT, python
 from tests.docs.pages import page
 from tests.house import message_fields
 from tests.house.sources import APPS
+from tools.check import STEPS
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 HOOKS = ROOT / ".pre-commit-config.yaml"

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from embedded import environment
-from embedded.cli.lock import LOCKS
 from embedded.commands import ROOT, manage, python
+from tools.lock import LOCKS
 
 STEPS = {
     "format": python("-m", "ruff", "format", "--check", "."),

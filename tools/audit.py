@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from embedded import environment
-from embedded.cli.sbom import LOCK
 from embedded.commands import ROOT, python
 from embedded.errors import CannotStart
+from tools.sbom import LOCK
 
 # The lock holds every package with its hash: nothing has to be resolved or installed.
 QUIET_JSON = ("--progress-spinner", "off", "--format", "json")
