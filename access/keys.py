@@ -13,10 +13,10 @@ from django.db.models.functions import Now
 
 from access.models import ApiKey
 from access.rows import KeyRow
-from store.commit import caches
 from store.db.names import CHARACTERS, MAX_CHARACTERS
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
+from store.notices import caches
 
 # A name stands in a path, and must not be taken for an id.
 NAME = r"^[A-Za-z_][A-Za-z0-9_ .:@+-]{0,99}$"

@@ -14,13 +14,14 @@ from delivery.errors import ReceiptExpired
 from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
 from scheduling.publish import publish
-from store.commit import notifier, writer
+from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal, require_between
+from store.notices import notifier
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)

@@ -9,11 +9,11 @@ from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
 from delivery.rows import DeletedReceipt, GroupId
 from store import registry, topics
-from store.commit import caches
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic
+from store.notices import caches
 from store.reading import progress
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)

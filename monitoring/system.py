@@ -12,8 +12,8 @@ from monitoring import health
 from store import stats as store_stats
 from store.db import health as database_health
 from store.db.health import Connections, HotTable, SegmentSize, Snapshot
-from store.process import heartbeats
-from store.process.heartbeats import Alive
+from store.notices import heartbeats
+from store.notices.heartbeats import Alive
 from store.segments import exports
 from store.segments.exports import Exported, ExportWait
 

@@ -19,12 +19,12 @@ from scheduling import lateness, release
 from scheduling.alarms import Alarms
 from store import runtime
 from store.commit import stalled
-from store.commit.notifier import Wakeups
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import event_loop, patience
 from store.db.connections import Reads
-from store.process import heartbeats
+from store.notices import heartbeats
+from store.notices.notifier import Wakeups
 from store.runtime import Runtime
 from store.segments import lifecycle
 from transactions import discards, groups

@@ -8,9 +8,9 @@ from django.db import transaction
 from django.db.models import Q
 
 from store import stats, topics
-from store.commit import caches
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
+from store.notices import caches
 from store.queues import of_topic
 from store.rows import QueueBounds
 

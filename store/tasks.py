@@ -3,7 +3,7 @@
 from celery import shared_task
 
 from store.db import event_loop
-from store.process import heartbeats
+from store.notices import heartbeats
 from store.segments import lifecycle
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from django.db import OperationalError, transaction
 
-from store.commit import caches
 from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
+from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
 from transactions.rows import LimitedLockWait

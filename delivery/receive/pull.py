@@ -10,8 +10,8 @@ from django.conf import settings
 from delivery.receive import deliveries, discarded
 from delivery.receive.deliveries import Entry
 from store import messages, queues, topics
-from store.commit import notifier
 from store.errors import OffsetOutOfRange, require_between
+from store.notices import notifier
 from store.process.answers import Hold
 from store.rows import EntryRow, TopicFacts
 

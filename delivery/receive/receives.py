@@ -17,8 +17,8 @@ from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
 from store import topics
-from store.commit import notifier
 from store.errors import require_between
+from store.notices import notifier
 from store.process.answers import Hold
 from store.queues import Queue
 from store.rows import TopicFacts

@@ -7,9 +7,10 @@ from delivery import groups, receipts
 from delivery.receipts import TAKE_RECEIPTS, Handle
 from delivery.retries import redelivery
 from scheduling.publish import publish
-from store.commit import notifier, writer
+from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
+from store.notices import notifier
 
 RETURN_RECEIPTS = Statement(__file__, "return_receipts")
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 
 from mqbroker import background, sealed_secrets
 from mqbroker.web import application
-from store.commit import notifier
 from store.db import guards
+from store.notices import notifier
 from wire.admission import Serve
 
 

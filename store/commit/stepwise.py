@@ -16,13 +16,14 @@ from django.conf import settings
 from psycopg import errors as pg
 
 from store import queues
-from store.commit import locked, notifier, stalled
+from store.commit import locked, stalled
 from store.commit.batch import Batch, Kind, Note, Pending, resolve, settle
 from store.db import connections, patience
 from store.db.connections import Connection
 from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
 from store.errors import KeyTooLong, OutcomeUnknown, Refusal, SystemBusy
+from store.notices import notifier
 from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -7,7 +7,7 @@ import psycopg
 from analytics.nightly.runs import Nights
 from monitoring.system import Exports, System
 from store.db.health import Connections, HotTable, Snapshot
-from store.process.heartbeats import Alive
+from store.notices.heartbeats import Alive
 from store.segments.exports import ExportWait
 from tests.broker.polling import eventually
 from tests.console.operators import Operator, Page

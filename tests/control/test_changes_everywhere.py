@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from store.commit import notifier
-from store.commit.caches import LONGEST_CACHED_SECONDS
+from store.notices import notifier
+from store.notices.caches import LONGEST_CACHED_SECONDS
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker

@@ -91,7 +91,10 @@ def is_there(name: str) -> bool:
 
 
 def test_every_command_is_one_of_mq() -> None:
-    assert breaches(lambda page: set(re.findall(r"\./mq +([a-z]\w*)", page.text)) - set(COMMANDS | TOOLS) - {"alone"}) == {}
+    assert (
+        breaches(lambda page: set(re.findall(r"\./mq +([a-z]\w*)", page.text)) - set(COMMANDS | TOOLS) - {"alone"})
+        == {}
+    )
 
 
 def test_every_setting_is_declared() -> None:

@@ -15,11 +15,11 @@ import psycopg
 from psycopg.rows import namedtuple_row
 
 from store import queues, runtime, topics
-from store.commit.notifier import Wakeups
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, event_loop
 from store.db.connections import Connection, Reads
+from store.notices.notifier import Wakeups
 from store.process.answers import Hold
 from store.runtime import Runtime
 from store.segments import lifecycle, partitions, retention

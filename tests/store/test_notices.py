@@ -4,9 +4,9 @@ from collections import Counter
 
 import psycopg
 
-from store.commit import notifier
-from store.commit.notifier import CHANNEL
-from store.commit.peers import ALONE_SECONDS, NOT_LISTENING, PRESENCE_SECONDS, Peers
+from store.notices import notifier
+from store.notices.notifier import CHANNEL
+from store.notices.peers import ALONE_SECONDS, NOT_LISTENING, PRESENCE_SECONDS, Peers
 from tests.store.keeper import Keeper
 
 

@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import NamedTuple, Self
 
 from store import runtime
-from store.commit import accept, notifier
+from store.commit import accept
 from store.commit.accept import Accepted
 from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.db.uuid7 import of_int
+from store.notices import notifier
 from store.queues import ENTER_PLACED
 from store.segments.log import APPEND_NEW, APPEND_ONE
 from transactions.answers import EndedMessage

@@ -16,11 +16,11 @@ import psycopg
 import structlog
 
 from store import runtime
-from store.commit import caches
-from store.commit.caches import Changes
-from store.commit.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.db import connections
 from store.errors import Refusal
+from store.notices import caches
+from store.notices.caches import Changes
+from store.notices.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.queues import Entry
 
 logger = structlog.stdlib.get_logger(__name__)

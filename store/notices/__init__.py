@@ -1,0 +1,1 @@
+"""What one process tells the others: messages that became visible, and changes of configuration."""
