@@ -13,9 +13,9 @@ from django.db.models.functions import Now
 
 from access.models import ApiKey
 from access.rows import KeyRow
-from store.db.names import CHARACTERS, MAX_CHARACTERS
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
+from store.naming.names import CHARACTERS, MAX_CHARACTERS
 from store.notices import caches
 
 # A name stands in a path, and must not be taken for an id.

@@ -5,18 +5,19 @@ from dataclasses import dataclass
 from typing import Self
 
 from delivery.rows import GroupFacts, HeldGroup, RetryQueueId
-from store import runtime, topics
+from store import runtime
 from store.commit.batch import Batch
 from store.db import connections
-from store.db.cached_groups import Groups
-from store.db.names import MAX_CHARACTERS
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
+from store.naming import topics
+from store.naming.cached_groups import Groups
+from store.naming.names import MAX_CHARACTERS
+from store.naming.topics import RETRY_PREFIX
 from store.queues import Queue
 from store.reading import progress
 from store.rows import PositionRow, TopicFacts
-from store.topics import RETRY_PREFIX
 
 HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")

@@ -8,11 +8,12 @@ from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
 from delivery.rows import DeletedReceipt, GroupId
-from store import registry, topics
+from store import registry
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic
+from store.naming import topics
 from store.notices import caches
 from store.reading import progress
 

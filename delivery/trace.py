@@ -21,7 +21,7 @@ from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.statements import Statement
 from store.messages import Time
-from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
+from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 
 FIND_REDRIVES = Statement(__file__, "find_redrives", RedrivenLetter)
 FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)

@@ -12,10 +12,10 @@ from delivery import trace as delivery_trace
 from delivery.trace import GroupEventName, Standing, TraceGroup
 from scheduling import trace as scheduling_trace
 from scheduling.trace import Entry, Wait, Way
-from store import topics
 from store.messages import Time
+from store.naming import topics
+from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 from store.rows import Copy
-from store.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 from transactions.answers import EventOf, TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.reads import history

@@ -13,9 +13,9 @@ from rest_framework.request import Request
 from access import keys, limits, roles
 from access.limits import Allowance
 from store.db import connections
-from store.db.names import MAX_CHARACTERS
 from store.db.ttl_cache import TtlCache
 from store.errors import NoPermission, Unauthenticated
+from store.naming.names import MAX_CHARACTERS
 from store.notices.caches import LONGEST_CACHED_SECONDS
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.

@@ -6,11 +6,11 @@ import msgspec
 from django.conf import settings
 
 from scheduling.rows import Clock
-from store import topics
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import DelayIllegal
 from store.messages import Message
+from store.naming import topics
 
 READ_CLOCK = Statement(__file__, "read_clock", Clock)
 

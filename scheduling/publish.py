@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 
 from scheduling import alarms, delays
 from scheduling.delays import Delay
-from store import topics
 from store.commit import reappend
 from store.commit.batch import Batch
 from store.commit.reappend import Place
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.messages.times import exact
+from store.naming import topics
 from store.queues import Entry
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")

@@ -12,13 +12,13 @@ from msgspec import Meta, UnsetType
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
-from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 from store.messages.times import exact
+from store.naming import topics
 from store.reading import lookup, progress
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)

@@ -14,11 +14,11 @@ from itertools import takewhile
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish_all
 from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
-from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
+from store.naming import topics
 from store.reading import progress
 from store.rows import PositionRow
 

@@ -12,10 +12,10 @@ from scheduling import delays
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
 from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerForecast
-from store import topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
+from store.naming import topics
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)

@@ -10,13 +10,14 @@ from scheduling.publish import Publication, publish
 from sending import sends
 from sending.answers import Sent
 from sending.pipelined import Detours, Sending
-from store import runtime, topics
+from store import runtime
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, Refusal
 from store.messages import Message, Record
+from store.naming import topics
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 

@@ -7,9 +7,10 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from store import stats, topics
+from store import stats
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
+from store.naming import topics
 from store.notices import caches
 from store.queues import of_topic
 from store.rows import QueueBounds

@@ -7,10 +7,11 @@ from datetime import datetime
 from django.db.models import Count
 from django.db.models.functions import Now
 
-from store import queues, topics
+from store import queues
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
+from store.naming import topics
 from store.rows import EntriesSince, EverStored, LogOffsetsSince, QueueBounds, TopicEntries
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from scheduling.publish import Publication, publish
-from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.naming import topics
 from store.segments import retention
 from transactions import answers, ends
 from transactions.answers import Awaited, Ended

@@ -9,8 +9,8 @@ from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats
 from store.models import Topic
+from store.naming.topics import is_system
 from store.reading import previews
-from store.topics import is_system
 
 PAGE = 25
 # A topic may have 1,024 queues; a page shows this many of them at once. 64 took 28 ms over 8 segments.

@@ -11,7 +11,7 @@ from delivery import groups, registry
 from delivery.receive import deliveries
 from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts, LetterCount
 from scheduling.publish import Publication, publish
-from store import messages, queues, topics
+from store import messages, queues
 from store import registry as topic_registry
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
@@ -19,6 +19,7 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
 from store.messages import StoredMessage, Time
+from store.naming import topics
 from store.process.answers import Hold
 from store.reading import progress
 from store.rows import TopicFacts

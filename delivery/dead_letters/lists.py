@@ -15,9 +15,9 @@ from delivery.rows import (
     NarrowedDeadLetter,
     SharedByDeadLetters,
 )
-from store import topics
 from store.db import sync
 from store.db.statements import Statement
+from store.naming import topics
 
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
 DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)

@@ -13,10 +13,9 @@ from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
-from store import topics
-from store.db import names
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
+from store.naming import names, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000

@@ -19,11 +19,11 @@ from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.messages import MessageRow
+from store.naming.topics import RETRY_PREFIX
 from store.process.answers import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log
-from store.topics import RETRY_PREFIX
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)

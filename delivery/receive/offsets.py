@@ -13,12 +13,12 @@ from delivery import groups
 from delivery.groups import QueueProgress, locks_of
 from delivery.receive import pull
 from delivery.rows import GroupFacts, OffsetAtTime
-from store import topics
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, Refusal
+from store.naming import topics
 from store.notices import notifier
 from store.reading import progress
 from store.rows import PositionRow, TopicFacts

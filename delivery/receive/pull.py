@@ -9,8 +9,9 @@ from django.conf import settings
 
 from delivery.receive import deliveries, discarded
 from delivery.receive.deliveries import Entry
-from store import messages, queues, topics
+from store import messages, queues
 from store.errors import OffsetOutOfRange, require_between
+from store.naming import topics
 from store.notices import notifier
 from store.process.answers import Hold
 from store.rows import EntryRow, TopicFacts

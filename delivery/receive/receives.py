@@ -16,8 +16,8 @@ from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
-from store import topics
 from store.errors import require_between
+from store.naming import topics
 from store.notices import notifier
 from store.process.answers import Hold
 from store.queues import Queue

@@ -19,12 +19,13 @@ from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
 from scheduling import delays
 from sending import sends
 from sending.pipelined import Sending
-from store import messages, topics
+from store import messages
 from store.commit import accept, writer
 from store.commit.pipelined import Request
 from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message
+from store.naming import topics
 from transactions import ends, halves
 from transactions.ends import EndTransaction
 from transactions.halves import BeginTransaction

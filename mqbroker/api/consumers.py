@@ -19,7 +19,7 @@ from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode, number
 from mqbroker.errors import Code
 from store.errors import Refusal
-from store.topics import RETRY_PREFIX, group_of
+from store.naming.topics import RETRY_PREFIX, group_of
 
 
 class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -15,8 +15,8 @@ from sending import batches, sends
 from sending.answers import Sent
 from sending.batches import SendBatch, SentBatch
 from sending.pipelined import Sending
-from store import topics
 from store.messages import Message
+from store.naming import topics
 from store.reading import lookup
 from transactions import ends, groups, halves
 from transactions.answers import Begun

@@ -4,9 +4,9 @@ from inspect import cleandoc
 from typing import Any
 
 from delivery.receipts import MAX_HANDLES
-from store.db import names
 from store.messages import MAX_SHARDING_KEY
 from store.messages.properties import MAX_PROPERTIES
+from store.naming import names
 from transactions.checks.polling import MAX_TRANSACTIONS
 from transactions.writing import immunity
 

@@ -9,17 +9,18 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-from store import queues, topics
+from store import queues
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound
 from store.messages import MessageRow, Time
 from store.messages.properties import KEY_RULE, is_key
+from store.naming import topics
+from store.naming.topics import FIND_TOPIC
 from store.process.answers import Hold
 from store.process.budget import SMALL_BYTES
 from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, VisibleEntry, WalkedKeyMatch
 from store.segments import log
-from store.topics import FIND_TOPIC
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 FIND_COPIES = Statement(__file__, "find_copies", Copy)

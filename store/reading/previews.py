@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from store import topics
 from store.db import connections, sync
 from store.db.statements import Statement
+from store.naming import topics
 from store.reading.lookup import BEYOND, MAX_OF_KEY
 from store.rows import KeyHead, KeysOfMessage, NewestEntry, Preview
 from store.segments import log

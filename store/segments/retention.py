@@ -9,10 +9,10 @@ from itertools import takewhile
 
 import structlog
 
-from store import topics
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
+from store.naming import topics
 from store.segments import exports, log, partitions
 from store.segments.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
 

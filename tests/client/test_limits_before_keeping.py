@@ -10,8 +10,8 @@ from mqbroker_client.calls import producer as calls
 from mqbroker_client.ids import uuid7
 from mqbroker_client.reserved import FIELD_INSTEAD, RESERVED_PROPERTIES, SYSTEM_PREFIXES, SYSTEM_TOPICS
 
-from store import topics
 from store.messages import properties
+from store.naming import topics
 from tests.broker.running import RunningBroker
 
 GROUP = "limits"

@@ -14,11 +14,12 @@ import msgspec
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from store import queues, runtime, topics
+from store import queues, runtime
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, event_loop
 from store.db.connections import Connection, Reads
+from store.naming import topics
 from store.notices.notifier import Wakeups
 from store.process.answers import Hold
 from store.runtime import Runtime

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from store import messages, topics
+from store import messages
 from store.db import connections
 from store.messages.texts import legible
 from store.messages.times import encode
+from store.naming import topics
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer

@@ -7,9 +7,9 @@ from typing import Literal
 
 from django.db.models import OuterRef, Subquery
 
-from store import topics
 from store.db import connections, sync
 from store.db.statements import Statement
+from store.naming import topics
 from transactions import answers, ends, groups, halves
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.models import Endpoint, HalfMessage, ProducerGroup

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from store import topics
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
+from store.naming import topics
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup

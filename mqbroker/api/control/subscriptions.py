@@ -18,7 +18,7 @@ from mqbroker.api.control.endpoints import STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-from store.db.names import MAX_CHARACTERS
+from store.naming.names import MAX_CHARACTERS
 from webhooks import registration
 from webhooks.addresses import MAX_URL_CHARACTERS
 

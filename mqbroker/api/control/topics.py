@@ -13,7 +13,8 @@ from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from store import models as store
-from store import registry, topics
+from store import registry
+from store.naming import topics
 from transactions import registry as transaction_registry
 
 

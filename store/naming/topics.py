@@ -6,9 +6,9 @@ from django.conf import settings
 
 from store import errors, runtime
 from store.db import connections
-from store.db.names import is_name, rule
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
+from store.naming.names import is_name, rule
 from store.rows import TopicFacts
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)

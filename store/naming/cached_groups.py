@@ -7,10 +7,11 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from store.db import connections, names
+from store.db import connections
 from store.db.statements import NoRow, Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import GroupNotExist, MessageIllegal
+from store.naming import names
 
 Facts = TypeVar("Facts")
 

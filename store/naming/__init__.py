@@ -1,0 +1,1 @@
+"""Names of topics and groups: their characters, and what is cached by name."""
