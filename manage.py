@@ -15,7 +15,7 @@ def main(words: list[str]) -> None:
     # Not at the top: a command that gives way to others does so before it imports Django.
     from django.core.management import execute_from_command_line
 
-    from store import runtime
+    from store.process import runtime
 
     with runtime.installed(runtime.Runtime()):
         execute_from_command_line(words)

@@ -10,10 +10,10 @@ import time
 from dataclasses import dataclass
 
 from access.rows import KeyRow
-from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import RateLimited
+from store.process import runtime
 
 ADD_REFUSALS = Statement(__file__, "add_refusals")
 

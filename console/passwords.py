@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-from store import runtime
 from store.db import patience, sync
 from store.errors import SystemBusy
+from store.process import runtime
 
 # A hash takes 0.4 s of a free core; on a busy machine it gets what messages leave over.
 MAX_SECONDS = 30

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Self
 
 from delivery.rows import GroupFacts, HeldGroup, RetryQueueId
-from store import runtime
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
@@ -15,6 +14,7 @@ from store.naming import topics
 from store.naming.cached_groups import Groups
 from store.naming.names import MAX_CHARACTERS
 from store.naming.topics import RETRY_PREFIX
+from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
 from store.rows import PositionRow, TopicFacts

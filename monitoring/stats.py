@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
-from store import runtime
 from store import stats as store_stats
+from store.process import runtime
 from transactions import stats as transaction_stats
 
 MINUTE, HOUR = 60, 3600

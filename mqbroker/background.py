@@ -17,7 +17,6 @@ from delivery.retries import expiry
 from mqbroker.errors import refusal_of
 from scheduling import lateness, release
 from scheduling.alarms import Alarms
-from store import runtime
 from store.commit import stalled
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
@@ -25,7 +24,8 @@ from store.db import event_loop, patience
 from store.db.connections import Reads
 from store.notices import heartbeats
 from store.notices.notifier import Wakeups
-from store.runtime import Runtime
+from store.process import runtime
+from store.process.runtime import Runtime
 from store.segments import lifecycle
 from transactions import discards, groups
 from transactions.checks import checker

@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from store import runtime
 from store.commit.batch import Batch
 from store.errors import Refusal
+from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from scheduling import delays
 from scheduling.rows import LatenessRow
-from store import runtime
 from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
+from store.process import runtime
 
 INSERT_LATENESS = Statement(__file__, "insert_lateness")
 SUM_LATENESS = Statement(__file__, "sum_lateness", LatenessRow)

@@ -10,7 +10,6 @@ from scheduling.publish import Publication, publish
 from sending import sends
 from sending.answers import Sent
 from sending.pipelined import Detours, Sending
-from store import runtime
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
@@ -18,6 +17,7 @@ from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, Refusal
 from store.messages import Message, Record
 from store.naming import topics
+from store.process import runtime
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 

@@ -11,7 +11,6 @@ from typing import Self
 
 from scheduling import alarms, recalls
 from sending.answers import Sent
-from store import runtime
 from store.commit import accept
 from store.commit.accept import Parcel
 from store.commit.pipelined import Request
@@ -19,6 +18,7 @@ from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.messages import Record
 from store.notices import notifier
+from store.process import runtime
 from store.queues import SEND_MESSAGES, SKIP_STORED
 
 # Place, log offset and queue offset of a message that SEND_MESSAGES stored.

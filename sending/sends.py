@@ -10,7 +10,6 @@ from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
 from sending.answers import Sent
 from sending.pipelined import Detours, Level, Sending
-from store import runtime
 from store.commit import accept, writer
 from store.commit.accept import Accepted, Parcel
 from store.commit.batch import Batch, Kind, Pending
@@ -19,6 +18,7 @@ from store.errors import Refusal
 from store.messages import Message, Record, is_large
 from store.messages.times import exact
 from store.naming import topics
+from store.process import runtime
 from store.queues import tags_code_of
 from store.rows import StoredBefore
 

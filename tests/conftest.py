@@ -9,8 +9,8 @@ from django.db import connection
 from mqbroker_client import Consumer, Producer
 
 from mqbroker.server_urls import database
-from store import runtime
-from store.runtime import Runtime
+from store.process import runtime
+from store.process.runtime import Runtime
 from tests import packages
 from tests.broker import characters, databases
 from tests.broker.endpoints import ProducerEndpoint, states

@@ -4,12 +4,12 @@ import fnmatch
 
 from django.conf import settings
 
-from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import GroupNotExist, NoPermission
 from store.naming.cached_groups import Groups
 from store.naming.names import MAX_CHARACTERS
+from store.process import runtime
 from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
 from transactions.rows import NamedGroup, ProducerGroupRow

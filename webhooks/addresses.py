@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from yarl import URL
 
-from store import runtime
+from store.process import runtime
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network

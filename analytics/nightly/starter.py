@@ -9,8 +9,8 @@ import structlog
 from django.conf import settings
 
 from analytics.nightly import runs
-from store import runtime
 from store.db import connections
+from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 

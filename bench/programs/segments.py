@@ -13,10 +13,10 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
 from sending import sends  # noqa: E402  # after Django is set up
-from store import runtime  # noqa: E402
 from store.db import connections  # noqa: E402
 from store.db.connections import Connection  # noqa: E402
 from store.messages import Message  # noqa: E402
+from store.process import runtime  # noqa: E402
 from store.segments import lifecycle, log  # noqa: E402
 from store.segments.retention import CARRY_POSITIONS  # noqa: E402
 

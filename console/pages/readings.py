@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
-from store import runtime
+from store.process import runtime
 
 Read = TypeVar("Read")
 # Of the time that a reading took: it is kept for as many times, and so takes 0.7 % of a core at most.

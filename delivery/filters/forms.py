@@ -9,8 +9,8 @@ import msgspec
 
 from delivery.filters import grammar, predicates
 from delivery.filters.predicates import Condition
-from store.db import pacing
 from store.errors import FilterIllegal
+from store.process import pacing
 
 
 class Filtered(Protocol):

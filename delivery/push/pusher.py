@@ -21,12 +21,12 @@ from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
 from delivery.rows import SubscriptionId
-from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.uuid7 import new_id
 from store.errors import Refusal
 from store.notices import notifier
+from store.process import runtime
 from store.process.answers import Hold
 from webhooks.answers import Answer
 from webhooks.caller import Caller

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import UNSET
 
-from store import runtime
 from store.messages import MessageRow, StoredMessage
+from store.process import runtime
 
 Naming = Callable[[set[int]], Awaitable[Mapping[int, str]]]
 

@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 from delivery.retries import ordered, redelivery
 from delivery.rows import ExpiryProbe, FailedReceipt
 from scheduling.publish import publish
-from store import runtime
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
+from store.process import runtime
 
 FIND_EXPIRED = Statement(__file__, "find_expired", ExpiryProbe)
 LOCK_EXPIRED = Statement(__file__, "lock_expired", FailedReceipt)

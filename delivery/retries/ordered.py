@@ -16,9 +16,9 @@ from delivery.retries import redelivery
 from delivery.retries.redelivery import Failed
 from delivery.rows import FailedReceipt, OrderedReceipt
 from scheduling.publish import publish
-from store import runtime
 from store.commit.batch import Batch
 from store.db.statements import Statement
+from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Head

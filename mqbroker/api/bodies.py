@@ -4,8 +4,8 @@ import asyncio
 
 from django.conf import settings
 
-from store import runtime
 from store.errors import MessageTooLarge, Refusal, SystemBusy
+from store.process import runtime
 from store.process.budget import Budget
 from wire.exchange import Ending, Exchange
 

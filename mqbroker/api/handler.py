@@ -13,16 +13,16 @@ import structlog
 
 from mqbroker import errors
 from mqbroker.access import Caller, KeyRing
-from mqbroker.api import answers, bodies, callers, limits, sending, unread
+from mqbroker.api import answers, bodies, callers, limits, responding, unread
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.requests import DataRequest
 from mqbroker.api.router import Prompt, Route, Router, View
-from store import runtime
 from store.commit import waiting, writer
 from store.commit.pipelined import Request
 from store.db import patience
 from store.errors import Refusal
+from store.process import runtime
 from store.process.budget import Budget
 from wire import bridge, heads, paths
 from wire.bridge import Application
@@ -58,7 +58,7 @@ class Handler:
     3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
        Else a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
        becomes one, too.
-    4. `sending.send`: what a consumer that hung up would have received is given back; else the answer leaves with the
+    4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with the
        request's id, in parts where its messages are large.
 
     New work comes here through `wire.admission`, which asks `begins` and `is_full`: while too much waits it is
@@ -97,16 +97,16 @@ class Handler:
         """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
         exchange.request_id = self._id_of(exchange.headers)
         if exchange.refused_as is not None:
-            sending.write(exchange, answers.malformed(exchange.refused_as))
+            responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
         encoding = exchange.headers.get(b"content-encoding", answers.IDENTITY)
         if encoding.lower() != answers.IDENTITY:
-            sending.write(exchange, answers.encoded(encoding))
+            responding.write(exchange, answers.encoded(encoding))
             return None
         found = self._fixed.get((exchange.method, exchange.target))
         if found is None:
             if not paths.is_plain(exchange.target):
-                sending.write(exchange, answers.crooked())
+                responding.write(exchange, answers.crooked())
                 return None
             found = self._find(exchange)
             if found is None and self._files(exchange):
@@ -131,10 +131,10 @@ class Handler:
             pipelined.settled = partial(self._settled, exchange, found, body, content, pipelined)
             writer.hand_in(pipelined, at_once=True)
         except Refusal as refusal:
-            sending.end(exchange, answers.refused(refusal), body)
+            responding.end(exchange, answers.refused(refusal), body)
         except Exception:
             logger.exception("a request failed", **described(exchange))
-            sending.end(exchange, answers.failed(), body)
+            responding.end(exchange, answers.failed(), body)
         return None
 
     def _settled(
@@ -162,9 +162,9 @@ class Handler:
             logger.exception("a request failed", **described(exchange))
             answer = answers.failed()
         if len(answer.content) > unread.SMALL_BYTES:
-            self._tasks.add(asyncio.create_task(self._kept(sending.send(exchange, answer, body))))
+            self._tasks.add(asyncio.create_task(self._kept(responding.send(exchange, answer, body))))
         else:
-            sending.end(exchange, answer, body)
+            responding.end(exchange, answer, body)
 
     async def _kept(self, serving: Awaitable[None]) -> None:
         """Serves a request in a task of its own, which nothing else refers to."""
@@ -210,7 +210,7 @@ class Handler:
         """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
         exchange.request_id = self._id_of(exchange.headers)
         exchange.drop()
-        sending.write(exchange, self._busy())
+        responding.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
         return self._too_many if self._waiting.is_full else self._too_long
@@ -253,7 +253,7 @@ class Handler:
             except Exception:
                 logger.exception("a request failed", **described(exchange))
                 answer = answers.failed()
-            await sending.send(exchange, answer, body)
+            await responding.send(exchange, answer, body)
         finally:
             body.release()
             if request is not None:
@@ -290,9 +290,9 @@ class Handler:
             found = await bridge.serve(exchange, self._otherwise, content)
             if found is not None:
                 # Django's thread is free again: however slowly the caller reads, it holds bytes only.
-                await sending.send(exchange, Answer(found.content, found.status, found.headers), body)
+                await responding.send(exchange, Answer(found.content, found.status, found.headers), body)
         except Refusal as refusal:
-            sending.write(exchange, answers.refused(refusal))
+            responding.write(exchange, answers.refused(refusal))
         finally:
             body.release()
 

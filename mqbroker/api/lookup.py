@@ -10,10 +10,10 @@ from mqbroker.api import answers, cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
 from store import messages
-from store.db import pacing
 from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.naming import topics
+from store.process import pacing
 from store.reading import lookup
 from store.reading.lookup import Found, Place
 

@@ -9,12 +9,13 @@ from zlib import crc32
 
 from msgspec.structs import replace
 
-from store import errors, messages, runtime
+from store import errors, messages
 from store.commit.batch import Batch
 from store.db import arrays, connections
 from store.db.uuid7 import new_id, new_ids
 from store.messages import Message, Record
 from store.naming import topics
+from store.process import runtime
 from store.process.configuration import setting
 from store.queues import tags_code_of
 from store.rows import StoredBefore, TopicFacts

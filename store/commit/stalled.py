@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import structlog
 
-from store import runtime
 from store.db import connections
 from store.db.pipeline import TRANSACTION_SECONDS
 from store.db.statements import Statement
 from store.errors import SystemBusy
+from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 

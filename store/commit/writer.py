@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 import psycopg
 import structlog
 
-from store import runtime
 from store.commit import stalled
 from store.commit.batch import Kind, Note
 from store.commit.pipelined import PipelinedBatch, Request
@@ -30,6 +29,7 @@ from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
+from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 

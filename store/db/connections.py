@@ -17,11 +17,11 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from store import runtime
-from store.db import disk, pacing, patience
+from store.db import disk, patience
 from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
 from store.errors import SystemBusy
+from store.process import pacing, runtime
 
 # A row of a statement whose type is not declared; `Statement` has the others.
 Row = Any

@@ -5,7 +5,7 @@ import time
 
 from psycopg.errors import DiskFull
 
-from store import runtime
+from store.process import runtime
 
 # A failure is reported for so long after the last one.
 RECENT_SECONDS = 30.0

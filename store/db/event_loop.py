@@ -5,7 +5,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from store import runtime
+from store.process import runtime
 
 Result = TypeVar("Result")
 

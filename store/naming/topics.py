@@ -4,11 +4,12 @@ from urllib.parse import quote
 
 from django.conf import settings
 
-from store import errors, runtime
+from store import errors
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.naming.names import is_name, rule
+from store.process import runtime
 from store.rows import TopicFacts
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)

@@ -13,10 +13,10 @@ from itertools import count
 
 from django.db import DatabaseError, transaction
 
-from store import runtime
 from store.db import connections, patience, sync
 from store.errors import Refusal
 from store.notices.peers import NOT_LISTENING, NOTIFY, Peers
+from store.process import runtime
 
 CHANNEL = "mqbroker_changed"
 # No process caches configuration for longer: a process that does not confirm has dropped it by itself after this.

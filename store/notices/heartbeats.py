@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.models import Heartbeat
+from store.process import runtime
 
 BEAT_HEART = Statement(__file__, "beat_heart")
 

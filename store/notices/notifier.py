@@ -15,12 +15,12 @@ from typing import Any
 import psycopg
 import structlog
 
-from store import runtime
 from store.db import connections
 from store.errors import Refusal
 from store.notices import caches
 from store.notices.caches import Changes
 from store.notices.peers import NOTIFY, PRESENCE_SECONDS, Peers
+from store.process import runtime
 from store.queues import Entry
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -7,8 +7,8 @@ from typing import Self
 
 from django.conf import settings
 
-from store import runtime
 from store.errors import SystemBusy
+from store.process import runtime
 from store.process.budget import RESERVED_PART, SMALL_BYTES
 
 # A read waits until so many bytes are free: with less, each message would need a read of its own.

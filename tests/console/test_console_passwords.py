@@ -11,9 +11,9 @@ import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher, check_password, make_password
 
 from console.passwords import MAX_WAITING, SeparateHasher
-from store import runtime
 from store.errors import SystemBusy
-from store.runtime import Runtime
+from store.process import runtime
+from store.process.runtime import Runtime
 from tests.broker.polling import eventually
 
 

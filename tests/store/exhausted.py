@@ -31,8 +31,8 @@ async def outcomes(topic: str) -> list[str]:
 
 def main(topic: str) -> None:
     django.setup()
-    from store import runtime
     from store.db import event_loop
+    from store.process import runtime
 
     runtime.install(runtime.Runtime())
     print(*event_loop.run(outcomes(topic), limit_seconds=60))

@@ -14,15 +14,16 @@ import msgspec
 import psycopg
 from psycopg.rows import namedtuple_row
 
-from store import queues, runtime
+from store import queues
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import connections, event_loop
 from store.db.connections import Connection, Reads
 from store.naming import topics
 from store.notices.notifier import Wakeups
+from store.process import runtime
 from store.process.answers import Hold
-from store.runtime import Runtime
+from store.process.runtime import Runtime
 from store.segments import lifecycle, partitions, retention
 
 ROOT = Path(__file__).resolve().parents[2]

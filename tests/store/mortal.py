@@ -35,8 +35,8 @@ def live(statement_number: int) -> bool:
         _, status = os.waitpid(child, 0)
         return os.waitstatus_to_exitcode(status) == 0
     die_at(statement_number)
-    from store import runtime
     from store.db import event_loop
+    from store.process import runtime
     from tests.store.keeper import dropped, rolled
 
     runtime.install(runtime.Runtime())

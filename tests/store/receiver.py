@@ -21,8 +21,8 @@ async def receive_forever(topic: str, group: str, wish: str | None) -> None:
 
 def main(topic: str, group: str, wish: str | None = None) -> None:
     django.setup()
-    from store import runtime
     from store.db import event_loop
+    from store.process import runtime
 
     runtime.install(runtime.Runtime())
     event_loop.run(receive_forever(topic, group, wish), limit_seconds=120)

@@ -36,8 +36,8 @@ def stop_before_the_first_commit() -> None:
 
 def main(topic: str) -> None:
     django.setup()
-    from store import runtime
     from store.db import event_loop
+    from store.process import runtime
     from tests.store.keeper import sent
 
     runtime.install(runtime.Runtime())

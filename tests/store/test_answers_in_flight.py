@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
-from store import runtime
 from store.errors import SystemBusy
+from store.process import runtime
 from store.process.answers import LEAST_PAGE_BYTES, Hold, answers
 from store.process.budget import SMALL_BYTES
-from store.runtime import Runtime
+from store.process.runtime import Runtime
 
 MEBIBYTE = 1024 * 1024
 

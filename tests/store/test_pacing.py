@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from store import runtime
-from store.db import connections, pacing
+from store.db import connections
 from store.db.statements import RowType, Statement
+from store.process import pacing, runtime
+from store.process.runtime import Runtime
 from store.queues import READ_ENTRIES
-from store.runtime import Runtime
 from store.segments import log
 from tests.store.keeper import Keeper
 

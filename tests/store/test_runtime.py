@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from store import runtime
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db.connections import Reads
 from store.errors import SystemBusy
 from store.naming import topics
 from store.notices.notifier import Wakeups
+from store.process import runtime
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
 

@@ -3,9 +3,9 @@
 import asyncio
 import uuid
 
-from store import runtime
 from store.commit.writer import Writers
 from store.db.connections import Reads
+from store.process import runtime
 from store.process.answers import Hold
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper

@@ -34,8 +34,8 @@ async def send_all(topic: str, name: str) -> list[tuple[str, int, int]]:
 
 def main(topic: str, name: str) -> None:
     django.setup()
-    from store import runtime
     from store.db import event_loop
+    from store.process import runtime
 
     runtime.install(runtime.Runtime())
     print(json.dumps(event_loop.run(send_all(topic, name), limit_seconds=60)))

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from store import runtime
-from store.runtime import Runtime
+from store.process import runtime
+from store.process.runtime import Runtime
 from tests.webhooks.strangers import Stranger
 from webhooks.addresses import parse_networks
 from webhooks.caller import Caller

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 
 import structlog
 
-from store import runtime
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.process import runtime
 from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from store import runtime
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import require_between
+from store.process import runtime
 from store.process.answers import Hold
 from transactions import groups
 from transactions.checks import outcomes, questions

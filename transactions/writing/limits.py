@@ -5,11 +5,11 @@ limit only guards the store, and its count is cached. Begins at the same time ma
 """
 
 from access.limits import Allowance
-from store import runtime
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
+from store.process import runtime
 from store.process.configuration import setting
 from transactions.rows import ProducerGroupRow, UndecidedCount
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from store import runtime
 from store.commit import accept
 from store.commit.accept import Accepted
 from store.commit.pipelined import Request
@@ -19,6 +18,7 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.db.uuid7 import of_int
 from store.notices import notifier
+from store.process import runtime
 from store.queues import ENTER_PLACED
 from store.segments.log import APPEND_NEW, APPEND_ONE
 from transactions.answers import EndedMessage

@@ -6,8 +6,7 @@ from mqbroker.api import unread
 from mqbroker.api.answers import Answer, Page
 from mqbroker.api.bodies import Body
 from mqbroker.api.unread import Unread
-from store import runtime
-from store.db import pacing
+from store.process import pacing, runtime
 from wire.exchange import Exchange, Gone
 
 

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator
 
-from store import runtime
+from store.process import runtime
 
 # What one step works on: some 0.3 ms to copy, some 1 ms to encode.
 STEP_BYTES = 256 * 1024
