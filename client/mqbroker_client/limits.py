@@ -1,7 +1,8 @@
 """What the broker refuses whatever it holds: its rules of a message and of a transaction, before a message is kept.
 
-They are the rules of the broker's `store/messages/fields.py`, in its order and its words. `tests/client/test_limits_before_keeping.py`
-sends generated transactions to a broker and compares its answers with what is raised here.
+They are the rules of the broker's `store/messages/fields.py`, in its order and its words.
+`tests/client/test_limits_before_keeping.py` sends generated transactions to a broker and compares its answers with
+what is raised here.
 """
 
 import re

@@ -58,8 +58,8 @@ class Handler:
     3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
        Else a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
        becomes one, too.
-    4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with the
-       request's id, in parts where its messages are large.
+    4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with
+       the request's id, in parts where its messages are large.
 
     New work comes here through `wire.admission`, which asks `begins` and `is_full`: while too much waits it is
     refused by `refuse`, before its key is looked up and its body decoded.
