@@ -13,11 +13,11 @@ from store.errors import GroupNotExist
 from store.naming import topics
 from store.naming.cached_groups import Groups
 from store.naming.names import MAX_CHARACTERS
-from store.naming.topics import RETRY_PREFIX
+from store.naming.topics import RETRY_PREFIX, TopicFacts
 from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
-from store.rows import PositionRow, TopicFacts
+from store.rows import PositionRow
 
 HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")

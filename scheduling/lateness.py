@@ -10,7 +10,7 @@ from scheduling.rows import LatenessRow
 from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
-from store.db.uuid7 import new_id
+from store.messages.ids import new_id
 from store.process import runtime
 
 INSERT_LATENESS = Statement(__file__, "insert_lateness")

@@ -11,7 +11,7 @@ from store.commit import reappend
 from store.commit.batch import Batch
 from store.commit.reappend import Place
 from store.db.statements import Statement
-from store.db.uuid7 import new_id
+from store.messages.ids import new_id
 from store.messages.times import exact
 from store.naming import topics
 from store.queues import Entry

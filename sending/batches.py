@@ -10,16 +10,15 @@ from scheduling.publish import Publication, publish
 from sending import sends
 from sending.answers import Sent
 from sending.pipelined import Detours, Sending
-from store.commit import accept, writer
-from store.commit.accept import Accepted, Parcel
+from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import BatchIllegal, MessageIdReused, Refusal
-from store.messages import Message, Record
+from store.messages import Message, Record, accept
+from store.messages.accept import Accepted, Parcel, StoredBefore
+from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.process import runtime
-from store.queues import tags_code_of
-from store.rows import StoredBefore
 
 MAX_MESSAGES = 1000
 
@@ -132,7 +131,7 @@ class Batches(Kind[Together]):
     """Each batch is appended and enqueued as a whole; several of them share the group commit's transaction."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Together]]) -> None:
-        stored = await accept.stored_before(batch, [one for each in pending for one in each.request.accepted])
+        stored = await batch.stored_before([one for each in pending for one in each.request.accepted])
         for one in pending:
             one.outcome = _repeated(one.request.accepted, stored)
             if one.outcome is None:

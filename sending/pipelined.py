@@ -11,12 +11,11 @@ from typing import Self
 
 from scheduling import alarms, recalls
 from sending.answers import Sent
-from store.commit import accept
-from store.commit.accept import Parcel
 from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
-from store.messages import Record
+from store.messages import Record, accept
+from store.messages.accept import Parcel
 from store.notices import notifier
 from store.process import runtime
 from store.queues import SEND_MESSAGES, SKIP_STORED

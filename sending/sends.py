@@ -10,17 +10,16 @@ from scheduling.publish import Publication, publish
 from scheduling.rows import Standing
 from sending.answers import Sent
 from sending.pipelined import Detours, Level, Sending
-from store.commit import accept, writer
-from store.commit.accept import Accepted, Parcel
+from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import Refusal
-from store.messages import Message, Record, is_large
+from store.messages import Message, Record, accept, is_large
+from store.messages.accept import Accepted, Parcel, StoredBefore
+from store.messages.properties import tags_code_of
 from store.messages.times import exact
 from store.naming import topics
 from store.process import runtime
-from store.queues import tags_code_of
-from store.rows import StoredBefore
 
 
 @dataclass(slots=True)
@@ -91,7 +90,7 @@ class Sends(Kind[Send]):
     """Sends are written in a batch: one append, one enqueue."""
 
     async def decide(self, batch: Batch, pending: list[Pending[Send]]) -> None:
-        stored = await accept.stored_before(batch, [one.request.accepted for one in pending])
+        stored = await batch.stored_before([one.request.accepted for one in pending])
         hidden = [message_id for message_id, row in stored.items() if row.queue_offset is None]
         standings = await recalls.standings(batch, hidden)
         for one in pending:

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
-from zlib import crc32
 
 from store.db import connections
 from store.db.connections import Connection
@@ -72,11 +71,6 @@ COLUMNS = (
     "real_tags_code",
     "due_at",
 )
-
-
-def tags_code_of(tags: str | None) -> int:
-    """The hash by which a reader can pass over entries of other tags; 0 for no tags."""
-    return crc32(tags.encode()) if tags else 0
 
 
 async def enqueue(connection: Connection, segment_id: int, entries: Sequence[Entry]) -> None:

@@ -261,35 +261,11 @@ class ReaderId(NamedTuple):
     reader_id: int
 
 
-class StoredBefore(NamedTuple):
-    """A message that is stored under an id, with its first entry; NULL while it has none."""
-
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    topic_id: int
-    queue_id: int
-    transaction_id: UUID | None
-    stored_at: datetime
-    body: bytes
-    entry_queue_id: int | None
-    queue_offset: int | None
-
-
 class TopicEntries(NamedTuple):
     """All entries that a topic ever had."""
 
     topic: str
     entries: int
-
-
-class TopicFacts(NamedTuple):
-    """A topic as the message path needs it."""
-
-    id: int
-    name: str
-    queues: int
-    permission: str
 
 
 class TriedLock(NamedTuple):

@@ -7,13 +7,13 @@ from datetime import timedelta
 from access.limits import Allowance
 from scheduling import delays
 from store import messages
-from store.commit import accept, writer
-from store.commit.accept import Accepted
+from store.commit import writer
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import connections
-from store.db.uuid7 import derived_id, new_id
 from store.errors import BatchIllegal, GroupNotExist, MessageIllegal
-from store.messages import Message, is_large
+from store.messages import Message, accept, is_large
+from store.messages.accept import Accepted
+from store.messages.ids import derived_id, new_id
 from store.naming import topics
 from transactions import endpoints, groups
 from transactions.answers import Begun

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from store.db import sync
 from store.db.statements import Statement
-from store.db.uuid7 import first_id_of
+from store.messages.ids import first_id_of
 from transactions.models import Endpoint, HalfMessage
 from transactions.rows import (
     AllUndecided,

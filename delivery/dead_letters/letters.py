@@ -20,9 +20,9 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
 from store.messages import StoredMessage, Time
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.process.answers import Hold
 from store.reading import progress
-from store.rows import TopicFacts
 
 COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)

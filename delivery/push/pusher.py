@@ -23,8 +23,8 @@ from delivery.receive.receives import Receive
 from delivery.rows import SubscriptionId
 from store.db import connections
 from store.db.statements import Statement
-from store.db.uuid7 import new_id
 from store.errors import Refusal
+from store.messages.ids import new_id
 from store.notices import notifier
 from store.process import runtime
 from store.process.answers import Hold

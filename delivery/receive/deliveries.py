@@ -14,10 +14,9 @@ from delivery.rows import GroupFacts
 from store import messages
 from store.db import connections
 from store.messages import MessageRow, StoredMessage
-from store.naming.topics import DEAD_LETTER_PREFIX, DISCARDED
+from store.naming.topics import DEAD_LETTER_PREFIX, DISCARDED, TopicFacts
 from store.process.answers import Hold
 from store.queues import Queue
-from store.rows import TopicFacts
 from store.segments import log
 
 

@@ -19,9 +19,10 @@ from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, Refusal
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.reading import progress
-from store.rows import PositionRow, TopicFacts
+from store.rows import PositionRow
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)

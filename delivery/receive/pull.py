@@ -12,9 +12,10 @@ from delivery.receive.deliveries import Entry
 from store import messages, queues
 from store.errors import OffsetOutOfRange, require_between
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process.answers import Hold
-from store.rows import EntryRow, TopicFacts
+from store.rows import EntryRow
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32

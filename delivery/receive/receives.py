@@ -18,10 +18,10 @@ from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
 from store.errors import require_between
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process.answers import Hold
 from store.queues import Queue
-from store.rows import TopicFacts
 
 # A blocked receive reads again after this: a wake-up may be lost. What an ordered group holds becomes due without one.
 READ_AGAIN_SECONDS = 5.0

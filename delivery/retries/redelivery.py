@@ -8,7 +8,7 @@ from delivery.rows import FailedReceipt
 from scheduling import delays
 from scheduling.delays import Delay
 from scheduling.publish import Publication
-from store.rows import TopicFacts
+from store.naming.topics import TopicFacts
 
 
 class Failed:

@@ -20,11 +20,11 @@ from scheduling import delays
 from sending import sends
 from sending.pipelined import Sending
 from store import messages
-from store.commit import accept, writer
+from store.commit import writer
 from store.commit.pipelined import Request
 from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
-from store.messages import Message
+from store.messages import Message, accept
 from store.naming import topics
 from transactions import ends, halves
 from transactions.ends import EndTransaction

@@ -1,6 +1,7 @@
 """A batch: one transaction of the group commit, and the kinds of request that are written in it."""
 
 import asyncio
+import uuid
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Generic, TypeVar
@@ -11,6 +12,7 @@ from store.db.connections import Connection
 from store.db.statements import RowType, Statement
 from store.errors import Refusal
 from store.messages import Record
+from store.messages.accept import FIND_MESSAGES, Accepted, StoredBefore
 
 Request = TypeVar("Request")
 
@@ -116,6 +118,12 @@ class Batch:
     async def read(self, statement: Statement[RowType], parameters: dict[str, Any]) -> Sequence[RowType]:
         """The rows of a statement within the batch's transaction."""
         return await connections.execute(self.connection, statement, parameters)
+
+    async def stored_before(self, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
+        """The messages that are stored already, by id. After a failed attempt ids of the broker are looked up, too."""
+        ids = [one.message_id for one in accepted if one.may_repeat or self.again]
+        rows = await self.read(FIND_MESSAGES, {"message_ids": ids}) if ids else ()
+        return {row.message_id: row for row in rows}
 
     async def write_rows(self) -> None:
         """Writes what `insert` has gathered, one statement per kind of row."""

@@ -1,6 +1,7 @@
 """Properties of a message: names that the broker keeps for itself, and the limits of the others; the rule of a key."""
 
 import re
+from zlib import crc32
 
 from store.errors import MessageIllegal, PropertiesTooLarge
 
@@ -115,3 +116,8 @@ def size_of(properties: dict[str, str]) -> int:
         name = next(name for name, value in properties.items() if CONTROL.search(name + value))
         raise MessageIllegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
+
+
+def tags_code_of(tags: str | None) -> int:
+    """The hash by which a reader can pass over entries of other tags; 0 for no tags."""
+    return crc32(tags.encode()) if tags else 0

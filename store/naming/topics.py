@@ -1,5 +1,6 @@
 """Topics by name and id, cached for a moment by each process."""
 
+from typing import NamedTuple
 from urllib.parse import quote
 
 from django.conf import settings
@@ -10,7 +11,16 @@ from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.naming.names import is_name, rule
 from store.process import runtime
-from store.rows import TopicFacts
+
+
+class TopicFacts(NamedTuple):
+    """A topic as the message path needs it."""
+
+    id: int
+    name: str
+    queues: int
+    permission: str
+
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
 FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)

@@ -16,10 +16,10 @@ from store.errors import MessageIllegal, MessageNotFound
 from store.messages import MessageRow, Time
 from store.messages.properties import KEY_RULE, is_key
 from store.naming import topics
-from store.naming.topics import FIND_TOPIC
+from store.naming.topics import FIND_TOPIC, TopicFacts
 from store.process.answers import Hold
 from store.process.budget import SMALL_BYTES
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, TopicFacts, VisibleEntry, WalkedKeyMatch
+from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, VisibleEntry, WalkedKeyMatch
 from store.segments import log
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)

@@ -1,6 +1,5 @@
 """The commit log: every stored message, once."""
 
-import uuid
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -11,7 +10,7 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.messages import MessageRow, Record
-from store.rows import Appended, HeldLog, Joined, Locked, OpenSegment, StoredBefore
+from store.rows import Appended, HeldLog, Joined, Locked, OpenSegment
 
 
 class NewMessages(NamedTuple):
@@ -25,7 +24,6 @@ class NewMessages(NamedTuple):
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
 APPEND_NEW = Statement(__file__, "append_new", NewMessages)
 APPEND_ONE = Statement(__file__, "append_one")
-FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)
@@ -71,12 +69,6 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
     offsets = {row.message_id: row.log_offset for row in rows}
     for record in records:
         record.log_offset = offsets[record.message_id]
-
-
-async def find(connection: Connection, message_ids: Sequence[uuid.UUID]) -> dict[uuid.UUID, StoredBefore]:
-    """The stored messages among these ids, each with its first entry."""
-    rows = await connections.execute(connection, FIND_MESSAGES, {"message_ids": list(message_ids)})
-    return {row.message_id: row for row in rows}
 
 
 def places(pairs: Sequence[tuple[int, int]]) -> dict[str, object]:

@@ -58,7 +58,7 @@ def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connect
 
 
 def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Connection[Any]) -> None:
-    from store.rows import TopicFacts
+    from store.naming.topics import TopicFacts
 
     good = "SELECT id, name, queues, permission FROM topic"
     assert list(breaches(reader, good, TopicFacts)) == []

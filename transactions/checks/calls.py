@@ -7,7 +7,7 @@ from itertools import count
 
 from django.conf import settings
 
-from store.db.uuid7 import new_id
+from store.messages.ids import new_id
 from transactions import endpoints
 from transactions.checks import outcomes, questions
 from transactions.checks.noted_answers import NotedAnswers

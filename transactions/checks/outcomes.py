@@ -9,8 +9,8 @@ from django.conf import settings
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
-from store.db.uuid7 import new_id
 from store.errors import Refusal
+from store.messages.ids import new_id
 from transactions import ends
 from transactions.ends import INSERT_CHECK_ATTEMPTS, End
 from transactions.rows import CheckAnswer

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.conf import settings
 from django.db.models.functions import Now
 
-from store.db.uuid7 import new_id
+from store.messages.ids import new_id
 from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Result

@@ -8,8 +8,6 @@ from datetime import datetime, timedelta
 import msgspec
 
 from scheduling import delays
-from store.commit import accept
-from store.commit.accept import Accepted
 from store.commit.batch import Batch, Kind, Pending
 from store.db.arrays import literal
 from store.db.statements import Statement
@@ -18,9 +16,9 @@ from store.errors import (
     MessageIdReused,
     Refusal,
 )
-from store.messages import Record
-from store.queues import tags_code_of
-from store.rows import StoredBefore
+from store.messages import Record, accept
+from store.messages.accept import Accepted, StoredBefore
+from store.messages.properties import tags_code_of
 from transactions import groups
 from transactions.answers import Begun
 from transactions.rows import HeldGroup, State, TransactionRow
@@ -66,7 +64,7 @@ class Begins(Kind[Begin]):
 
     async def _begun_before(self, batch: Batch, pending: list[Pending[Begin]]) -> dict[uuid.UUID, Begun | Refusal]:
         """The outcomes of transactions that are known already, by their own id or by that of a message."""
-        stored = await accept.stored_before(batch, [message for one in pending for message in one.request.accepted])
+        stored = await batch.stored_before([message for one in pending for message in one.request.accepted])
         ids = {one.request.transaction_id for one in pending if one.request.may_repeat or batch.again}
         ids.update(row.transaction_id for row in stored.values() if row.transaction_id is not None)
         if not ids and not stored:

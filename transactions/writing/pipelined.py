@@ -10,13 +10,13 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, Self
 
-from store.commit import accept
-from store.commit.accept import Accepted
 from store.commit.pipelined import Request
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.db.uuid7 import of_int
+from store.messages import accept
+from store.messages.accept import Accepted
+from store.messages.ids import of_int
 from store.notices import notifier
 from store.process import runtime
 from store.queues import ENTER_PLACED

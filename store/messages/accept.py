@@ -3,23 +3,41 @@
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
-from typing import Self
+from typing import NamedTuple, Self
 from zlib import crc32
 
 from msgspec.structs import replace
 
 from store import errors, messages
-from store.commit.batch import Batch
 from store.db import arrays, connections
-from store.db.uuid7 import new_id, new_ids
+from store.db.statements import Statement
 from store.messages import Message, Record
+from store.messages.ids import new_id, new_ids
+from store.messages.properties import tags_code_of
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.configuration import setting
-from store.queues import tags_code_of
-from store.rows import StoredBefore, TopicFacts
-from store.segments import log
+
+
+class StoredBefore(NamedTuple):
+    """A message that is stored under an id, with its first entry; NULL while it has none."""
+
+    segment_id: int
+    log_offset: int
+    message_id: uuid.UUID
+    topic_id: int
+    queue_id: int
+    transaction_id: uuid.UUID | None
+    stored_at: datetime
+    body: bytes
+    entry_queue_id: int | None
+    queue_offset: int | None
+
+
+FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256
@@ -173,7 +191,7 @@ async def require_unused(message_ids: Sequence[uuid.UUID], is_first_use: Callabl
     """
     if not message_ids or not await is_first_use():
         return
-    stored = {row.message_id for row in await connections.read(log.FIND_MESSAGES, {"message_ids": list(message_ids)})}
+    stored = {row.message_id for row in await connections.read(FIND_MESSAGES, {"message_ids": list(message_ids)})}
     if stored and await is_first_use():
         raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
@@ -229,12 +247,6 @@ def size_of(records: Sequence[Record]) -> int:
     for record in records:
         size += len(record.body) + (len(record.properties) if record.properties else 0)
     return size
-
-
-async def stored_before(batch: Batch, accepted: Sequence[Accepted]) -> dict[uuid.UUID, StoredBefore]:
-    """The messages that are stored already, by id. After a failed attempt ids of the broker are looked up, too."""
-    ids = [one.message_id for one in accepted if one.may_repeat or batch.again]
-    return await log.find(batch.connection, ids) if ids else {}
 
 
 def validate_repeat(accepted: Accepted, stored: StoredBefore, *, transactional: bool = False) -> None:
