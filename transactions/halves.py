@@ -15,10 +15,9 @@ from store.messages import Message, accept, is_large
 from store.messages.accept import Accepted
 from store.messages.ids import derived_id, new_id
 from store.naming import topics
-from transactions import endpoints, groups
+from transactions import endpoints, groups, limits, schedule
 from transactions.answers import Begun
 from transactions.rows import TransactionRow
-from transactions.writing import immunity, limits
 from transactions.writing.begins import BEGINS, FIND_TRANSACTIONS, Begin, another_transaction
 from transactions.writing.pipelined import Beginning, Kept
 
@@ -87,7 +86,7 @@ def ready(request: BeginTransaction, traceparent: str | None = None) -> Beginnin
     if group is None or not limits.is_known_below(group) or is_large(request, MAX_BATCH_BYTES):
         return None
     _take_immunity(request)
-    immunity_seconds = immunity.in_seconds(request.check_immunity_seconds)
+    immunity_seconds = schedule.in_seconds(request.check_immunity_seconds)
     accepted = accept.accept_known(request, traceparent, _derived_id(request.transaction_id, 0))
     if accepted is None:
         return None
@@ -111,7 +110,7 @@ def answer_to(beginning: Beginning, kept: Kept) -> Begun:
 
 
 def _take_immunity(request: BeginTransaction) -> None:
-    taken = immunity.taken(request.messages or (request,))
+    taken = schedule.taken(request.messages or (request,))
     if request.check_immunity_seconds is None:
         request.check_immunity_seconds = taken
 
@@ -124,7 +123,7 @@ async def _begin(
     *,
     left_out: bool,
 ) -> Begun:
-    immunity_seconds = immunity.in_seconds(request.check_immunity_seconds)
+    immunity_seconds = schedule.in_seconds(request.check_immunity_seconds)
     endpoint_id = await _validate(request, allowance)
     transaction_id = request.transaction_id or new_id()
     group = await groups.for_producing(request.producer_group, owner)

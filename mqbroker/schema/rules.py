@@ -7,8 +7,8 @@ from delivery.receipts import MAX_HANDLES
 from store.messages import MAX_SHARDING_KEY
 from store.messages.properties import MAX_PROPERTIES
 from store.naming import names
+from transactions import schedule
 from transactions.checks.polling import MAX_TRANSACTIONS
-from transactions.writing import immunity
 
 BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 NO_CONTROL = r"^[^\u0000-\u001f\u007f-\u009f]*$"
@@ -35,7 +35,7 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
         "queue_id": {"type": "integer", "minimum": 0},
         "delay_level": {"type": "integer", "minimum": 0},
         "delay_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_TIMER_DELAY_SECONDS},
-        "check_immunity_seconds": {"type": "number", "maximum": immunity.longest_seconds()},
+        "check_immunity_seconds": {"type": "number", "maximum": schedule.longest_seconds()},
         "max_messages": {"type": "integer", "minimum": 1, "maximum": settings.MAX_RECEIVE_MESSAGES},
         "max_transactions": {"type": "integer", "minimum": 1, "maximum": MAX_TRANSACTIONS},
         "invisible_seconds": {

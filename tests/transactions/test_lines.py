@@ -10,7 +10,7 @@ from tests.broker.polling import eventually
 from tests.broker.tellings import told
 from tests.broker.wire import Document, Wire
 from tests.house.sources import sources
-from transactions.writing import immunity
+from transactions import schedule
 
 # In seconds: of a line, of another one, and of none.
 IMMUNITIES = (1, 6, 60)
@@ -79,4 +79,4 @@ def test_each_statement_that_reads_line_by_line_names_all_lines() -> None:
     }
 
     assert len(named) > 5
-    assert {name: lines for name, lines in named.items() if any(each != {*immunity.LINES} for each in lines)} == {}
+    assert {name: lines for name, lines in named.items() if any(each != {*schedule.LINES} for each in lines)} == {}

@@ -19,10 +19,9 @@ from store.errors import (
 from store.messages import Record, accept
 from store.messages.accept import Accepted, StoredBefore
 from store.messages.properties import tags_code_of
-from transactions import groups
+from transactions import groups, schedule
 from transactions.answers import Begun
 from transactions.rows import HeldGroup, State, TransactionRow
-from transactions.writing import immunity
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
@@ -154,7 +153,7 @@ def _half(begun: Begin) -> dict[str, object]:
         "producer_group_id": begun.group_id,
         "endpoint_id": begun.endpoint_id,
         "immunity_seconds": begun.immunity_seconds,
-        "line": immunity.line(begun.immunity_seconds),
+        "line": schedule.line(begun.immunity_seconds),
         "api_key_id": begun.api_key_id,
         "log_offsets": literal(record.log_offset for record in records),
         "message_ids": literal(record.message_id for record in records),

@@ -21,8 +21,8 @@ from store.notices import notifier
 from store.process import runtime
 from store.queues import ENTER_PLACED
 from store.segments.log import APPEND_NEW, APPEND_ONE
+from transactions import schedule
 from transactions.answers import EndedMessage
-from transactions.writing import immunity
 
 
 class RefusedPlaces(NamedTuple):
@@ -149,7 +149,7 @@ class Beginning(Request[Kept]):
             "repeatable_transactions": arrays.uuids([request.key for request in requests if request.may_repeat]),
             "endpoint_id": ENDPOINTS([request.endpoint_id for request in requests]),
             "immunity_seconds": arrays.float8s([request.immunity_seconds for request in requests]),
-            "line": arrays.int4s([immunity.line(request.immunity_seconds) for request in requests]),
+            "line": arrays.int4s([schedule.line(request.immunity_seconds) for request in requests]),
             "api_key_id": API_KEYS([request.api_key_id for request in requests]),
         }
         return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
@@ -165,7 +165,7 @@ class Beginning(Request[Kept]):
             "repeatable_transaction": self.key if self.may_repeat else None,
             "endpoint_id": None if self.endpoint_id is None else arrays.int4(self.endpoint_id),
             "immunity_seconds": arrays.float8(self.immunity_seconds),
-            "line": arrays.int4(immunity.line(self.immunity_seconds)),
+            "line": arrays.int4(schedule.line(self.immunity_seconds)),
             "api_key_id": None if self.api_key_id is None else arrays.int8(self.api_key_id),
         }
         return [Call(statement, columns) for statement in (BEGIN_ONE, APPEND_ONE)]
