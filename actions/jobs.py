@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
@@ -27,12 +27,18 @@ from access import audit, roles
 from access.audit import Outcome, Signature
 from actions import kinds
 from actions.models import Action
-from actions.rows import Taken
 from actions.shapes import Call, Filter, Parameters
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, NoPermission, Refusal
 from store.messages.texts import legible
+
+
+class Taken(NamedTuple):
+    """Whether this transaction alone may go on with an action."""
+
+    taken: bool
+
 
 logger = structlog.stdlib.get_logger(__name__)
 

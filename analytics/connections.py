@@ -3,13 +3,21 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import psutil
 import psycopg
 from psycopg.rows import TupleRow
 
-from analytics.rows import Backend, DatabaseName
+from analytics.rows import Backend
 from store.db.statements import RowType, Statement
+
+
+class DatabaseName(NamedTuple):
+    """What names the database among all: the server's identifier and the database's number."""
+
+    name: str
+
 
 FIND_BACKEND = Statement(__file__, "find_backend", Backend)
 FIND_DATABASE = Statement(__file__, "find_database", DatabaseName)

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import NamedTuple, Self
 
-from delivery.rows import GroupFacts, HeldGroup, RetryQueueId
+from delivery.rows import GroupFacts
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
@@ -18,6 +18,21 @@ from store.process import runtime
 from store.queues import Queue
 from store.reading import progress
 from store.rows import PositionRow
+
+
+class RetryQueueId(NamedTuple):
+    """The number of the queue of a group's retry topic that holds one topic's messages."""
+
+    queue_id: int
+
+
+class HeldGroup(NamedTuple):
+    """A consumer group as it is now and stays until the transaction ends."""
+
+    id: int
+    paused: bool
+    ordered: bool
+
 
 HOLD_CONSUMER_GROUPS = Statement(__file__, "hold_consumer_groups", HeldGroup)
 CREATE_CONSUMER_GROUP = Statement(__file__, "create_consumer_group")

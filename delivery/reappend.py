@@ -1,10 +1,23 @@
 """Reappend: the messages of receipts are stored again before their segment is dropped; a retry needs their bodies."""
 
-from delivery.rows import ReceiptOfLog
+from typing import NamedTuple
+
 from store.commit import reappend, writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db.statements import Statement
 from store.segments import retention
+
+
+class ReceiptOfLog(NamedTuple):
+    """A receipt whose message lies in a segment that is dropped next."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    log_segment: int
+    log_offset: int
+
 
 LOCK_OLD_RECEIPTS = Statement(__file__, "lock_old_receipts", ReceiptOfLog)
 MOVE_RECEIPTS = Statement(__file__, "move_receipts")

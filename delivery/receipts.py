@@ -12,7 +12,7 @@ from django.conf import settings
 from delivery import groups
 from delivery.errors import ReceiptExpired
 from delivery.retries import nacks, ordered, redelivery
-from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
+from delivery.rows import FailedReceipt, GroupFacts
 from scheduling.publish import publish
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
@@ -22,6 +22,13 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal, require_between
 from store.notices import notifier
+
+
+class SettledHandle(NamedTuple):
+    """A handle whose delivery was acked or extended: its number in the arrays, from 1."""
+
+    number: int
+
 
 ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)

@@ -1,13 +1,13 @@
 """The registry of consumer groups: created, changed, listed and deleted by operators."""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from django.db import transaction
 
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
-from delivery.rows import DeletedReceipt, GroupId
 from store import registry
 from store.db import connections
 from store.db.statements import Statement
@@ -16,6 +16,19 @@ from store.models import Topic
 from store.naming import topics
 from store.notices import caches
 from store.reading import progress
+
+
+class DeletedReceipt(NamedTuple):
+    """A receipt that was deleted because its group is gone."""
+
+    group_id: int
+
+
+class GroupId(NamedTuple):
+    """The id of a consumer group that exists."""
+
+    id: int
+
 
 FIND_GROUPS = Statement(__file__, "find_groups", GroupId)
 DELETE_LEFT_RECEIPTS = Statement(__file__, "delete_left_receipts", DeletedReceipt)

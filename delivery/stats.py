@@ -4,17 +4,27 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from django.db.models import Count
 from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup, Receipt
-from delivery.rows import OldestReceipt
 from store.db import sync
 from store.db.statements import Statement
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Lag
+
+
+class OldestReceipt(NamedTuple):
+    """The lowest entry of a queue for which a group has a receipt, by when the entry became visible."""
+
+    group_id: int
+    topic_id: int
+    queue_id: int
+    entered_at: datetime
+
 
 FIND_OLDEST_RECEIPTS = Statement(__file__, "find_oldest_receipts", OldestReceipt)
 

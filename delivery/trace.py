@@ -16,12 +16,40 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery.retries import nacks
-from delivery.rows import GroupAtEntry, KeptNack, RedrivenLetter
+from delivery.rows import KeptNack
 from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.statements import Statement
 from store.messages import Time
 from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
+
+
+class GroupAtEntry(NamedTuple):
+    """A consumer group at an entry of a message: whether it has read past it, and its receipt for it, if any.
+
+    `passed_at` is None where the move that passed the entry is not kept any more.
+    """
+
+    group_name: str
+    ordered: bool
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    passed: bool
+    passed_at: datetime | None
+    state: str | None
+    received_at: datetime | None
+    expires_at: datetime | None
+    reconsume_times: int | None
+
+
+class RedrivenLetter(NamedTuple):
+    """When a dead letter of a group was sent again."""
+
+    group_name: str
+    queue_offset: int
+    redriven_at: datetime
+
 
 FIND_REDRIVES = Statement(__file__, "find_redrives", RedrivenLetter)
 FIND_STANDINGS = Statement(__file__, "find_standings", GroupAtEntry)

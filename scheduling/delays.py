@@ -1,16 +1,23 @@
 """Delays: how long a message waits before it becomes visible."""
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 from django.conf import settings
 
-from scheduling.rows import Clock
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import DelayIllegal
 from store.messages import Message
 from store.naming import topics
+
+
+class Clock(NamedTuple):
+    """The database's time."""
+
+    now: datetime
+
 
 READ_CLOCK = Statement(__file__, "read_clock", Clock)
 

@@ -4,14 +4,15 @@ import base64
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
+from uuid import UUID
 
 import msgspec
 from msgspec import Meta, UnsetType
 
 from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
-from scheduling.rows import DeletedTimer, Fate, RecalledEntry, Standing
+from scheduling.rows import RecalledEntry, Standing
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
@@ -20,6 +21,21 @@ from store.errors import MessageIllegal, Refusal
 from store.messages.times import exact
 from store.naming import topics
 from store.reading import lookup, progress
+
+
+class Fate(NamedTuple):
+    """Whether a message is visible, and whether its segment is kept, so that an entry of it would be."""
+
+    message_id: UUID
+    visible: bool
+    kept: bool
+
+
+class DeletedTimer(NamedTuple):
+    """A timer that was recalled."""
+
+    id: UUID
+
 
 DELETE_TIMER = Statement(__file__, "delete_timer", DeletedTimer)
 FIND_FATE = Statement(__file__, "find_fate", Fate)

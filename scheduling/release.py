@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
+from typing import NamedTuple
+from uuid import UUID
 
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish_all
-from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
+from scheduling.rows import RecalledEntry
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
@@ -21,6 +23,53 @@ from store.db.statements import Statement
 from store.naming import topics
 from store.reading import progress
 from store.rows import PositionRow
+
+
+class NextTimer(NamedTuple):
+    """The due time of the next timer, None without timers, and the database's time."""
+
+    due_at: datetime | None
+    now: datetime
+
+
+class LevelHead(NamedTuple):
+    """The entry of a level's queue that is released next, and the database's time."""
+
+    queue_id: int
+    queue_offset: int
+    due_ms: int
+    entered_at: datetime
+    now: datetime
+
+
+class DueTimer(NamedTuple):
+    """A timer that was deleted because it is due, and the database's time then."""
+
+    id: UUID
+    due_at: datetime
+    message_id: UUID | None
+    log_segment: int
+    log_offset: int
+    topic_id: int
+    queue_id: int
+    tags_code: int
+    reconsume_times: int
+    now: datetime
+
+
+class DueEntry(NamedTuple):
+    """The next entry of a level's queue, with its real topic and queue, and the database's time after it was stored."""
+
+    queue_offset: int
+    due_ms: int
+    log_segment: int
+    log_offset: int
+    reconsume_times: int
+    real_topic_id: int
+    real_queue_id: int
+    real_tags_code: int
+    now: datetime
+
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
 NEXT_TIMER = Statement(__file__, "next_timer", NextTimer)

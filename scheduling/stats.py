@@ -4,18 +4,59 @@ import uuid
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
 from scheduling import delays
 from scheduling.models import Timer
 from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
-from scheduling.rows import LevelBacklog, LevelForecast, Plan, TimerEnds, TimerForecast
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
 from store.naming import topics
+
+
+class TimerForecast(NamedTuple):
+    """The timers that become due in one of the coming minutes, and the timers counted in all minutes together."""
+
+    minute: int
+    deliveries: int
+    counted: Decimal
+
+
+class TimerEnds(NamedTuple):
+    """The due time of the next timer, the store time of the oldest, each None without timers; the database's time."""
+
+    next_due_at: datetime | None
+    oldest_at: datetime | None
+    now: datetime
+
+
+class Plan(NamedTuple):
+    """PostgreSQL's plan of a query, as JSON."""
+
+    plan: Any
+
+
+class LevelForecast(NamedTuple):
+    """The entries of a level's queue that become due in one of the coming minutes."""
+
+    queue_id: int
+    minute: int
+    deliveries: int
+
+
+class LevelBacklog(NamedTuple):
+    """A level's queue: the next offset of the release, `low`, and the offset after the last entry, `high`."""
+
+    topic_id: int
+    queue_id: int
+    low: int
+    high: int
+    backlog: int
+
 
 DELAY_BACKLOGS = Statement(__file__, "delay_backlogs", LevelBacklog)
 ESTIMATE_TIMERS = Statement(__file__, "estimate_timers", Plan)

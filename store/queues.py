@@ -9,7 +9,16 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.process.answers import Hold
-from store.rows import Enqueued, EntryRow, Locked, QueueBounds
+from store.rows import EntryRow, Locked, QueueBounds
+
+
+class Enqueued(NamedTuple):
+    """An entry that was added to a queue, with the offset it got."""
+
+    topic_id: int
+    queue_id: int
+    queue_offset: int
+    log_offset: int
 
 
 class SentMessages(NamedTuple):

@@ -10,13 +10,6 @@ from uuid import UUID
 from store.messages import MessageRow
 
 
-class Appended(NamedTuple):
-    """A message that was appended to the commit log, with the offset it got."""
-
-    log_offset: int
-    message_id: UUID
-
-
 class Copy(NamedTuple):
     """One place of a message in the commit log: it has several after it was appended again."""
 
@@ -30,31 +23,6 @@ class Copy(NamedTuple):
     body_bytes: int
 
 
-class DeletedProgress(NamedTuple):
-    """A move that was deleted, by its reader."""
-
-    reader_id: int
-
-
-class Enqueued(NamedTuple):
-    """An entry that was added to a queue, with the offset it got."""
-
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    log_offset: int
-
-
-class EntriesSince(NamedTuple):
-    """Entries of all queues: kept, and added within the last `seconds`; each also of the discarded topic alone."""
-
-    seconds: int
-    kept: int
-    discarded_kept: int
-    entries: int
-    discarded: int
-
-
 class EntryRow(MessageRow, gc=False):
     """An entry of a queue with its message, and the bytes of the bodies before it on its page."""
 
@@ -62,21 +30,6 @@ class EntryRow(MessageRow, gc=False):
     queue_offset: int
     reconsume_times: int
     bytes_before: int
-
-
-class EverStored(NamedTuple):
-    """Log offsets ever taken, those of failed writes included."""
-
-    messages: int
-
-
-class FirstEntry(NamedTuple):
-    """The first entry of a message in a topic."""
-
-    message_id: UUID
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
 
 
 class Head(NamedTuple):
@@ -95,50 +48,6 @@ class Head(NamedTuple):
     body_bytes: int
 
 
-class HeldLog(NamedTuple):
-    """The lock of the log, held alone, and the lock time-out of the transaction."""
-
-    lock_timeout: str
-    held: None
-
-
-class Joined(NamedTuple):
-    """The lock of the log, shared with the other writers."""
-
-    pg_advisory_xact_lock_shared: None
-
-
-class KeyHead(NamedTuple):
-    """A message with a key, without its body; NULLs beside `looked_at` when there is none."""
-
-    looked_at: int
-    message_id: UUID | None
-    topic_id: int | None
-    topic: str | None
-    transaction_id: UUID | None
-    stored_at: datetime | None
-    tags: str | None
-    keys: list[str] | None
-    size: int | None
-
-
-class KeyMatch(NamedTuple):
-    """A message with the key; one row of NULLs beside `looked_at` when there is none."""
-
-    looked_at: int
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None
-
-
-class KeysOfMessage(NamedTuple):
-    """The keys of a message, by its offset in the log."""
-
-    log_offset: int
-    keys: list[str]
-
-
 class Lag(NamedTuple):
     """A reader's next offset in a queue, the queue's bounds, and the entries between."""
 
@@ -154,58 +63,10 @@ class Lag(NamedTuple):
     lag: int
 
 
-class ListedEntry(NamedTuple):
-    """An entry in a list by time, with the place and size of its message."""
-
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    size: int
-
-
 class Locked(NamedTuple):
     """An advisory lock, held until the end of the transaction."""
 
     pg_advisory_xact_lock: None
-
-
-class LogOffsetsSince(NamedTuple):
-    """The log offsets of the last `seconds`: from `since_offset` up to, not with, `next_offset`."""
-
-    seconds: int
-    lowest: int
-    since_offset: int
-    next_offset: int
-
-
-class NewestEntry(NamedTuple):
-    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
-
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    message_id: UUID | None
-    transaction_id: UUID | None
-    tags: str | None
-    keys: list[str] | None
-    stored_at: datetime | None
-
-
-class Notified(NamedTuple):
-    """A notice that was sent."""
-
-    pg_notify: None
-
-
-class OpenSegment(NamedTuple):
-    """The open segment and the transaction's time."""
-
-    id: int
-    now: datetime
 
 
 class PositionRow(NamedTuple):
@@ -253,39 +114,3 @@ class QueueBounds(NamedTuple):
     def entries(self) -> int:
         """Entries that the queue holds: offsets are dense."""
         return self.max_offset - self.min_offset
-
-
-class ReaderId(NamedTuple):
-    """A reader that has progress."""
-
-    reader_id: int
-
-
-class TopicEntries(NamedTuple):
-    """All entries that a topic ever had."""
-
-    topic: str
-    entries: int
-
-
-class TriedLock(NamedTuple):
-    """An advisory lock, and whether it was free."""
-
-    key: int
-    taken: bool
-
-
-class VisibleEntry(NamedTuple):
-    """The topic of an entry that consumers can see."""
-
-    topic_id: int
-
-
-class WalkedKeyMatch(NamedTuple):
-    """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
-
-    go_on_below: int | None
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Count
 from django.db.models.functions import Now
@@ -12,7 +13,40 @@ from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
 from store.naming import topics
-from store.rows import EntriesSince, EverStored, LogOffsetsSince, QueueBounds, TopicEntries
+from store.rows import QueueBounds
+
+
+class TopicEntries(NamedTuple):
+    """All entries that a topic ever had."""
+
+    topic: str
+    entries: int
+
+
+class LogOffsetsSince(NamedTuple):
+    """The log offsets of the last `seconds`: from `since_offset` up to, not with, `next_offset`."""
+
+    seconds: int
+    lowest: int
+    since_offset: int
+    next_offset: int
+
+
+class EverStored(NamedTuple):
+    """Log offsets ever taken, those of failed writes included."""
+
+    messages: int
+
+
+class EntriesSince(NamedTuple):
+    """Entries of all queues: kept, and added within the last `seconds`; each also of the discarded topic alone."""
+
+    seconds: int
+    kept: int
+    discarded_kept: int
+    entries: int
+    discarded: int
+
 
 LOG_OFFSETS_SINCE = Statement(__file__, "log_offsets_since", LogOffsetsSince)
 ENTRIES_SINCE = Statement(__file__, "entries_since", EntriesSince)

@@ -3,6 +3,8 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
 
 from django.conf import settings
 
@@ -19,8 +21,15 @@ from transactions.answers import Awaited, Ended
 from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded, TransactionEnded
 from transactions.reads import history
-from transactions.rows import DiscardedHalf, ResumedHalf, TransactionId
+from transactions.rows import DiscardedHalf, ResumedHalf
 from transactions.writing.begins import FIND_TRANSACTIONS
+
+
+class TransactionId(NamedTuple):
+    """A transaction that is to be discarded or rolled back."""
+
+    transaction_id: UUID
+
 
 DISCARD_HALVES = Statement(__file__, "discard_halves", DiscardedHalf)
 FIND_EXHAUSTED = Statement(__file__, "find_exhausted", TransactionId)

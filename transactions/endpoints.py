@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import IntegrityError, transaction
@@ -15,9 +15,40 @@ from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
-from transactions.rows import CircuitState, EndpointId, EndpointRow, Probe, ProducerGroupRow
+from transactions.rows import EndpointId, ProducerGroupRow
 from webhooks import registration, signing
 from webhooks.callees import ROTATION_HOURS, Callee, Health
+
+
+class CircuitState(NamedTuple):
+    """The state that an endpoint's circuit has after a call."""
+
+    state: str
+
+
+class Probe(NamedTuple):
+    """The circuit of an endpoint whose one probe was claimed."""
+
+    state: str
+    failures: int
+    open_until: datetime | None
+
+
+class EndpointRow(NamedTuple):
+    """An endpoint that may be called at the database's time `now`; `previous_secret` only while it still signs."""
+
+    id: int
+    url: str
+    max_batch: int
+    timeout_seconds: float
+    concurrency: int
+    secret: str
+    previous_secret: str | None
+    state: str
+    failures: int
+    open_until: datetime | None
+    now: datetime
+
 
 CLAIM_PROBE = Statement(__file__, "claim_probe", Probe)
 FIND_CALLABLE_ENDPOINTS = Statement(__file__, "find_callable_endpoints", EndpointRow)

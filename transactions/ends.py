@@ -2,7 +2,9 @@
 
 import uuid
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
 
 import msgspec
 
@@ -24,9 +26,27 @@ from transactions.errors import (
     TransactionEnded,
     TransactionNotFound,
 )
-from transactions.rows import DiscardedHalf, EndedHalf, ResumedHalf, State, TransactionRow
+from transactions.rows import DiscardedHalf, ResumedHalf, State, TransactionRow
 from transactions.writing.begins import FIND_TRANSACTIONS
 from transactions.writing.pipelined import Ending
+
+
+class EndedHalf(NamedTuple):
+    """A half message that was deleted: that delete is the decision. `delays` is null when no message is delayed."""
+
+    transaction_id: UUID
+    producer_group_id: int
+    stored_at: datetime
+    check_times: int
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    tags_codes: list[int]
+    delays: Any | None
+    was_discarded: bool
+
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")

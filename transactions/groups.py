@@ -1,6 +1,7 @@
 """Producer groups by name, cached for a moment by each process."""
 
 import fnmatch
+from typing import NamedTuple
 
 from django.conf import settings
 
@@ -12,7 +13,15 @@ from store.naming.names import MAX_CHARACTERS
 from store.process import runtime
 from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
-from transactions.rows import NamedGroup, ProducerGroupRow
+from transactions.rows import ProducerGroupRow
+
+
+class NamedGroup(NamedTuple):
+    """A producer group's id and its name."""
+
+    id: int
+    name: str
+
 
 CREATE_PRODUCER_GROUP = Statement(__file__, "create_producer_group")
 FIND_PRODUCER_GROUP = Statement(__file__, "find_producer_group", ProducerGroupRow)

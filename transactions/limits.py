@@ -4,6 +4,8 @@ Up to SMALL_COUNT the transactions are counted for each begin: begins one after 
 limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their number.
 """
 
+from typing import NamedTuple
+
 from access.limits import Allowance
 from store.db import connections
 from store.db.statements import Statement
@@ -11,7 +13,14 @@ from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
 from store.process import runtime
 from store.process.configuration import setting
-from transactions.rows import ProducerGroupRow, UndecidedCount
+from transactions.rows import ProducerGroupRow
+
+
+class UndecidedCount(NamedTuple):
+    """How many transactions of a group are pending, up to a limit."""
+
+    undecided: int
+
 
 COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
 COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", UndecidedCount)

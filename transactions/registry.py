@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db import OperationalError, transaction
 
@@ -13,7 +13,13 @@ from store.models import Topic
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
-from transactions.rows import LimitedLockWait
+
+
+class LimitedLockWait(NamedTuple):
+    """The lock timeout that the transaction has now."""
+
+    lock_timeout: str
+
 
 LIMIT_LOCK_WAIT = Statement(__file__, "limit_lock_wait", LimitedLockWait)
 

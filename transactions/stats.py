@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
@@ -12,19 +13,66 @@ from store.db import sync
 from store.db.statements import Statement
 from store.messages.ids import first_id_of
 from transactions.models import Endpoint, HalfMessage
-from transactions.rows import (
-    AllUndecided,
-    BegunCount,
-    CheckCount,
-    MinuteOfEnds,
-    OperationCounts,
-    OperationsSince,
-    OperationTotal,
-    OutcomeCount,
-    PendingOfGroup,
-    SecondsUndecided,
-    WaitingHalves,
-)
+from transactions.rows import AllUndecided, PendingOfGroup, WaitingHalves
+
+
+class MinuteOfEnds(NamedTuple):
+    """The commits and rollbacks of one minute, and the time of its first operation."""
+
+    minute: datetime
+    first_at: datetime
+    commits: int
+    rollbacks: int
+
+
+class SecondsUndecided(NamedTuple):
+    """The median and the 99th percentile of the seconds from half message to end; null without an end."""
+
+    seconds: list[float] | None
+
+
+class OperationsSince(NamedTuple):
+    """The range of operations of a window: from `since_id` up to, without it, `next_id`; `lowest` is the first kept."""
+
+    seconds: int
+    since: datetime
+    lowest: int
+    since_id: int
+    next_id: int
+
+
+class OperationTotal(NamedTuple):
+    """How many operations were ever recorded."""
+
+    operations: int
+
+
+class OperationCounts(NamedTuple):
+    """The decisions of a range of operations, and how many of their transactions were begun in the same time."""
+
+    commits: int
+    rollbacks: int
+    begun: int
+
+
+class OutcomeCount(NamedTuple):
+    """How many checks had one outcome."""
+
+    outcome: str
+    checks: int
+
+
+class CheckCount(NamedTuple):
+    """How many checks were asked since a time, up to a limit."""
+
+    checks: int
+
+
+class BegunCount(NamedTuple):
+    """How many undecided transactions were begun since a time, up to a limit."""
+
+    begun: int
+
 
 CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
 COUNT_BEGUN = Statement(__file__, "count_begun", BegunCount)

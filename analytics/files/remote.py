@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j ships no types
@@ -14,8 +15,14 @@ from analytics.files import manifest, parts
 from analytics.files.folder import EXPORT
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest
-from analytics.rows import TakenTarget
 from store.db.statements import Statement
+
+
+class TakenTarget(NamedTuple):
+    """Whether this session has the folder of an export for itself."""
+
+    taken: bool
+
 
 TAKE_TARGET = Statement(__file__, "take_target", TakenTarget)
 # There while the first export to a folder is under way, and after it was killed: the files beside it are of no other.

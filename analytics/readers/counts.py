@@ -5,12 +5,27 @@ row is refused: when it was found, it had its first and its last row at least.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from analytics.closed import ClosedRange, Span
 from analytics.connections import Connection, read
 from analytics.errors import SegmentDropped
-from analytics.rows import Count, Estimate, Undecided
+from analytics.rows import Undecided
 from store.db.statements import Statement
+
+
+class Estimate(NamedTuple):
+    """About how many messages the broker keeps."""
+
+    messages: int
+
+
+class Count(NamedTuple):
+    """The rows of a closed range that are there, and how many of them an export must hold."""
+
+    there: int
+    counted: int
+
 
 COUNT_MESSAGES = Statement(__file__, "count_messages", Count)
 COUNT_ENTRIES = Statement(__file__, "count_entries", Count)

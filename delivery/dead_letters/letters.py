@@ -3,13 +3,16 @@
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 import msgspec
 
 from access.audit import Outcome
 from delivery import groups, registry
 from delivery.receive import deliveries
-from delivery.rows import DeadLetterEntry, DeadLetterHead, GroupFacts, LetterCount
+from delivery.rows import GroupFacts
 from scheduling.publish import Publication, publish
 from store import messages, queues
 from store import registry as topic_registry
@@ -18,11 +21,44 @@ from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
-from store.messages import StoredMessage, Time
+from store.messages import MessageRow, StoredMessage, Time
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process.answers import Hold
 from store.reading import progress
+
+
+class LetterCount(NamedTuple):
+    """How many dead letters there are, up to a limit."""
+
+    letters: int
+
+
+class DeadLetterEntry(MessageRow, gc=False):
+    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
+
+    `bytes_before`: those of the bodies before it on its page.
+    """
+
+    queue_offset: int
+    reconsume_times: int
+    entered_at: datetime
+    letters: int
+    bytes_before: int
+    reason: str | None
+
+
+class DeadLetterHead(NamedTuple):
+    """A dead letter without its message's fields: what a redrive needs of it."""
+
+    queue_offset: int
+    tags_code: int
+    segment_id: int
+    log_offset: int
+    topic_id: int
+    queue_id: int
+    message_id: UUID
+
 
 COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)

@@ -4,20 +4,58 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from delivery import registry
 from delivery.models import ConsumerGroup
-from delivery.rows import (
-    DescribedDeadLetter,
-    GroupDeadLetters,
-    ListedDeadLetter,
-    NarrowedDeadLetter,
-    SharedByDeadLetters,
-)
+from delivery.rows import SharedByDeadLetters
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import topics
+
+
+class DescribedDeadLetter(NamedTuple):
+    """What a preview says of a dead letter; `topic` is None once that was deleted."""
+
+    queue_offset: int
+    message_id: UUID
+    topic: str | None
+    keys: list[str] | None
+    reconsume_times: int
+    reason: str | None
+
+
+class NarrowedDeadLetter(NamedTuple):
+    """A dead letter that matches a filter; None from `queue_offset` on beside `go_on_at` without a match."""
+
+    go_on_at: int | None
+    queue_offset: int | None
+    message_id: UUID | None
+
+
+class ListedDeadLetter(NamedTuple):
+    """A dead letter of a list, without its body; None from `queue_offset` on beside `go_on_before` without a match."""
+
+    go_on_before: int | None
+    queue_offset: int | None
+    message_id: UUID | None
+    topic: str | None
+    tags: str | None
+    keys: list[str] | None
+    reconsume_times: int | None
+    dead_at: datetime | None
+    size: int | None
+    reason: str | None
+
+
+class GroupDeadLetters(NamedTuple):
+    """A consumer group that has dead letters, their number, and when the last one died."""
+
+    group_name: str
+    letters: int
+    last_dead_at: datetime
+
 
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
 DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)

@@ -4,15 +4,52 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
-from delivery.rows import CircuitState, Probe, PushedSubscription, SubscriptionId
+from delivery.rows import SubscriptionId
 from store.db import connections
 from store.db.statements import Statement
 from webhooks.answers import Answer
 from webhooks.callees import ROTATION_HOURS, Callee, Health
+
+
+class CircuitState(NamedTuple):
+    """The state of a subscription's circuit after a call."""
+
+    state: str
+
+
+class Probe(NamedTuple):
+    """The circuit of a subscription whose one probe this process has claimed."""
+
+    state: str
+    failures: int
+    open_until: datetime
+
+
+class PushedSubscription(NamedTuple):
+    """A subscription that may be pushed, with its circuit. `previous_secret` is None once its rotation is over."""
+
+    id: int
+    name: str
+    group_name: str
+    ordered: bool
+    topic_name: str
+    filter: Any
+    url: str
+    max_batch: int
+    timeout_seconds: float
+    concurrency: int
+    secret: str
+    previous_secret: str | None
+    state: str
+    failures: int
+    open_until: datetime | None
+    last_success_at: datetime | None
+    now: datetime
+
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -12,7 +12,6 @@ from typing import NamedTuple, Self
 from delivery.groups import locks_of
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
 from delivery.receive.stepwise import RECEIVERS
-from delivery.rows import HandedEntries, HeldReadings
 from store.commit import writer
 from store.commit.pipelined import Request
 from store.db import arrays, pipeline
@@ -24,6 +23,23 @@ from store.process.answers import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log
+
+
+class HandedEntries(NamedTuple):
+    """What a batch hands out, packed: the readings that were not left out, those that were cut, and the entries."""
+
+    readings: bytes | None
+    cut: bytes | None
+    handed: bytes | None
+    moved: bool
+    named: bool
+
+
+class HeldReadings(NamedTuple):
+    """The numbers of the readings whose groups are locked and not paused, as the register `mq.readings` has them."""
+
+    readings: str
+
 
 HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -12,7 +12,7 @@ from access.audit import Outcome
 from delivery import groups
 from delivery.groups import QueueProgress, locks_of
 from delivery.receive import pull
-from delivery.rows import GroupFacts, OffsetAtTime
+from delivery.rows import GroupFacts
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Note, Pending
 from store.db import connections
@@ -23,6 +23,14 @@ from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.reading import progress
 from store.rows import PositionRow
+
+
+class OffsetAtTime(NamedTuple):
+    """The first offset of a queue whose entry became visible at a time or after it."""
+
+    queue_id: int
+    queue_offset: int
+
 
 DROP_RECEIPTS = Statement(__file__, "drop_receipts")
 OFFSETS_AT_TIME = Statement(__file__, "offsets_at_time", OffsetAtTime)

@@ -1,15 +1,24 @@
 """Expiry: deliveries whose invisible time is over without an ack are retried, or become dead letters."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from delivery.retries import ordered, redelivery
-from delivery.rows import ExpiryProbe, FailedReceipt
+from delivery.rows import FailedReceipt
 from scheduling.publish import publish
 from store.commit import writer
 from store.commit.batch import Batch, Kind, Pending
 from store.db import connections
 from store.db.statements import Statement
 from store.process import runtime
+
+
+class ExpiryProbe(NamedTuple):
+    """Whether any delivery is over, and the database's time of this answer."""
+
+    now: datetime
+    found: bool
+
 
 FIND_EXPIRED = Statement(__file__, "find_expired", ExpiryProbe)
 LOCK_EXPIRED = Statement(__file__, "lock_expired", FailedReceipt)

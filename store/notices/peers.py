@@ -2,9 +2,16 @@
 
 import math
 import secrets
+from typing import NamedTuple
 
 from store.db.statements import Statement
-from store.rows import Notified
+
+
+class Notified(NamedTuple):
+    """A notice that was sent."""
+
+    pg_notify: None
+
 
 NOTIFY = Statement(__file__, "notify", Notified)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Annotated, NamedTuple
+from uuid import UUID
 
 from msgspec import Meta
 
@@ -19,8 +20,57 @@ from store.naming import topics
 from store.naming.topics import FIND_TOPIC, TopicFacts
 from store.process.answers import Hold
 from store.process.budget import SMALL_BYTES
-from store.rows import Copy, FirstEntry, KeyMatch, ListedEntry, VisibleEntry, WalkedKeyMatch
+from store.rows import Copy
 from store.segments import log
+
+
+class WalkedKeyMatch(NamedTuple):
+    """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
+
+    go_on_below: int | None
+    segment_id: int | None
+    log_offset: int | None
+    message_id: UUID | None
+    size: int | None
+
+
+class VisibleEntry(NamedTuple):
+    """The topic of an entry that consumers can see."""
+
+    topic_id: int
+
+
+class ListedEntry(NamedTuple):
+    """An entry in a list by time, with the place and size of its message."""
+
+    queue_id: int
+    queue_offset: int
+    reconsume_times: int
+    entered_at: datetime
+    segment_id: int
+    log_offset: int
+    message_id: UUID
+    size: int
+
+
+class KeyMatch(NamedTuple):
+    """A message with the key; one row of NULLs beside `looked_at` when there is none."""
+
+    looked_at: int
+    segment_id: int | None
+    log_offset: int | None
+    message_id: UUID | None
+    size: int | None
+
+
+class FirstEntry(NamedTuple):
+    """The first entry of a message in a topic."""
+
+    message_id: UUID
+    queue_id: int
+    queue_offset: int
+    reconsume_times: int
+
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 FIND_COPIES = Statement(__file__, "find_copies", Copy)

@@ -2,14 +2,51 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+from uuid import UUID
 
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.naming import topics
 from store.reading.lookup import BEYOND, MAX_OF_KEY
-from store.rows import KeyHead, KeysOfMessage, NewestEntry, Preview
+from store.rows import Preview
 from store.segments import log
+
+
+class NewestEntry(NamedTuple):
+    """An entry with the head of its message; from `message_id` on None where retention has dropped the message."""
+
+    queue_offset: int
+    reconsume_times: int
+    entered_at: datetime
+    message_id: UUID | None
+    transaction_id: UUID | None
+    tags: str | None
+    keys: list[str] | None
+    stored_at: datetime | None
+
+
+class KeysOfMessage(NamedTuple):
+    """The keys of a message, by its offset in the log."""
+
+    log_offset: int
+    keys: list[str]
+
+
+class KeyHead(NamedTuple):
+    """A message with a key, without its body; NULLs beside `looked_at` when there is none."""
+
+    looked_at: int
+    message_id: UUID | None
+    topic_id: int | None
+    topic: str | None
+    transaction_id: UUID | None
+    stored_at: datetime | None
+    tags: str | None
+    keys: list[str] | None
+    size: int | None
+
 
 Named = TypeVar("Named", KeyHead, Preview)
 

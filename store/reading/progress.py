@@ -1,13 +1,34 @@
 """Progress: the next offset of each reader in each queue, the locks under which it moves, and its lag."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from store.commit.batch import Batch
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.queues import Queue
-from store.rows import DeletedProgress, Head, Lag, PositionRow, ReaderId, TriedLock
+from store.rows import Head, Lag, PositionRow
 from store.segments import log
+
+
+class TriedLock(NamedTuple):
+    """An advisory lock, and whether it was free."""
+
+    key: int
+    taken: bool
+
+
+class ReaderId(NamedTuple):
+    """A reader that has progress."""
+
+    reader_id: int
+
+
+class DeletedProgress(NamedTuple):
+    """A move that was deleted, by its reader."""
+
+    reader_id: int
+
 
 DELETE_PROGRESS = Statement(__file__, "delete_progress", DeletedProgress)
 FIND_LAGS = Statement(__file__, "find_lags", Lag)

@@ -6,6 +6,7 @@ without a next segment the open one stays open.
 """
 
 from collections.abc import Awaitable
+from typing import NamedTuple
 
 import psycopg
 import structlog
@@ -15,7 +16,24 @@ from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.segments import exports, log, partitions, retention
-from store.segments.rows import Maintenance, OpenSegmentState
+
+
+class OpenSegmentState(NamedTuple):
+    """The age and size of the open segment, and the next one if it is ready."""
+
+    id: int
+    open_hours: float
+    messages: int
+    ready_id: int | None
+
+
+class Maintenance(NamedTuple):
+    """Whether this session maintains the segments now, and its limits."""
+
+    taken: bool
+    lock_timeout: str
+    statement_timeout: str
+
 
 logger = structlog.stdlib.get_logger(__name__)
 

@@ -4,13 +4,41 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from store import messages
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
 from store.messages import MessageRow, Record
-from store.rows import Appended, HeldLog, Joined, Locked, OpenSegment
+from store.rows import Locked
+
+
+class OpenSegment(NamedTuple):
+    """The open segment and the transaction's time."""
+
+    id: int
+    now: datetime
+
+
+class Joined(NamedTuple):
+    """The lock of the log, shared with the other writers."""
+
+    pg_advisory_xact_lock_shared: None
+
+
+class HeldLog(NamedTuple):
+    """The lock of the log, held alone, and the lock time-out of the transaction."""
+
+    lock_timeout: str
+    held: None
+
+
+class Appended(NamedTuple):
+    """A message that was appended to the commit log, with the offset it got."""
+
+    log_offset: int
+    message_id: UUID
 
 
 class NewMessages(NamedTuple):

@@ -13,7 +13,13 @@ from psycopg.sql import SQL, Composed, Identifier, Literal
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.segments.rows import TableName
+
+
+class TableName(NamedTuple):
+    """A table, by its name."""
+
+    table_name: str
+
 
 FIND_HOLDERS_OF_LOG = Statement(__file__, "find_holders_of_log", TableName)
 FIND_UNANALYZED = Statement(__file__, "find_unanalyzed", TableName)

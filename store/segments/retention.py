@@ -6,6 +6,7 @@ read them any more, the log that only they needed. At no moment is there an entr
 """
 
 from itertools import takewhile
+from typing import NamedTuple
 
 import structlog
 
@@ -14,7 +15,20 @@ from store.db.connections import Connection
 from store.db.statements import Statement
 from store.naming import topics
 from store.segments import exports, log, partitions
-from store.segments.rows import ExpiringSegment, LeavingSegment, UnreleasedQueue
+from store.segments.rows import ExpiringSegment
+
+
+class UnreleasedQueue(NamedTuple):
+    """The queue of a delay level with entries that are not released."""
+
+    queue_id: int
+
+
+class LeavingSegment(NamedTuple):
+    """The segment whose log is dropped next, or NULL."""
+
+    segment_id: int | None
+
 
 logger = structlog.stdlib.get_logger(__name__)
 

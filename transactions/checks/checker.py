@@ -13,6 +13,8 @@ import asyncio
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
 
 import structlog
 
@@ -25,10 +27,37 @@ from store.process import runtime
 from transactions import answers, endpoints, ends
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
-from transactions.checks.rows import ClaimedHalf, GroupWithDueHalves, NextCheck, RenewedClaim, SecondsToNextCheck
+from transactions.checks.rows import ClaimedHalf
 from transactions.writing.begins import FIND_TRANSACTIONS
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
+
+
+class SecondsToNextCheck(NamedTuple):
+    """Seconds until a group's next check is due, negative when it is late; null when no half message is pending."""
+
+    seconds: float | None
+
+
+class NextCheck(NamedTuple):
+    """When a pending half message is checked next, and how many checks it has had."""
+
+    next_check_at: datetime
+    check_times: int
+
+
+class RenewedClaim(NamedTuple):
+    """A half message whose claim was prolonged."""
+
+    claimed_until: datetime
+
+
+class GroupWithDueHalves(NamedTuple):
+    """A producer group whose checks are due, and that has an endpoint which may be called."""
+
+    group_id: int
+    name: str
+
 
 logger = structlog.stdlib.get_logger(__name__)
 

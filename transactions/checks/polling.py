@@ -5,7 +5,7 @@ import math
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from django.conf import settings
@@ -24,7 +24,14 @@ from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import RETURNS, Attempt
 from transactions.checks.questions import Document
 from transactions.checks.rows import ClaimedHalf
-from transactions.rows import TopicName
+
+
+class TopicName(NamedTuple):
+    """A topic, to be compared with what a key may produce to."""
+
+    id: int
+    name: str
+
 
 LIST_TOPIC_NAMES = Statement(__file__, "list_topic_names", TopicName)
 

@@ -5,13 +5,6 @@ from typing import NamedTuple
 from uuid import UUID
 
 
-class GroupWithDueHalves(NamedTuple):
-    """A producer group whose checks are due, and that has an endpoint which may be called."""
-
-    group_id: int
-    name: str
-
-
 class ClaimedHalf(NamedTuple):
     """A half message that no other process asks about until the claim ends; `claimed_bytes` are the whole claim's."""
 
@@ -23,22 +16,3 @@ class ClaimedHalf(NamedTuple):
     last_failure: str | None
     claimed_until: datetime
     claimed_bytes: int
-
-
-class RenewedClaim(NamedTuple):
-    """A half message whose claim was prolonged."""
-
-    claimed_until: datetime
-
-
-class NextCheck(NamedTuple):
-    """When a pending half message is checked next, and how many checks it has had."""
-
-    next_check_at: datetime
-    check_times: int
-
-
-class SecondsToNextCheck(NamedTuple):
-    """Seconds until a group's next check is due, negative when it is late; null when no half message is pending."""
-
-    seconds: float | None

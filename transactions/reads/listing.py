@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
+from uuid import UUID
 
 from store.db import sync
 from store.db.statements import Statement
@@ -13,8 +14,42 @@ from store.naming import topics
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
-from transactions.rows import HalfCount, ListedEnd, TransactionRow
+from transactions.rows import Decider, State, TransactionRow
 from transactions.writing.begins import FIND_TRANSACTIONS
+
+
+class HalfCount(NamedTuple):
+    """How many undecided transactions match, up to a limit."""
+
+    halves: int
+
+
+class ListedEnd(NamedTuple):
+    """A decided transaction of a list: the columns of TransactionRow behind the place where the next page begins.
+
+    `go_on_below` is null when no older operation is left. A list without a match is one row whose columns are null from
+    `operation_id` on.
+    """
+
+    go_on_below: int | None
+    operation_id: int | None
+    transaction_id: UUID
+    producer_group_id: int
+    endpoint_id: int | None
+    state: State
+    check_times: int
+    next_check_at: datetime | None
+    stored_at: datetime
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    queue_offsets: list[int | None] | None
+    decided_by: Decider | None
+    decided_at: datetime | None
+    last_failure: str | None
+
 
 COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
 LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)

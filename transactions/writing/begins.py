@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +22,14 @@ from store.messages.accept import Accepted, StoredBefore
 from store.messages.properties import tags_code_of
 from transactions import groups, schedule
 from transactions.answers import Begun
-from transactions.rows import HeldGroup, State, TransactionRow
+from transactions.rows import State, TransactionRow
+
+
+class HeldGroup(NamedTuple):
+    """A producer group that exists, and cannot be deleted before the transaction ends."""
+
+    id: int
+
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
