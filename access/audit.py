@@ -17,7 +17,8 @@ from django.db import transaction
 from django.db.models import Count, Model
 
 from access.models import AuditEntry
-from store.commit.batch import Batch, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.texts import legible
@@ -70,20 +71,21 @@ class Signature:
         }
 
     def note(
-        self, action: str, target: object, outcomes: Callable[[Pending[Any]], Iterable[Outcome]] | None = None
+        self, action: str, target: object, outcomes: Callable[[Operation[Any]], Iterable[Outcome]] | None = None
     ) -> Note:
-        """What has the entry of a request written by its batch; several entries where `outcomes` names them."""
+        """What has the entry of an operation written by its batch; several entries where `outcomes` names them."""
 
-        def write(batch: Batch, pending: Pending[Any]) -> None:
-            for outcome in outcomes(pending) if outcomes else (of_one(target, pending),):
+        def write(batch: Batch, operation: Operation[Any]) -> None:
+            for outcome in outcomes(operation) if outcomes else (of_one(target, operation),):
                 batch.insert(INSERT_ENTRIES, self.row(action, outcome))
 
         return write
 
 
-def of_one(target: object, pending: Pending[Any]) -> Outcome:
-    """The outcome of a request about one thing. A request that found nothing to change has nothing `before` it."""
-    return Outcome(target, pending.outcome, pending.before, UNCHANGED if pending.before is None else DONE)
+def of_one(target: object, operation: Operation[Any]) -> Outcome:
+    """The outcome of an operation on one thing. One that found nothing to change has nothing `before` it."""
+    before = operation.before
+    return Outcome(target, operation.refusal or operation.result, before, UNCHANGED if before is None else DONE)
 
 
 class Change:

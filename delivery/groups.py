@@ -71,6 +71,11 @@ async def find(name: str) -> GroupFacts | None:
     return await _groups().find(name)
 
 
+def known(name: str) -> GroupFacts | None:
+    """The group of this name, where this process has looked it up just before; else None."""
+    return _groups().known(name)
+
+
 async def existing(name: str) -> GroupFacts:
     """The group of this name.
 

@@ -1,9 +1,11 @@
 """Reappend: the messages of receipts are stored again before their segment is dropped; a retry needs their bodies."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Self
 
 from store.commit import reappend, writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.segments import retention
 
@@ -31,17 +33,24 @@ async def run() -> int:
     if leaving_id is None:
         return 0
     moved = 0
-    while found := await writer.submit(RECEIPT_REAPPENDS, leaving_id):
+    while found := await writer.run(ReceiptReappend(leaving_id)):
         moved += found
     return moved
 
 
-class ReceiptReappends(Kind[int]):
+class ReceiptReappend(Operation[int]):
     """Appends messages again and points their receipts at the new offsets, in one transaction."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[int]]) -> None:
-        for one in pending:
-            one.outcome = await _reappend(batch, one.request)
+    __slots__ = ("leaving_id",)
+
+    def __init__(self, leaving_id: int) -> None:
+        super().__init__()
+        self.leaving_id = leaving_id
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            one.result = await _reappend(batch, one.leaving_id)
 
 
 async def _reappend(batch: Batch, leaving_id: int) -> int:
@@ -60,6 +69,3 @@ async def _reappend(batch: Batch, leaving_id: int) -> int:
     }
     await batch.read(MOVE_RECEIPTS, parameters)
     return len(moved)
-
-
-RECEIPT_REAPPENDS = ReceiptReappends()

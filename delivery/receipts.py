@@ -1,22 +1,22 @@
 """Receipts: the proof of a delivery, and how its consumer settles it: ack, nack, extend."""
 
-import base64
-import struct
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, Self
 
 from django.conf import settings
 
+from access.callers import Caller
 from delivery import groups
 from delivery.errors import ReceiptExpired
+from delivery.handles import PACKED, Handle, columns, unpack
 from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling.publish import publish
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
-from store.commit.pipelined import Request
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -38,38 +38,6 @@ TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
 MAX_HANDLES = 1000
 # What a handle adds to a batch.
 HANDLE_BYTES = 64
-# Widths match integer and bigint, so a forged handle cannot overflow a parameter.
-PACKED = struct.Struct(">iiiqq")
-
-
-class Handle(NamedTuple):
-    """What a receipt handle holds: the key of the receipt's row, and the nonce of this very delivery."""
-
-    group_id: int
-    topic_id: int
-    queue_id: int
-    queue_offset: int
-    nonce: int
-
-
-def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce: int) -> str:
-    """A receipt handle; opaque to consumers."""
-    packed = PACKED.pack(group_id, topic_id, queue_id, queue_offset, nonce)
-    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
-
-
-def unpack(given: str) -> Handle | None:
-    """What a handle holds, or None when no broker made it."""
-    try:
-        return Handle(*PACKED.unpack(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))))
-    except (ValueError, struct.error):
-        return None
-
-
-def columns(handles: Iterable[Handle]) -> dict[str, object]:
-    """The parameters of the statements that take handles: sorted, so that two of them lock rows in the same order."""
-    ordered_handles = sorted(handles)
-    return {name: [getattr(one, name) for one in ordered_handles] for name in Handle._fields}
 
 
 def invisible_time(seconds: float | None) -> float:
@@ -83,67 +51,6 @@ def invisible_time(seconds: float | None) -> float:
     return seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """Handles of one group that a request settles in one way; seconds and reason of a nack, seconds of an extension."""
-
-    handles: list[Handle]
-    delay_seconds: float | None = None
-    invisible_seconds: float = 0
-    reason: str | None = None
-
-
-async def ack(group_name: str, given: list[str]) -> list[Refusal | None]:
-    """Acks deliveries: each is done for the group. In the order given: None, or ReceiptExpired.
-
-    What the pipelined batch does not find is looked for again: a delivery that was extended at that moment was not in
-    its snapshot. Raises GroupNotExist, or MessageIllegal for no or too many handles.
-    """
-    group, unpacked = await _unpacked(group_name, given)
-    handles = {one for one in unpacked if one is not None}
-    settled = (await writer.write(Acking(handles)) or set()) if handles else set()
-    if handles - settled:
-        settled |= await writer.submit(ACKS, Settlement(sorted(handles - settled)), urgent=True)
-    return _outcomes(group, given, unpacked, settled)
-
-
-class Acking(Request[set[Handle]]):
-    """Deliveries of one request that are to be acked in a pipelined batch."""
-
-    __slots__ = ("handles",)
-    LANE = "acks"
-
-    def __init__(self, handles: Set[Handle]) -> None:
-        super().__init__(PACKED.pack(*min(handles)), len(handles) * HANDLE_BYTES)
-        self.handles = handles
-
-    @classmethod
-    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        handles = cls._sorted(requests)
-        group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*handles, strict=True)
-        columns = {
-            "group_id": arrays.int4s(group_ids),
-            "topic_id": arrays.int4s(topic_ids),
-            "queue_id": arrays.int4s(queue_ids),
-            "queue_offset": arrays.int8s(queue_offsets),
-            "nonce": arrays.int8s(nonces),
-        }
-        return [Call(ACK_RECEIPTS, columns)]
-
-    @classmethod
-    def settle(cls, requests: Sequence[Self], results: Results) -> None:
-        handles, found = cls._sorted(requests), results[ACK_RECEIPTS]
-        numbers = (int.from_bytes(found.get_value(row, 0) or b"") for row in range(found.ntuples))
-        settled = {handles[number - 1] for number in numbers}
-        for request in requests:
-            request.answer = settled.intersection(request.handles)
-
-    @staticmethod
-    def _sorted(requests: Sequence["Acking"]) -> list[Handle]:
-        """So that two batches lock rows in the same order."""
-        return sorted({handle for request in requests for handle in request.handles})
-
-
 async def nack(
     group_name: str, given: list[str], delay_seconds: float | None, reason: str | None = None
 ) -> list[Refusal | None]:
@@ -154,8 +61,12 @@ async def nack(
     if delay_seconds is not None:
         require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
     kept_reason = nacks.validate(reason)
-    group, handles = await _unpacked(group_name, given)
-    return await _settle(NACKS, group, given, handles, delay_seconds=delay_seconds, reason=kept_reason)
+    group = await groups.existing(group_name)
+    handles = unpacked(group, given)
+    given_handles = {one for one in handles if one is not None}
+    settled = await writer.run(Nack(given_handles, delay_seconds, kept_reason)) if given_handles else set()
+    _wake(group, settled)
+    return _outcomes(given, handles, settled)
 
 
 async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
@@ -164,39 +75,31 @@ async def extend(group_name: str, given: list[str], invisible_seconds: float | N
     In the order given: None, or ReceiptExpired. Raises GroupNotExist or MessageIllegal.
     """
     seconds = invisible_time(invisible_seconds)
-    group, handles = await _unpacked(group_name, given)
-    return await _settle(EXTENSIONS, group, given, handles, invisible_seconds=seconds)
-
-
-async def _unpacked(group_name: str, given: list[str]) -> tuple[GroupFacts, list[Handle | None]]:
-    """The group, and what each handle holds; None for one of another group or of no broker."""
     group = await groups.existing(group_name)
+    handles = unpacked(group, given)
+    given_handles = {one for one in handles if one is not None}
+    settled = await writer.run(Extension(given_handles, seconds)) if given_handles else set()
+    _wake(group, settled)
+    return _outcomes(given, handles, settled)
+
+
+def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
+    """What each handle holds; None for one of another group or of no broker.
+
+    Raises MessageIllegal for no or too many handles.
+    """
     if not 1 <= len(given) <= MAX_HANDLES:
         raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
-    return group, [found if (found := unpack(one)) and found.group_id == group.id else None for one in given]
+    return [found if (found := unpack(one)) and found.group_id == group.id else None for one in given]
 
 
-async def _settle(
-    kind: Kind[Settlement],
-    group: GroupFacts,
-    given: list[str],
-    unpacked: list[Handle | None],
-    delay_seconds: float | None = None,
-    invisible_seconds: float = 0,
-    reason: str | None = None,
-) -> list[Refusal | None]:
-    handles = [one for one in unpacked if one is not None]
-    settlement = Settlement(handles, delay_seconds, invisible_seconds, reason)
-    settled: Set[Handle] = await writer.submit(kind, settlement, urgent=True) if handles else set()
-    return _outcomes(group, given, unpacked, settled)
-
-
-def _outcomes(
-    group: GroupFacts, given: list[str], unpacked: list[Handle | None], settled: Set[Handle]
-) -> list[Refusal | None]:
+def _wake(group: GroupFacts, settled: Set[Handle]) -> None:
     if group.ordered:
         # The queues have no delivery in flight any more.
         notifier.notify(Counter(one.topic_id for one in settled))
+
+
+def _outcomes(given: list[str], unpacked: list[Handle | None], settled: Set[Handle]) -> list[Refusal | None]:
     return [None if one in settled else expired(text) for text, one in zip(given, unpacked, strict=True)]
 
 
@@ -238,25 +141,118 @@ def _handle_of(row: FailedReceipt) -> Handle:
     return Handle(row.group_id, row.topic_id, row.queue_id, row.queue_offset, row.nonce)
 
 
-class Acks(Kind[Settlement]):
-    """Acks that a pipelined batch did not find: one delete for all of them."""
+class Ack(Operation[Set[Handle]]):
+    """Acks deliveries: each is done for the group. POST /v1/consumer-groups/{group}/ack, and `ack` of a bulk.
 
-    lane = "acks"
+    The result: the handles that proved a delivery. Raises GroupNotExist, or MessageIllegal for no or too many handles.
 
-    async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        acked = await _settled(batch, ACK_RECEIPTS, {handle for one in pending for handle in one.request.handles}, {})
-        for one in pending:
-            one.outcome = acked.intersection(one.request.handles)
+    Pipelined it is one delete. What that does not find is looked for again, stepwise: a delivery that was extended at
+    that moment was not in its snapshot.
+    """
+
+    __slots__ = ("caller", "found", "given", "group", "group_name", "handles", "unpacked")
+    LANE = "acks"
+    URGENT = True
+
+    def __init__(self, group_name: str, given: list[str], caller: Caller | None = None) -> None:
+        super().__init__()
+        self.group_name = group_name
+        self.given = given
+        self.caller = caller
+        # Once it is complete:
+        self.group: GroupFacts
+        self.unpacked: list[Handle | None] = []
+        self.handles: Set[Handle] = frozenset()
+        # What the pipelined batch has deleted, where it is not all.
+        self.found: Set[Handle] = frozenset()
+
+    def ready(self) -> bool:
+        """Whether this process knows the group."""
+        if self.caller is not None:
+            self.caller.require("consume", self.group_name)
+        group = groups.known(self.group_name)
+        if group is None:
+            return False
+        self._place(group)
+        return self.is_plain
+
+    async def complete(self) -> None:
+        self._place(await groups.existing(self.group_name))
+
+    def _place(self, group: GroupFacts) -> None:
+        self.group = group
+        self.unpacked = unpacked(group, self.given)
+        self.handles = {one for one in self.unpacked if one is not None}
+        if self.handles:
+            self.key = PACKED.pack(*min(self.handles))
+            self.ids = (self.key,)
+            self.size = len(self.handles) * HANDLE_BYTES
+        else:
+            self.result = frozenset()
+
+    @property
+    def is_plain(self) -> bool:
+        return bool(self.handles)
+
+    def outcomes(self) -> list[Refusal | None]:
+        """In the order given: None, or ReceiptExpired."""
+        return _outcomes(self.given, self.unpacked, self.result or frozenset())
+
+    @classmethod
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        group_ids, topic_ids, queue_ids, queue_offsets, nonces = zip(*cls._sorted(operations), strict=True)
+        parameters = {
+            "group_id": arrays.int4s(group_ids),
+            "topic_id": arrays.int4s(topic_ids),
+            "queue_id": arrays.int4s(queue_ids),
+            "queue_offset": arrays.int8s(queue_offsets),
+            "nonce": arrays.int8s(nonces),
+        }
+        return [Call(ACK_RECEIPTS, parameters)]
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        handles, rows = cls._sorted(operations), results[ACK_RECEIPTS]
+        numbers = (int.from_bytes(rows.get_value(row, 0) or b"") for row in range(rows.ntuples))
+        settled = {handles[number - 1] for number in numbers}
+        for one in operations:
+            one.found = settled.intersection(one.handles)
+            if len(one.found) == len(one.handles):
+                one.result = one.found
+                _wake(one.group, one.found)
+
+    @staticmethod
+    def _sorted(operations: Sequence["Ack"]) -> list[Handle]:
+        """So that two batches lock rows in the same order."""
+        return sorted({handle for one in operations for handle in one.handles})
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        left = {handle for one in operations for handle in one.handles - one.found}
+        acked = await _settled(batch, ACK_RECEIPTS, left, {})
+        for one in operations:
+            settled = one.result = one.found | acked.intersection(one.handles)
+            batch.after_commit(partial(_wake, one.group, settled))
 
 
-class Nacks(Kind[Settlement]):
-    """Nacks are written in a batch: one delete takes the receipts, and their messages are published again.
+class Nack(Operation[Set[Handle]]):
+    """Deliveries of one group that failed: one delete takes the receipts, and their messages are published again.
 
     Those of ordered groups are held in their queues until their retry, or become dead letters.
     """
 
-    async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        given = {handle: one.request for one in pending for handle in one.request.handles}
+    __slots__ = ("delay_seconds", "handles", "reason")
+    URGENT = True
+
+    def __init__(self, handles: Set[Handle], delay_seconds: float | None, reason: str | None) -> None:
+        super().__init__()
+        self.handles = handles
+        self.delay_seconds = delay_seconds
+        self.reason = reason
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        given = {handle: one for one in operations for handle in one.handles}
         held = await groups.hold(batch, {handle.group_id for handle in given})
         in_order = {handle for handle in given if handle.group_id in held and held[handle.group_id].ordered}
         taken = await _failed(batch, TAKE_RECEIPTS, given.keys() - in_order)
@@ -267,21 +263,24 @@ class Nacks(Kind[Settlement]):
                 await publish(batch, await redelivery.retry(receipt, given[handle].delay_seconds))
             else:
                 await ordered.hold(batch, receipt, given[handle].delay_seconds)
-        for one in pending:
-            one.outcome = (taken.keys() | locked.keys()) & set(one.request.handles)
+        for one in operations:
+            one.result = (taken.keys() | locked.keys()) & one.handles
 
 
-class Extensions(Kind[Settlement]):
-    """Each extension is one update: they are rare."""
+class Extension(Operation[Set[Handle]]):
+    """More time for deliveries of one group. Each extension is one update: they are rare."""
 
-    lane = "acks"
+    __slots__ = ("handles", "invisible_seconds")
+    LANE = "acks"
+    URGENT = True
 
-    async def decide(self, batch: Batch, pending: list[Pending[Settlement]]) -> None:
-        for one in pending:
-            parameters: dict[str, object] = {"invisible_seconds": one.request.invisible_seconds}
-            one.outcome = await _settled(batch, EXTEND_RECEIPTS, set(one.request.handles), parameters)
+    def __init__(self, handles: Set[Handle], invisible_seconds: float) -> None:
+        super().__init__()
+        self.handles = handles
+        self.invisible_seconds = invisible_seconds
 
-
-ACKS = Acks()
-NACKS = Nacks()
-EXTENSIONS = Extensions()
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            parameters: dict[str, object] = {"invisible_seconds": one.invisible_seconds}
+            one.result = await _settled(batch, EXTEND_RECEIPTS, one.handles, parameters)

@@ -2,12 +2,12 @@
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from store.commit import reappend, writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.segments import retention
@@ -38,14 +38,6 @@ MAX_PER_BATCH = 500
 FIRST_ID = uuid.UUID(int=0)
 
 
-@dataclass(frozen=True, slots=True)
-class OldTimers:
-    """Timers whose messages lie in the leaving segment or before it."""
-
-    leaving_id: int
-    ids: Sequence[uuid.UUID]
-
-
 async def run() -> int:
     """Moves the timers off the segment that retention drops next; returns their number. Retention waits for them."""
     leaving_id = await retention.leaving()
@@ -66,21 +58,28 @@ async def _move(leaving_id: int, ids: Sequence[uuid.UUID]) -> int:
     """Moves these timers, in as many batches as their bodies take."""
     moved = 0
     while ids:
-        done, ids = await writer.submit(TIMER_REAPPENDS, OldTimers(leaving_id, ids))
+        done, ids = await writer.run(TimerReappend(leaving_id, ids))
         moved += done
     return moved
 
 
-class TimerReappends(Kind[OldTimers]):
-    """Messages are reappended and their timers moved, in one transaction."""
+class TimerReappend(Operation[tuple[int, Sequence[uuid.UUID]]]):
+    """Appends messages again and moves their timers, in one transaction: how many, and the ids that are left."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[OldTimers]]) -> None:
-        for one in pending:
-            one.outcome = await self._move(batch, one.request)
+    __slots__ = ("leaving_id", "timer_ids")
 
-    async def _move(self, batch: Batch, old: OldTimers) -> tuple[int, list[uuid.UUID]]:
-        """How many timers were moved, and the ids of those that are left."""
-        timers = await batch.read(LOCK_OLD_TIMERS, {"leaving_id": old.leaving_id, "ids": list(old.ids)})
+    def __init__(self, leaving_id: int, timer_ids: Sequence[uuid.UUID]) -> None:
+        super().__init__()
+        self.leaving_id = leaving_id
+        self.timer_ids = timer_ids
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            one.result = await one._move(batch)
+
+    async def _move(self, batch: Batch) -> tuple[int, list[uuid.UUID]]:
+        timers = await batch.read(LOCK_OLD_TIMERS, {"leaving_id": self.leaving_id, "ids": list(self.timer_ids)})
         if not timers:
             return 0, []
         offsets = await reappend.append_again(batch, {(timer.log_segment, timer.log_offset) for timer in timers})
@@ -89,6 +88,3 @@ class TimerReappends(Kind[OldTimers]):
         log_offsets = [offsets[timer.log_segment, timer.log_offset] for timer in moved]
         await batch.read(MOVE_TIMERS, {"segment_id": batch.segment_id, "id": ids, "log_offset": log_offsets})
         return len(moved), [timer.id for timer in timers if (timer.log_segment, timer.log_offset) not in offsets]
-
-
-TIMER_REAPPENDS = TimerReappends()

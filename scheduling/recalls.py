@@ -4,7 +4,7 @@ import base64
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, Self
 from uuid import UUID
 
 import msgspec
@@ -14,7 +14,8 @@ from scheduling.errors import AlreadyDelivered
 from scheduling.publish import Publication
 from scheduling.rows import RecalledEntry, Standing
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
@@ -122,9 +123,7 @@ async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
 
     Raises AlreadyDelivered when it became visible before, MessageIllegal when `recall_handle` is not one.
     """
-    handle = _read(recall_handle)
-    answer: Recalled = await writer.submit(RECALLS, handle, key=handle.message_id, urgent=True, note=note)
-    return answer
+    return await writer.run(Recall(_read(recall_handle)), note)
 
 
 async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Recalled:
@@ -161,21 +160,28 @@ def _read(recall_handle: str) -> Handle:
     )
 
 
-class Recalls(Kind[Handle]):
+class Recall(Operation[Recalled]):
     """A timer is recalled by its delete, a level's entry by a row that the release reads under the same lock."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Handle]]) -> None:
-        await _lock_levels(batch, [one.request for one in pending])
-        for one in pending:
-            handle = one.request
+    __slots__ = ("handle",)
+    URGENT = True
+
+    def __init__(self, handle: Handle) -> None:
+        super().__init__(handle.message_id.bytes)
+        self.handle = handle
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        await _lock_levels(batch, [one.handle for one in operations])
+        for one in operations:
+            handle = one.handle
             in_timer = handle.timer_id is not None
             recalled = await (_recall_timer(batch, handle) if in_timer else _recall_entry(batch, handle))
-            refusal = None if recalled else await _refusal(batch, handle.message_id)
-            one.before = {"state": "DELAYED"} if recalled else None
-            one.outcome = refusal or Recalled(handle.message_id, "RECALLED")
-
-
-RECALLS = Recalls()
+            if recalled:
+                one.before = {"state": "DELAYED"}
+            else:
+                one.refusal = await _refusal(batch, handle.message_id)
+            one.result = Recalled(handle.message_id, "RECALLED")
 
 
 async def _lock_levels(batch: Batch, handles: list[Handle]) -> None:

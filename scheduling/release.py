@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish_all
 from scheduling.rows import RecalledEntry
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.naming import topics
@@ -119,7 +120,7 @@ async def run(ahead_seconds: float = 0) -> int:
     due = await find_due()
     released = 0
     while True:
-        while due.is_now and (moved := await writer.submit(RELEASES, due)):
+        while due.is_now and (moved := await writer.run(Release(due))):
             released += moved
             due = await find_due()
         left = began + max(ahead_seconds, LOCKED_SECONDS if due.is_now else 0) - clock()
@@ -172,63 +173,71 @@ def _count(batch: Batch, queue_id: int, late: list[timedelta]) -> None:
     batch.after_commit(visible)
 
 
-class Releases(Kind[Due]):
-    """Requests to release share one release per batch: due timers, due entries, and the scheduler's progress."""
+class Release(Operation[int]):
+    """A release of what is due: timers, entries of levels, and the scheduler's progress. Those of a batch are one."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Due]]) -> None:
-        level_queues = sorted({queue for one in pending for queue in one.request.level_queues})
+    __slots__ = ("due",)
+
+    def __init__(self, due: Due) -> None:
+        super().__init__()
+        self.due = due
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        level_queues = sorted({queue for one in operations for queue in one.due.level_queues})
         released = 0
-        if any(one.request.timers for one in pending):
-            released += await self._timers(batch)
+        if any(one.due.timers for one in operations):
+            released += await _timers(batch)
         if level_queues:
-            released += await self._levels(batch, level_queues)
-        for one in pending:
-            one.outcome = released
-
-    async def _timers(self, batch: Batch) -> int:
-        timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
-        _count(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
-        await publish_all(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
-        return len(timers)
-
-    async def _levels(self, batch: Batch, level_queues: list[int]) -> int:
-        """Releases at the levels that no other process has locked, so that a stalled one holds up its level alone."""
-        schedule = await topics.own(topics.SCHEDULE, queues=1)
-        queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
-        released = 0
-        for position in await progress.positions(batch, progress.SCHEDULER, queues):
-            released += await self._level(batch, position)
-        return released
-
-    async def _level(self, batch: Batch, position: PositionRow) -> int:
-        start = max(position.next_offset or 0, position.min_offset)
-        entries = await batch.read(
-            TAKE_DUE_OF_LEVEL,
-            {
-                "topic_id": position.topic_id,
-                "queue_id": position.queue_id,
-                "from_offset": start,
-                "max_entries": MAX_PER_BATCH,
-            },
-        )
-        due = _due_in_order(entries, position.queue_id)
-        recalled = await self._recalled(batch, position.queue_id, due)
-        await publish_all(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
-        if due:
-            queue = (position.topic_id, position.queue_id)
-            _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in due])
-            progress.move(batch, progress.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
-        return len(due)
-
-    async def _recalled(self, batch: Batch, queue_id: int, due: list[DueEntry]) -> set[int]:
-        """The offsets of the due entries that were recalled; deletes their rows of `recall`."""
-        if not due:
-            return set()
-        parameters = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
-        return {row.queue_offset for row in await batch.read(TAKE_RECALLS, parameters)}
+            released += await _levels(batch, level_queues)
+        for one in operations:
+            one.result = released
 
 
-RELEASES = Releases()
+async def _timers(batch: Batch) -> int:
+    timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
+    _count(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
+    await publish_all(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
+    return len(timers)
+
+
+async def _levels(batch: Batch, level_queues: list[int]) -> int:
+    """Releases at the levels that no other process has locked, so that a stalled one holds up its level alone."""
+    schedule = await topics.own(topics.SCHEDULE, queues=1)
+    queues = await progress.try_lock(batch, progress.SCHEDULER, [(schedule.id, queue) for queue in level_queues])
+    released = 0
+    for position in await progress.positions(batch, progress.SCHEDULER, queues):
+        released += await _level(batch, position)
+    return released
+
+
+async def _level(batch: Batch, position: PositionRow) -> int:
+    start = max(position.next_offset or 0, position.min_offset)
+    entries = await batch.read(
+        TAKE_DUE_OF_LEVEL,
+        {
+            "topic_id": position.topic_id,
+            "queue_id": position.queue_id,
+            "from_offset": start,
+            "max_entries": MAX_PER_BATCH,
+        },
+    )
+    due = _due_in_order(entries, position.queue_id)
+    recalled = await _recalled(batch, position.queue_id, due)
+    await publish_all(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
+    if due:
+        queue = (position.topic_id, position.queue_id)
+        _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in due])
+        progress.move(batch, progress.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
+    return len(due)
+
+
+async def _recalled(batch: Batch, queue_id: int, due: list[DueEntry]) -> set[int]:
+    """The offsets of the due entries that were recalled; deletes their rows of `recall`."""
+    if not due:
+        return set()
+    parameters = {"queue_id": queue_id, "from_offset": due[0].queue_offset, "to_offset": due[-1].queue_offset}
+    return {row.queue_offset for row in await batch.read(TAKE_RECALLS, parameters)}
 
 
 def _due_in_order(entries: Sequence[DueEntry], queue_id: int) -> list[DueEntry]:

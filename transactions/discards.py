@@ -3,26 +3,28 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from uuid import UUID
 
 from django.conf import settings
 
 from scheduling.publish import Publication, publish
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.naming import topics
 from store.segments import retention
-from transactions import answers, ends
+from transactions import answers, states
 from transactions.answers import Awaited, Ended
-from transactions.ends import INSERT_OPERATIONS, End
 from transactions.errors import TransactionDiscarded, TransactionEnded
+from transactions.operations.end import End
+from transactions.operations.judging import INSERT_OPERATIONS, operation
 from transactions.reads import history
 from transactions.rows import DiscardedHalf, ResumedHalf
-from transactions.writing.begins import FIND_TRANSACTIONS
+from transactions.states import FIND_TRANSACTIONS
 
 
 class TransactionId(NamedTuple):
@@ -61,28 +63,31 @@ async def run_outdated() -> int:
 async def _discard(rows: Sequence[TransactionId], reason: str) -> int:
     if not rows:
         return 0
-    discarded: int = await writer.submit(DISCARDS, ([row.transaction_id for row in rows], reason))
-    return discarded
+    return await writer.run(Discard([row.transaction_id for row in rows], reason))
 
 
-class Discards(Kind[tuple[list[uuid.UUID], str]]):
-    """Discards are written in a batch: each half leaves the checks, and its messages enter the discards' topic."""
+class Discard(Operation[int]):
+    """Each half leaves the checks, and its messages enter the discards' topic. The result is their number."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[tuple[list[uuid.UUID], str]]]) -> None:
+    __slots__ = ("reason", "transaction_ids")
+
+    def __init__(self, transaction_ids: list[uuid.UUID], reason: str) -> None:
+        super().__init__()
+        self.transaction_ids = transaction_ids
+        self.reason = reason
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         topic = await topics.own(topics.DISCARDED, queues=1)
-        for one in pending:
-            ids, reason = one.request
-            halves = await batch.read(DISCARD_HALVES, {"transaction_ids": ids})
+        for one in operations:
+            halves = await batch.read(DISCARD_HALVES, {"transaction_ids": one.transaction_ids})
             for half in halves:
-                remark = f"{reason}; {half.last_failure}" if half.last_failure else reason
-                end = End(half.transaction_id, "DISCARD", "limit", None, remark=ends.clip(remark))
-                batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
+                remark = f"{one.reason}; {half.last_failure}" if half.last_failure else one.reason
+                end = End(half.transaction_id, "DISCARD", "limit", remark=remark)
+                batch.insert(INSERT_OPERATIONS, operation(end, half, None))
                 for publication in _publications(half, topic.id):
                     await publish(batch, publication)
-            one.outcome = len(halves)
-
-
-DISCARDS = Discards()
+            one.result = len(halves)
 
 
 def _publications(half: DiscardedHalf, topic_id: int) -> list[Publication]:
@@ -108,46 +113,49 @@ async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | Non
     decided, TransactionDiscarded when it is older than the retention: no check may keep it longer.
     """
     try:
-        resumed: Awaited = await writer.submit(
-            RESUMES, (transaction_id, ends.clip(reason)), key=transaction_id, note=note
-        )
+        return await writer.run(Resume(transaction_id, reason), note)
     except TransactionEnded:
         await _require_once_discarded(transaction_id)
         raise
-    return resumed
 
 
-class Resumes(Kind[tuple[uuid.UUID, str | None]]):
+class Resume(Operation[Awaited]):
     """A resume is one update and its operation."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[tuple[uuid.UUID, str | None]]]) -> None:
-        for one in pending:
-            transaction_id, reason = one.request
+    __slots__ = ("reason", "transaction_id")
+
+    def __init__(self, transaction_id: uuid.UUID, reason: str | None) -> None:
+        super().__init__(transaction_id.bytes)
+        self.transaction_id = transaction_id
+        self.reason = reason
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            transaction_id, reason = one.transaction_id, one.reason
             parameters = {"transaction_id": transaction_id, "reserved_hours": settings.RESERVED_HOURS}
             halves = await batch.read(RESUME_HALVES, parameters)
             if not halves:
-                one.outcome = await self._refusal(batch, transaction_id)
+                one.refusal = await _refusal(batch, transaction_id)
                 continue
             [half] = halves
-            end = End(transaction_id, "RESUME", "operator", None, remark=reason)
-            batch.insert(INSERT_OPERATIONS, ends.operation(end, half, None))
+            end = End(transaction_id, "RESUME", "operator", remark=reason)
+            batch.insert(INSERT_OPERATIONS, operation(end, half, None))
             one.before = {"state": "DISCARDED"}
-            one.outcome = answers.awaited(transaction_id, half.check_times, half.next_check_at)
-
-    async def _refusal(self, batch: Batch, transaction_id: uuid.UUID) -> Refusal:
-        found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
-        if not found or found[0].state == "PREPARED":
-            return ends.not_discarded(transaction_id)
-        if found[0].state != "DISCARDED":
-            state = found[0].state
-            return TransactionEnded(f"Transaction {transaction_id} is {state} already: there is nothing to resume.")
-        return TransactionDiscarded(
-            f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
-            f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
-        )
+            one.result = answers.awaited(transaction_id, half.check_times, half.next_check_at)
 
 
-RESUMES = Resumes()
+async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
+    found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    if not found or found[0].state == "PREPARED":
+        return states.not_discarded(transaction_id)
+    if found[0].state != "DISCARDED":
+        state = found[0].state
+        return TransactionEnded(f"Transaction {transaction_id} is {state} already: there is nothing to resume.")
+    return TransactionDiscarded(
+        f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
+        f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."
+    )
 
 
 async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
@@ -156,20 +164,20 @@ async def resolve(transaction_id: uuid.UUID, state: str, reason: str, note: Note
     Answers as an end. Raises TransactionNotFound when it is not discarded and never was, TransactionEnded when it was
     decided otherwise.
     """
-    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=True)
+    end = End(transaction_id, state, "operator", remark=reason, discarded=True)
     try:
-        answer = await ends.decide(end, note)
+        answer = await writer.run(end, note)
     except TransactionEnded:
         await _require_once_discarded(transaction_id)
         raise
-    if end.half is None:
+    if end.before is None:
         await _require_once_discarded(transaction_id)
     return answer
 
 
 async def _require_once_discarded(transaction_id: uuid.UUID) -> None:
     if all(row.decision != "DISCARD" for row in await history.operations_of(transaction_id)):
-        raise ends.not_discarded(transaction_id)
+        raise states.not_discarded(transaction_id)
 
 
 async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: Note | None = None) -> Ended:
@@ -177,8 +185,8 @@ async def resolve_any(transaction_id: uuid.UUID, state: str, reason: str, note: 
 
     Answers as an end. Raises TransactionNotFound, or TransactionEnded when it was decided the other way.
     """
-    end = End(transaction_id, state, "operator", None, remark=ends.clip(reason), discarded=None)
-    return await ends.decide(end, note)
+    end = End(transaction_id, state, "operator", remark=reason, discarded=None)
+    return await writer.run(end, note)
 
 
 async def roll_back_leftovers() -> int:
@@ -200,7 +208,7 @@ async def roll_back_leftovers() -> int:
 async def _roll_back(transaction_id: uuid.UUID) -> bool:
     """Whether this call decided; False when an operator was faster."""
     try:
-        await ends.decide(End(transaction_id, "ROLLBACK", "limit", None, remark=REMARK, discarded=True))
+        await writer.run(End(transaction_id, "ROLLBACK", "limit", remark=REMARK, discarded=True))
     except Refusal as refusal:
         if refusal.code not in ("transaction_ended", "transaction_not_found"):
             raise

@@ -17,9 +17,8 @@ from store import registry as topic_registry
 from store.db import sync
 from store.reading import lookup, previews
 from store.stats import now
-from transactions import halves
 from transactions import registry as producer_registry
-from transactions.reads import history
+from transactions import states
 
 MAX_TYPED = 400
 MESSAGES = 50
@@ -64,7 +63,7 @@ def by_id(request: HttpRequest, typed: Typed) -> HttpResponse:
     """The page of the one transaction or message of this id; a choice when both have it."""
     assert typed.id is not None
     pages = []
-    if sync.call(halves.find, typed.id) is not None:
+    if sync.call(states.find, typed.id) is not None:
         pages.append(Named("Transaction", str(typed.id), reverse("admin:transaction", args=(typed.id,))))
     if sync.call(lookup.find_copies, typed.id):
         pages.append(Named("Message", str(typed.id), reverse("admin:message", args=(typed.id,))))
@@ -87,7 +86,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
         heads=found.heads,
         too_many=found.too_many,
         limit=MESSAGES,
-        states=history.states(ids),
+        states=states.of_each(ids),
         names=named(typed.bare) if typed.bare else [],
         looked=True,
     )

@@ -2,9 +2,9 @@
 
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
@@ -17,7 +17,8 @@ from scheduling.publish import Publication, publish
 from store import messages, queues
 from store import registry as topic_registry
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
@@ -154,18 +155,6 @@ def count(group_name: str, until_offset: int, max_count: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Redrive:
-    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN within the offsets."""
-
-    group: GroupFacts
-    dead_letters: TopicFacts
-    message_ids: list[uuid.UUID] | None
-    to_topic: TopicFacts | None
-    from_offset: int = 0
-    until_offset: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Sent:
     """A dead letter that was sent again, and the topic that it went to."""
 
@@ -179,6 +168,46 @@ class Redriven:
 
     results: Sequence[Sent | Refusal]
     next_offset: int
+
+
+class Redrive(Operation[Redriven]):
+    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN within two offsets.
+
+    Each letter is published and recorded as redriven, under the lock of the group's dead letters.
+    """
+
+    __slots__ = ("dead_letters", "from_offset", "group", "message_ids", "to_topic", "until_offset")
+
+    def __init__(
+        self,
+        group: GroupFacts,
+        dead_letters: TopicFacts,
+        message_ids: list[uuid.UUID] | None,
+        to_topic: TopicFacts | None,
+    ) -> None:
+        super().__init__()
+        self.group = group
+        self.dead_letters = dead_letters
+        self.message_ids = message_ids
+        self.to_topic = to_topic
+        self.from_offset = self.until_offset = 0
+
+    def within(self, from_offset: int, until_offset: int) -> "Redrive":
+        """The same redrive, of the letters between two offsets."""
+        redrive = Redrive(self.group, self.dead_letters, self.message_ids, self.to_topic)
+        redrive.from_offset, redrive.until_offset = from_offset, until_offset
+        return redrive
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            await progress.lock(batch, one.group.id, [(one.dead_letters.id, 0)])
+            letters = await _letters(batch, one)
+            became = await _send_all(batch, one, letters)
+            asked = list(became) if one.message_ids is None else one.message_ids
+            results = [became.get(message_id) or _unknown(one, message_id) for message_id in asked]
+            is_full = one.message_ids is None and len(letters) == MAX_REDRIVEN
+            one.result = Redriven(results, letters[-1].queue_offset + 1 if is_full else one.until_offset)
 
 
 async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Sent | Refusal]:
@@ -196,8 +225,7 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
     dead_letters = await groups.dead_letter_topic(group.name)
     wanted = Redrive(group, dead_letters, request.message_ids, to_topic)
     if request.message_ids is not None:
-        redriven: Redriven = await writer.submit(REDRIVES, wanted, note=note)
-        return list(redriven.results)
+        return list((await writer.run(wanted, note)).results)
     return await _redrive_all(wanted, note)
 
 
@@ -205,38 +233,23 @@ async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusa
     """In several transactions; without the letters that fail and die again meanwhile."""
     [bounds] = await queues.bounds([(wanted.dead_letters.id, 0)])
     results: list[Sent | Refusal] = []
-    while wanted.from_offset < bounds.max_offset:
-        redriven: Redriven = await writer.submit(REDRIVES, replace(wanted, until_offset=bounds.max_offset), note=note)
+    from_offset = 0
+    while from_offset < bounds.max_offset:
+        redriven = await writer.run(wanted.within(from_offset, bounds.max_offset), note)
         results += redriven.results
-        wanted = replace(wanted, from_offset=redriven.next_offset)
+        from_offset = redriven.next_offset
     return results
 
 
-class Redrives(Kind[Redrive]):
-    """A redrive publishes each letter and records it as redriven, under the lock of the group's dead letters."""
-
-    async def decide(self, batch: Batch, pending: list[Pending[Redrive]]) -> None:
-        for one in pending:
-            wanted = one.request
-            await progress.lock(batch, wanted.group.id, [(wanted.dead_letters.id, 0)])
-            letters = await _letters(batch, wanted)
-            became = await _send_all(batch, wanted, letters)
-            asked = list(became) if wanted.message_ids is None else wanted.message_ids
-            results = [became.get(message_id) or _unknown(wanted, message_id) for message_id in asked]
-            is_full = wanted.message_ids is None and len(letters) == MAX_REDRIVEN
-            one.outcome = Redriven(results, letters[-1].queue_offset + 1 if is_full else wanted.until_offset)
-
-
-REDRIVES = Redrives()
-
-
-def outcomes(pending: Pending[Redrive]) -> Iterable[Outcome]:
+def outcomes(redrive: Operation[Any]) -> Iterable[Outcome]:
     """What the audit has of a redrive: an entry for each letter."""
-    for result in pending.outcome.results:
+    assert isinstance(redrive, Redrive)
+    assert redrive.result is not None
+    for result in redrive.result.results:
         if isinstance(result, Refusal):
             yield Outcome(result.extra["message_id"], result)
         else:
-            before = {"dead_letter_of": pending.request.group.name}
+            before = {"dead_letter_of": redrive.group.name}
             yield Outcome(result.message_id, {"topic": result.topic}, before)
 
 

@@ -21,6 +21,7 @@ from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
 from delivery.rows import SubscriptionId
+from store.commit import writer
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -187,7 +188,7 @@ class Push:
             return
         settlement = protocol.settle(answer, call)
         if settlement.acked:
-            await receipts.ack(subscriber.group, settlement.acked)
+            await writer.run(receipts.Ack(subscriber.group, settlement.acked))
         await self._note(settlement.answer)
         for nack, handles in settlement.nacked.items():
             await receipts.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)

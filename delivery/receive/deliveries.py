@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import UNSET
 
-from delivery import receipts
+from delivery import handles
 from delivery.filters import Filter
 from delivery.receive import discarded
 from delivery.rows import GroupFacts
@@ -94,7 +94,7 @@ class HandedOut:
 
     def receipt_handle(self, group_id: int) -> str:
         """The handle that the group's consumer gets."""
-        return receipts.handle(group_id, *self.queue, self.queue_offset, self.nonce)
+        return handles.handle(group_id, *self.queue, self.queue_offset, self.nonce)
 
 
 @dataclass(slots=True)

@@ -10,10 +10,11 @@ from itertools import accumulate
 from typing import NamedTuple, Self
 
 from delivery.groups import locks_of
+from delivery.receive import stepwise
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
-from delivery.receive.stepwise import RECEIVERS
 from store.commit import writer
-from store.commit.pipelined import Request
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -57,30 +58,15 @@ async def hand_out(receiver: Receiver) -> Handout:
     Raises SystemBusy when too much waits or the database is away, OutcomeUnknown when the connection broke during the
     commit: then messages may be hidden until their invisible time is over.
     """
-    handout: Handout | None = None
-    if _is_plain(receiver):
-        handout = await writer.write(Handing(receiver))
-    if handout is None:
-        handout = await writer.submit(RECEIVERS, receiver)
+    handout = await writer.run(Receiving(receiver))
     await handout.read()
     return handout
-
-
-def _is_plain(receiver: Receiver) -> bool:
-    """Whether it is handed every entry, whatever it is, and the retries of one topic only.
-
-    A page out of the reserve holds small messages only: they are chosen by their heads.
-    """
-    of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
-    if receiver.hold.is_small:
-        return False
-    return not (receiver.group.ordered or receiver.filter is not None or receiver.of_others or of_retries)
 
 
 class Reading(NamedTuple):
     """The receives of one group and one topic, and the queues that they read: those of the first of them."""
 
-    receives: list["Handing"]
+    receives: list["Receiving"]
     queues: list[Queue]
 
     @property
@@ -93,8 +79,8 @@ class Reading(NamedTuple):
         return sum(receive.receiver.max_messages for receive in self.receives)
 
 
-class Handing(Request[Handout]):
-    """A receive on its way through a pipelined batch.
+class Receiving(Operation[Handout]):
+    """What a receive is handed, by `receive.stepwise` or in a pipelined batch:
 
     1. `lock_readings`: the progress of its group in its queues, and the group against a pause.
     2. `hand_out`: its entries are chosen, and their receipts inserted.
@@ -112,11 +98,34 @@ class Handing(Request[Handout]):
         self.nonce = secrets.randbits(62)
         super().__init__(self.nonce.to_bytes(8))
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is handed every entry, whatever it is, and the retries of one topic only.
+
+        A page out of the reserve holds small messages only: they are chosen by their heads.
+        """
+        receiver = self.receiver
+        of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
+        if receiver.hold.is_small:
+            return False
+        return not (receiver.group.ordered or receiver.filter is not None or receiver.of_others or of_retries)
+
     @classmethod
-    def further_locks(cls, requests: Sequence[Self], only_free: bytes) -> Iterable[Call]:
+    def locks(cls, operations: Sequence[Self]) -> Iterator[int]:
+        for one in operations:
+            yield from locks_of(one.receiver.group, one.receiver.topic, one.receiver.queues)
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        handouts = await stepwise.hand_out(batch, [one.receiver for one in operations])
+        for one, handout in zip(operations, handouts, strict=True):
+            one.result = handout
+
+    @classmethod
+    def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
         rows = [
             (key, number, reading.receiver.group.id)
-            for number, reading in enumerate(_readings(requests), 1)
+            for number, reading in enumerate(_readings(operations), 1)
             for key in locks_of(reading.receiver.group, reading.receiver.topic, reading.queues)
         ]
         keys, numbers, group_ids = zip(*rows, strict=True)
@@ -129,24 +138,24 @@ class Handing(Request[Handout]):
         return [Call(LOCK_READINGS, columns)]
 
     @classmethod
-    def calls(cls, requests: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
-        if _are_short(requests):
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        if _are_short(operations):
             return ()
-        readings = _readings(requests)
+        readings = _readings(operations)
         columns = {"segment_id": segment_id, **_columns(readings), **_columns_of_queues(readings)}
         return [Call(HAND_OUT, columns), Call(RECORD_MOVES, columns)]
 
     @classmethod
-    def behind_commit(cls, requests: Sequence[Self]) -> Iterable[Call]:
-        return () if _are_short(requests) else [Call(log.READ_HANDED, {})]
+    def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
+        return () if _are_short(operations) else [Call(log.READ_HANDED, {})]
 
     @classmethod
-    def settle(cls, requests: Sequence[Self], results: Results) -> None:
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
         if (found := results.get(HAND_OUT)) is None:
             return
         settled, cut = (set(_numbers(found.get_value(0, column))) for column in (0, 1))
         read = {(row.segment_id, row.log_offset): row for row in pipeline.rows(results, log.READ_HANDED)}
-        readings = _readings(requests)
+        readings = _readings(operations)
         entries = _entries(readings, found.get_value(0, 2) or b"")
         for number, reading in enumerate(readings, 1):
             if number in settled:
@@ -154,22 +163,22 @@ class Handing(Request[Handout]):
                     receive.hand(entries.get(receive, []), read, is_cut=number in cut)
 
     def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
-        """Sets the answer: these entries."""
-        self.answer = Handout(self.receiver, entries, read, more=is_cut and not entries)
-        self.answer.count_bodies()
+        """Sets the result: these entries."""
+        self.result = Handout(self.receiver, entries, read, more=is_cut and not entries)
+        self.result.count_bodies()
 
 
-def _are_short(requests: Sequence[Handing]) -> bool:
-    return not answers().is_calm and any(request.receiver.hold.is_short for request in requests)
+def _are_short(operations: Sequence[Receiving]) -> bool:
+    return not answers().is_calm and any(one.receiver.hold.is_short for one in operations)
 
 
-def _readings(requests: Sequence[Handing]) -> list[Reading]:
+def _readings(operations: Sequence[Receiving]) -> list[Reading]:
     found: dict[tuple[int, int], Reading] = {}
-    for request in requests:
-        key = (request.receiver.group.id, request.receiver.topic.id)
+    for operation in operations:
+        key = (operation.receiver.group.id, operation.receiver.topic.id)
         if key not in found:
-            found[key] = Reading([], request.receiver.queues)
-        found[key].receives.append(request)
+            found[key] = Reading([], operation.receiver.queues)
+        found[key].receives.append(operation)
     return list(found.values())
 
 
@@ -202,11 +211,11 @@ def _columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
     }
 
 
-def _entries(readings: Sequence[Reading], packed: bytes) -> dict[Handing, list[HandedOut]]:
+def _entries(readings: Sequence[Reading], packed: bytes) -> dict[Receiving, list[HandedOut]]:
     """The entries of each receive that is handed some, in their order."""
     receives = [receive for reading in readings for receive in reading.receives]
     queues = [queue for reading in readings for queue in reading.queues]
-    found: dict[Handing, list[HandedOut]] = {}
+    found: dict[Receiving, list[HandedOut]] = {}
     for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
         receive = receives[number - 1]
         handed = HandedOut(

@@ -2,9 +2,8 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -14,7 +13,8 @@ from delivery.groups import QueueProgress, locks_of
 from delivery.receive import pull
 from delivery.rows import GroupFacts
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import RowType, Statement
 from store.errors import MessageIllegal, Refusal
@@ -139,7 +139,7 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     if request.dry_run:
         moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
     else:
-        moves = await writer.submit(RESETS, wanted, note=note)
+        moves = await writer.run(wanted, note)
         notifier.notify(Counter({topic.id: len(moves)}))
     return OffsetsReset(
         group=group.name,
@@ -165,18 +165,8 @@ def _target(to: str | int) -> Target:
     return time
 
 
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """A reset, validated."""
-
-    group: GroupFacts
-    topic: TopicFacts
-    queue_ids: list[int]
-    to: Target
-
-
-class Resets(Kind[Reset]):
-    """Resets are written one by one, each under the locks of the group's progress in the topic.
+class Reset(Operation[list[QueueMove]]):
+    """A reset, validated. Each is written by itself, under the locks of the group's progress in the topic.
 
     1. The locks, then the progress as it is under them.
     2. The target offset of each queue; a Refusal changes nothing.
@@ -184,23 +174,30 @@ class Resets(Kind[Reset]):
     4. The moves. Receipts of the queues are dropped: their handles are refused from then on.
     """
 
-    async def decide(self, batch: Batch, pending: list[Pending[Reset]]) -> None:
-        for one in pending:
+    __slots__ = ("group", "queue_ids", "to", "topic")
+
+    def __init__(self, group: GroupFacts, topic: TopicFacts, queue_ids: list[int], to: Target) -> None:
+        super().__init__()
+        self.group = group
+        self.topic = topic
+        self.queue_ids = queue_ids
+        self.to = to
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
             try:
-                one.outcome = await _reset(batch, one.request)
-                one.before = {str(move.queue_id): move.from_ for move in one.outcome}
+                moves = one.result = await _reset(batch, one)
+                one.before = {str(move.queue_id): move.from_ for move in moves}
             except Refusal as refusal:
-                one.outcome = refusal
+                one.refusal = refusal
 
 
-RESETS = Resets()
-
-
-def outcomes(pending: Pending[Reset]) -> Iterable[Outcome]:
+def outcomes(reset: Operation[Any]) -> Iterable[Outcome]:
     """What the audit has of a reset."""
-    done = pending.outcome
-    after = done if isinstance(done, Refusal) else {"topic": pending.request.topic.name, "queues": done}
-    yield Outcome(pending.request.group.name, after, pending.before)
+    assert isinstance(reset, Reset)
+    after = reset.refusal or {"topic": reset.topic.name, "queues": reset.result}
+    yield Outcome(reset.group.name, after, reset.before)
 
 
 async def _reset(batch: Batch, wanted: Reset) -> list[QueueMove]:

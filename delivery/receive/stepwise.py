@@ -1,20 +1,20 @@
 """Receives in steps: those that choose their entries (filters, order, dead letters), and what a batch left out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from delivery import groups
-from delivery.groups import QueueProgress, locks_of
+from delivery.groups import QueueProgress
 from delivery.receive import selection
 from delivery.receive.deliveries import Handout, Receiver
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
 from store.reading import progress
 from store.rows import PositionRow
 
 
-class Receivers(Kind[Receiver]):
-    """Receives, written in a batch: those of one group take turns, and read what they are handed together.
+async def hand_out(batch: Batch, receivers: Sequence[Receiver]) -> list[Handout]:
+    """What each receive is handed; those of one group take turns, and read what they are handed together.
 
-    1. `locks`: the group's progress in the queues that are read, for the whole transaction.
+    1. The group's progress in the queues that are read is locked for the whole transaction.
     2. A group that is paused is handed nothing; nor is any while answers are short of room. A receive that knows its
        group as ordered reads again when it is not, and the other way round.
     3. The entries are chosen by their heads, and their receipts inserted.
@@ -23,38 +23,28 @@ class Receivers(Kind[Receiver]):
     Their messages are read after the commit: a process that is stopped while it takes large bodies off its socket must
     not keep the locks.
     """
-
-    lane = "receives"
-
-    def locks(self, pending: list[Pending[Receiver]]) -> Iterator[int]:
-        for one in pending:
-            yield from locks_of(one.request.group, one.request.topic, one.request.queues)
-
-    async def decide(self, batch: Batch, pending: list[Pending[Receiver]]) -> None:
-        by_group: dict[int, list[Handout]] = {}
-        for one in pending:
-            one.outcome = handout = Handout(one.request)
-            by_group.setdefault(one.request.group.id, []).append(handout)
-        held = await groups.hold(batch, by_group)
-        for group_id in sorted(held):
-            current: list[Handout] = []
-            for handout in by_group[group_id]:
-                group = handout.receiver.group
-                is_current = group.ordered == held[group_id].ordered
-                is_short = handout.receiver.hold.is_short
-                # It waits for room before it reads again.
-                handout.more = is_short or not is_current
-                if not is_current:
-                    groups.forget(group.name)
-                elif not is_short:
-                    current.append(handout)
-            if current and not held[group_id].paused:
-                await _hand_out_to_group(batch, group_id, current)
-            for handout in by_group[group_id]:
-                handout.count_bodies()
-
-
-RECEIVERS = Receivers()
+    handouts = [Handout(receiver) for receiver in receivers]
+    by_group: dict[int, list[Handout]] = {}
+    for handout in handouts:
+        by_group.setdefault(handout.receiver.group.id, []).append(handout)
+    held = await groups.hold(batch, by_group)
+    for group_id in sorted(held):
+        current: list[Handout] = []
+        for handout in by_group[group_id]:
+            group = handout.receiver.group
+            is_current = group.ordered == held[group_id].ordered
+            is_short = handout.receiver.hold.is_short
+            # It waits for room before it reads again.
+            handout.more = is_short or not is_current
+            if not is_current:
+                groups.forget(group.name)
+            elif not is_short:
+                current.append(handout)
+        if current and not held[group_id].paused:
+            await _hand_out_to_group(batch, group_id, current)
+        for handout in by_group[group_id]:
+            handout.count_bodies()
+    return handouts
 
 
 async def _hand_out_to_group(batch: Batch, group_id: int, handouts: Sequence[Handout]) -> None:

@@ -1,13 +1,15 @@
 """Expiry: deliveries whose invisible time is over without an ack are retried, or become dead letters."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from delivery.retries import ordered, redelivery
 from delivery.rows import FailedReceipt
 from scheduling.publish import publish
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.process import runtime
@@ -58,15 +60,18 @@ async def run(late_seconds: float = 0) -> bool:
     horizon.note(probe.now, probe.found, late_seconds)
     if not probe.found:
         return False
-    while await writer.submit(EXPIRIES, None) >= MAX_PER_BATCH:
+    while await writer.run(Expiry()) >= MAX_PER_BATCH:
         pass
     return True
 
 
-class Expiries(Kind[None]):
-    """Expiries are written in a batch: the delete of a receipt publishes its message, once."""
+class Expiry(Operation[int]):
+    """The delete of a receipt publishes its message, once. Those of a batch are one."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[None]]) -> None:
+    __slots__ = ()
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         parameters = {"since": runtime.part(Horizon).since, "max_receipts": MAX_PER_BATCH}
         taken = await batch.read(TAKE_EXPIRED, parameters)
         for receipt in taken:
@@ -74,8 +79,5 @@ class Expiries(Kind[None]):
         locked = await batch.read(LOCK_EXPIRED, parameters)
         for receipt in locked:
             await ordered.hold(batch, receipt)
-        for one in pending:
-            one.outcome = max(len(taken), len(locked))
-
-
-EXPIRIES = Expiries()
+        for one in operations:
+            one.result = max(len(taken), len(locked))

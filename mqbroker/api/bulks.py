@@ -4,32 +4,29 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import structlog
 
-from delivery import receipts
-from mqbroker.access import Caller
-from mqbroker.api import producers
+from access.callers import Caller
+from mqbroker.api import operations
 from mqbroker.api.answers import Answer, failed, refused, with_status
-from mqbroker.api.consumers import AckDeliveries, results_of
+from mqbroker.api.operations import Call, Origin, rest_of
+from mqbroker.api.receipts import AckDeliveries
 from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
 from scheduling import delays
-from sending import sends
-from sending.pipelined import Sending
 from store import messages
 from store.commit import writer
-from store.commit.pipelined import Request
+from store.commit.operation import Operation
 from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept
 from store.naming import topics
-from transactions import ends, halves
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
-from transactions.writing.pipelined import Beginning, Ending
+from transactions.operations.begin import look_up_group
+from transactions.operations.end import EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -52,58 +49,11 @@ class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_un
 
     traceparent: Traceparent | None = None
 
-    @property
-    def ids(self) -> Sequence[uuid.UUID | None]:
-        return (self.message_id,)
-
-    def ready(self, caller: Caller, traceparent: str | None) -> Sending | None:
-        caller.require("produce", self.topic)
-        # Those with a key keep their order on whichever way they go: each hands itself in.
-        if caller.allowance is not None or self.sharding_key is not None:
-            return None
-        return sends.ready(self, self.traceparent or traceparent)
-
-    def result(self, sending: Sending) -> msgspec.Raw:
-        assert sending.answer is not None
-        return with_status(201, sending.answer[0])
-
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
-        assert left_out is None or isinstance(left_out, Sending)
-        caller.require("produce", self.topic)
-        caller.spend(1, size)
-        result = await sends.send(self, self.traceparent or traceparent, left_out=left_out)
-        return with_status(producers.status_of(result), result)
-
 
 class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", forbid_unknown_fields=True):
     """POST /v1/transactions within a bulk."""
 
     traceparent: Traceparent | None = None
-
-    @property
-    def ids(self) -> Sequence[uuid.UUID | None]:
-        return (self.transaction_id, *(message.message_id for message in self.messages or (self,)))
-
-    def ready(self, caller: Caller, traceparent: str | None) -> Beginning | None:
-        for topic in halves.topics_of(self):
-            caller.require("produce", topic)
-        is_allowed = caller.allowance is None and producers.is_known_to_allow(caller, self.producer_group)
-        return halves.ready(self, self.traceparent or traceparent) if is_allowed else None
-
-    def result(self, beginning: Beginning) -> msgspec.Raw:
-        assert beginning.answer is not None
-        return with_status(201, halves.answer_to(beginning, beginning.answer))
-
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
-        for topic in halves.topics_of(self):
-            caller.require("produce", topic)
-        given = self.traceparent or traceparent
-        result = await producers.begin_for(caller, self, given, size, left_out=left_out is not None)
-        return with_status(producers.status_of(result), result)
 
 
 class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forbid_unknown_fields=True):
@@ -111,57 +61,53 @@ class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forb
 
     transaction_id: uuid.UUID
 
-    @property
-    def ids(self) -> Sequence[uuid.UUID | None]:
-        return (self.transaction_id,)
-
-    def ready(self, caller: Caller, traceparent: str | None) -> Ending | None:
-        is_allowed = caller.may_everywhere("produce") and producers.is_known_to_allow(caller, self.producer_group)
-        return ends.ready(self.transaction_id, self) if is_allowed else None
-
-    def result(self, ending: Ending) -> msgspec.Raw:
-        assert ending.answer is not None
-        return with_status(200, ends.answer_to(ending, ending.answer))
-
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
-        await producers.require_end(caller, self.transaction_id, self)
-        result = await ends.end(self.transaction_id, self, left_out=left_out is not None)
-        return with_status(producers.status_of_end(self), result)
-
 
 class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbid_unknown_fields=True):
     """POST /v1/consumer-groups/{group}/ack within a bulk."""
 
-    ids: ClassVar[Sequence[uuid.UUID | None]] = ()
     group: str
 
-    def ready(self, caller: Caller, traceparent: str | None) -> None:
-        """Deliveries are acked in batches of their own."""
 
-    async def run(
-        self, caller: Caller, traceparent: str | None, size: int, *, left_out: Request[Any] | None
-    ) -> msgspec.Raw:
-        caller.require("consume", self.group)
-        outcomes = await receipts.ack(self.group, self.receipt_handles)
-        return with_status(200, results_of(self.receipt_handles, outcomes))
+Given = SendOperation | HalfOperation | EndOperation | AckOperation
 
 
-Operation = SendOperation | HalfOperation | EndOperation | AckOperation
+class Of(NamedTuple):
+    """An operation of a bulk: the call that it stands for, the call's parameters of the path, and the ids it names."""
+
+    call: Call[Any, Any]
+    named: Callable[[Any], dict[str, object]]
+    ids: Callable[[Any], Sequence[uuid.UUID | None]]
+
+
+def _nothing(given: object) -> dict[str, object]:
+    return {}
+
+
+CALLS: dict[type[Given], Of] = {
+    SendOperation: Of(operations.SEND, _nothing, lambda given: (given.message_id,)),
+    HalfOperation: Of(
+        operations.BEGIN,
+        _nothing,
+        lambda given: (given.transaction_id, *(message.message_id for message in given.given)),
+    ),
+    EndOperation: Of(
+        operations.END, lambda given: {"transaction_id": given.transaction_id}, lambda given: (given.transaction_id,)
+    ),
+    AckOperation: Of(operations.ACK, lambda given: {"group": given.group}, lambda given: ()),
+}
 
 
 class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The operations of a bulk request in which each is well-formed."""
 
-    operations: list[Operation]
+    operations: list[Given]
 
 
 class Read(NamedTuple):
-    """An operation with its place in the request, and its bytes where the caller's key has limits."""
+    """What is given of an operation with its place in the request, and its bytes where the caller's key has limits."""
 
     place: int
-    operation: Operation | Refusal
+    given: Given | Refusal
     size: int = 0
 
 
@@ -180,7 +126,7 @@ async def _results(request: DataRequest) -> list[msgspec.Raw]:
     if not 1 <= len(read) <= MAX_OPERATIONS:
         raise MessageIllegal(f"operations has {len(read)} operations: give 1 to {MAX_OPERATIONS}.")
     until = time.monotonic() + patience.REQUEST_SECONDS
-    await _warm([one.operation for one in read], request.caller)
+    await _warm([one.given for one in read], request.caller)
     results: dict[int, msgspec.Raw] = {}
     left: Sequence[Read] = read
     while left and not patience.current().is_over and time.monotonic() < until:
@@ -198,34 +144,34 @@ def _read_all(request: DataRequest) -> list[Read]:
     return [Read(place, _read(raw), len(bytes(raw))) for place, raw in enumerate(raws)]
 
 
-def _read(raw: msgspec.Raw) -> Operation | Refusal:
+def _read(raw: msgspec.Raw) -> Given | Refusal:
     try:
-        return decode(Operation, bytes(raw))  # type: ignore[arg-type]  # a union is a shape too
+        return decode(Given, bytes(raw))  # type: ignore[arg-type]  # a union is a shape too
     except Refusal as refusal:
         return refusal
 
 
-async def _warm(operations: list[Operation | Refusal], caller: Caller) -> None:
+async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
     """Reads topics and groups beforehand: then almost no operation waits for them, and they reach the group commit in
     order.
 
     Of sends only those that the caller may produce to: the first use makes a topic that does not exist. What breaks a
     rule makes none.
     """
-    of_messages = [one for one in operations if isinstance(one, SendOperation | HalfOperation)]
+    of_messages = [one for one in given if isinstance(one, SendOperation | HalfOperation)]
     for name in {operation.topic for operation in of_messages}:
         await topics.look_up(name)
     sent_to: set[str] = set()
-    for operation in operations:
+    for operation in given:
         if isinstance(operation, SendOperation) and operation.topic not in sent_to and _obeys(operation, caller):
             sent_to.add(operation.topic)
             with contextlib.suppress(Refusal):
                 chosen = [] if operation.message_id is None else [operation.message_id]
                 await accept.for_messages(operation.topic, None, chosen)
-    of_groups = [one for one in operations if isinstance(one, HalfOperation | EndOperation)]
+    of_groups = [one for one in given if isinstance(one, HalfOperation | EndOperation)]
     for name in {operation.producer_group for operation in of_groups}:
         with contextlib.suppress(Refusal):
-            await halves.look_up_group(name)
+            await look_up_group(name)
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:
@@ -239,81 +185,88 @@ def _obeys(operation: SendOperation, caller: Caller) -> bool:
     return delays.of_message(operation) is None
 
 
-def _apart(operations: Sequence[Read]) -> tuple[list[Read], list[Read]]:
+def _apart(read: Sequence[Read]) -> tuple[list[Read], list[Read]]:
     """The operations that name no id of an earlier one, and the rest, which has to wait for them."""
     seen: set[uuid.UUID | None] = set()
     now: list[Read] = []
     later: list[Read] = []
-    for one in operations:
-        ids = () if isinstance(one.operation, Refusal) else one.operation.ids
+    for one in read:
+        ids = () if isinstance(one.given, Refusal) else CALLS[type(one.given)].ids(one.given)
         (now if seen.isdisjoint(ids) else later).append(one)
         seen.update(ids)
         seen.discard(None)
     return now, later
 
 
-async def _run(operations: list[Read], request: DataRequest) -> dict[int, msgspec.Raw]:
+async def _run(read: list[Read], request: DataRequest) -> dict[int, msgspec.Raw]:
     """The results of operations that need not wait for each other, by their places.
 
     What a pipelined batch takes is handed in at once: a task for each would cost as much as its part of the batch.
     """
     results: dict[int, msgspec.Raw] = {}
-    handed: list[tuple[Read, Request[Any]]] = []
+    handed: list[tuple[int, Call[Any, Any], Operation[Any]]] = []
     tasks: list[tuple[int, asyncio.Task[msgspec.Raw]]] = []
-    for one in operations:
+    for one in read:
         try:
-            pipelined = _handed_in(one.operation, request)
+            call, operation = _operation_of(one, request)
+            is_ready = operation.ready()
+            if is_ready and not operation.ordered:
+                writer.hand_in(operation)
+                handed.append((one.place, call, operation))
+            else:
+                # Those that keep an order hand themselves in.
+                rest = rest_of(operation, is_ready=is_ready)
+                tasks.append((one.place, asyncio.create_task(_result(call, operation, rest))))
         except Refusal as refusal:
             results[one.place] = _refused(refusal)
-            continue
-        if pipelined is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=None))))
-        else:
-            handed.append((one, pipelined))
-    for one, pipelined in handed:
-        found = await _settled(one.operation, pipelined)
+    for place, call, operation in handed:
+        found = await _settled(call, operation)
         if found is None:
-            tasks.append((one.place, asyncio.create_task(_result(one, request, left_out=pipelined))))
+            tasks.append((place, asyncio.create_task(_result(call, operation, writer.finish(operation)))))
         else:
-            results[one.place] = found
+            results[place] = found
     for place, task in tasks:
         results[place] = await task
     return results
 
 
-def _handed_in(operation: Operation | Refusal, request: DataRequest) -> Request[Any] | None:
-    """The pipelined request of an operation; None for one that goes by itself. Raises the refusal that it is."""
-    if isinstance(operation, Refusal):
-        raise operation
-    pipelined: Request[Any] | None = operation.ready(request.caller, request.traceparent)
-    if pipelined is not None:
-        writer.hand_in(pipelined)
-    return pipelined
+def _operation_of(read: Read, request: DataRequest) -> tuple[Call[Any, Any], Operation[Any]]:
+    """Raises the refusal that it is."""
+    given = read.given
+    if isinstance(given, Refusal):
+        raise given
+    of = CALLS[type(given)]
+    traceparent = getattr(given, "traceparent", None) or request.traceparent
+    origin = Origin(request.caller, traceparent, read.size)
+    return of.call, of.call.make(given, origin, **of.named(given))
 
 
-async def _settled(operation: Any, pipelined: Request[Any]) -> msgspec.Raw | None:
+async def _settled(call: Call[Any, Any], operation: Operation[Any]) -> msgspec.Raw | None:
     """The result of an operation that was handed in; None when its batch left it out."""
     try:
-        found: msgspec.Raw | None = None if await pipelined.future is None else operation.result(pipelined)
+        return None if await operation.future is None else _answered(call, operation)
     except Refusal as refusal:
         return _refused(refusal)
     except Exception:
         logger.exception("an operation of a bulk failed")
         return msgspec.Raw(failed().content)
-    return found
 
 
-async def _result(read: Read, request: DataRequest, *, left_out: Request[Any] | None) -> msgspec.Raw:
-    operation, traceparent = read.operation, request.traceparent
+async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> msgspec.Raw:
+    """The result of an operation once the rest of its way is behind it."""
     try:
-        if isinstance(operation, Refusal):
-            raise operation
-        return await operation.run(request.caller, traceparent, read.size, left_out=left_out)
+        await rest
+        return _answered(call, operation)
     except Refusal as refusal:
         return _refused(refusal)
     except Exception:
         logger.exception("an operation of a bulk failed")
         return msgspec.Raw(failed().content)
+
+
+def _answered(call: Call[Any, Any], operation: Operation[Any]) -> msgspec.Raw:
+    answered = call.answered(operation)
+    return with_status(answered.status, answered.document)
 
 
 def _refused(refusal: Refusal) -> msgspec.Raw:

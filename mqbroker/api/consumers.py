@@ -2,9 +2,7 @@
 
 from functools import partial
 
-import msgspec
-from msgspec import UNSET, UnsetType
-
+from access.callers import Caller
 from delivery import receipts
 from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters.letters import RedriveDeadLetters, Sent
@@ -14,48 +12,11 @@ from delivery.receive import receives
 from delivery.receive.offsets import ResetOffsets
 from delivery.receive.receives import Receive
 from mqbroker import errors
-from mqbroker.access import Caller
 from mqbroker.api.answers import Answer, answer, page
+from mqbroker.api.receipts import ExtendDeliveries, NackDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode, number
-from mqbroker.errors import Code
 from store.errors import Refusal
 from store.naming.topics import RETRY_PREFIX, group_of
-
-
-class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Deliveries that a consumer is done with."""
-
-    receipt_handles: list[str]
-
-
-class NackDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
-    """Deliveries that a consumer could not finish."""
-
-    delay_seconds: float | None = None
-    reason: str | None = None
-
-
-class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
-    """Deliveries that a consumer needs more time for."""
-
-    invisible_seconds: float | None = None
-
-
-class ReceiptResult(msgspec.Struct):
-    """The outcome for one receipt: status 200, or the problem that met it."""
-
-    receipt_handle: str
-    status: int
-    type: str | UnsetType = UNSET
-    title: str | UnsetType = UNSET
-    detail: str | UnsetType = UNSET
-    code: Code | UnsetType = UNSET
-
-
-class ReceiptResults(msgspec.Struct):
-    """One result per receipt handle, in order."""
-
-    results: list[ReceiptResult]
 
 
 async def receive(request: DataRequest, group: str) -> Answer:
@@ -73,13 +34,6 @@ async def receive(request: DataRequest, group: str) -> Answer:
     return found
 
 
-async def ack(request: DataRequest, group: str) -> Answer:
-    """POST /v1/consumer-groups/{group}/ack."""
-    request.caller.require("consume", group)
-    handles = decode(AckDeliveries, request.body).receipt_handles
-    return answer(results_of(handles, await receipts.ack(group, handles)))
-
-
 async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
@@ -94,18 +48,6 @@ async def extend(request: DataRequest, group: str) -> Answer:
     given = decode(ExtendDeliveries, request.body)
     outcomes = await receipts.extend(group, given.receipt_handles, given.invisible_seconds)
     return answer(results_of(given.receipt_handles, outcomes))
-
-
-def results_of(handles: list[str], outcomes: list[Refusal | None]) -> ReceiptResults:
-    """The outcome of each receipt, in order."""
-    return ReceiptResults([_result(*one) for one in zip(handles, outcomes, strict=True)])
-
-
-def _result(handle: str, refusal: Refusal | None) -> ReceiptResult:
-    if refusal is None:
-        return ReceiptResult(handle, 200)
-    problem = errors.problem_of(refusal)
-    return ReceiptResult(handle, problem.status, problem.type, problem.title, problem.detail, problem.code)
 
 
 async def offsets(request: DataRequest, group: str) -> Answer:

@@ -4,22 +4,24 @@ import asyncio
 import contextlib
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from itertools import count
 from typing import Any, NamedTuple
 
 import structlog
 
+from access.callers import Caller
 from mqbroker import errors
-from mqbroker.access import Caller, KeyRing
+from mqbroker.access import KeyRing
 from mqbroker.api import answers, bodies, callers, limits, responding, unread
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
+from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest
-from mqbroker.api.router import Prompt, Route, Router, View
+from mqbroker.api.router import Route, Router, View
 from store.commit import waiting, writer
-from store.commit.pipelined import Request
+from store.commit.operation import Operation
 from store.db import patience
 from store.errors import Refusal
 from store.process import runtime
@@ -55,8 +57,8 @@ class Handler:
        which returns whether it did, or else Django's handler.
     2. The key leads to a caller, which a process looks up once in three seconds; then the body is read, within the
        route's limit, the process's budget and a deadline.
-    3. Almost all calls of the message path are handed to their batch at once, and answered by its end (`Prompt`).
-       Else a task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
+    3. Almost all operations of the message path are handed to their batch at once, and answered by its end. Else a
+       task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
        becomes one, too.
     4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with
        the request's id, in parts where its messages are large.
@@ -111,25 +113,26 @@ class Handler:
             found = self._find(exchange)
             if found is None and self._files(exchange):
                 return None
-        if found is not None and found.route.prompt is not None and exchange.method == "POST" and exchange.is_whole:
+        if found is not None and isinstance(found.view, Call) and exchange.is_whole:
             caller = self._keys.known(exchange.headers.get(b"authorization", b""))
-            if caller is not None and caller.allowance is None:
-                return self._begin(exchange, found, found.route.prompt, caller)
+            if caller is not None:
+                return self._begin(exchange, found, found.view, caller)
         return self._answer(exchange, found)
 
-    def _begin(self, exchange: Exchange, found: Found, prompt: Prompt, caller: Caller) -> Awaitable[None] | None:
-        """Hands a request to its batch, whose end answers it; what has to wait goes on in a task."""
+    def _begin(self, exchange: Exchange, found: Found, call: Call[Any, Any], caller: Caller) -> Awaitable[None] | None:
+        """Hands an operation to its batch, whose end answers it; one that has to wait goes on in a task."""
         body = Body(exchange, self._budgets.requests)
         try:
             content = body.whole()
             if content is None:
                 return self._answer(exchange, found, body)
-            request = DataRequest(exchange, caller, content, self._keys)
-            pipelined = prompt.ready(request, **found.named)
-            if pipelined is None:
-                return self._answer(exchange, found, body, content)
-            pipelined.settled = partial(self._settled, exchange, found, body, content, pipelined)
-            writer.hand_in(pipelined, at_once=True)
+            operation = call.operation(DataRequest(exchange, caller, content, self._keys), **found.named)
+            is_ready = operation.ready()
+            if not is_ready or operation.ordered:
+                # Those that keep an order go by tasks: when one is left out, the next ones wait for it.
+                return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
+            operation.settled = partial(self._settled, exchange, call, operation, body)
+            writer.hand_in(operation, at_once=True)
         except Refusal as refusal:
             responding.end(exchange, answers.refused(refusal), body)
         except Exception:
@@ -138,24 +141,17 @@ class Handler:
         return None
 
     def _settled(
-        self,
-        exchange: Exchange,
-        found: Found,
-        body: Body,
-        content: bytes,
-        pipelined: Request[Any],
-        problem: Exception | None,
+        self, exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], body: Body, problem: Exception | None
     ) -> None:
-        """Answers a request whose batch has ended."""
-        assert found.route.prompt is not None
-        if problem is None and pipelined.answer is None:
-            left_out = found._replace(named={**found.named, "left_out": pipelined})
-            self._tasks.add(asyncio.create_task(self._kept(self._answer(exchange, left_out, body, content))))
+        """Answers an operation whose batch has ended; one that was left out is written stepwise."""
+        if problem is None and operation.result is None:
+            rest = self._go_on(exchange, call, operation, body, writer.finish(operation))
+            self._tasks.add(asyncio.create_task(self._kept(rest)))
             return
         try:
             if problem is not None:
                 raise problem
-            answer = found.route.prompt.result(pipelined)
+            answer = call.answer(operation)
         except Refusal as refusal:
             answer = answers.refused(refusal)
         except Exception:
@@ -165,6 +161,23 @@ class Handler:
             self._tasks.add(asyncio.create_task(self._kept(responding.send(exchange, answer, body))))
         else:
             responding.end(exchange, answer, body)
+
+    async def _go_on(
+        self,
+        exchange: Exchange,
+        call: Call[Any, Any],
+        operation: Operation[Any],
+        body: Body,
+        rest: Coroutine[Any, Any, object],
+    ) -> None:
+        """Answers an operation once the rest of its way is behind it."""
+        patience.begin(patience.REQUEST_SECONDS)
+        problem: Exception | None = None
+        try:
+            await rest
+        except Exception as raised:  # noqa: BLE001  # it is answered as any other
+            problem = raised
+        self._settled(exchange, call, operation, body, problem)
 
     async def _kept(self, serving: Awaitable[None]) -> None:
         """Serves a request in a task of its own, which nothing else refers to."""

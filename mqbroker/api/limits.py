@@ -5,7 +5,7 @@ from django.conf import settings
 from sending import batches
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
-from transactions import halves
+from transactions.operations import validation
 
 # The longest JSON of a legal body: four characters of base64 for three bytes, and each may be written as \u002B.
 # A text is shorter: a control character is one byte and six of JSON, such as \u0001.
@@ -43,7 +43,7 @@ def batch() -> int:
 
 def transaction() -> int:
     """POST /v1/transactions."""
-    return of_messages(halves.MAX_MESSAGES)
+    return of_messages(validation.MAX_MESSAGES)
 
 
 def bulk() -> int:

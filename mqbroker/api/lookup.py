@@ -4,8 +4,8 @@ import uuid
 
 import msgspec
 
+from access.callers import Caller
 from monitoring import trace as monitoring_trace
-from mqbroker.access import Caller
 from mqbroker.api import answers, cursors, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number

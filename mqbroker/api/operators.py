@@ -8,7 +8,7 @@ import msgspec
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, decode
-from store.commit.batch import Note
+from store.commit.operation import Note
 from store.errors import MessageIllegal
 from store.messages.texts import is_blank
 from transactions import discards

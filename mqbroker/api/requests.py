@@ -10,7 +10,8 @@ from urllib.parse import parse_qs
 import msgspec
 
 from access.audit import Signature
-from mqbroker.access import Caller, KeyRing
+from access.callers import Caller
+from mqbroker.access import KeyRing
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
 from store.messages.strict_json import DuplicateName

@@ -5,28 +5,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, NamedTuple
 
 from mqbroker.api.answers import Answer
-from store.commit.pipelined import Request
 
 # It takes the request and the path's parameters.
 View = Callable[..., Awaitable[Answer]]
 Limit = Callable[[], int]
 # The values of a path's parameters by name.
 Named = dict[str, str | int]
-
-
-class Prompt(NamedTuple):
-    """How a POST is served without a task of its own, as almost all of the message path are.
-
-    `ready` takes the request and the path's parameters, and makes the pipelined request; None where something has to be
-    looked up or waited for first. `result` is the answer once it is written. What its batch left out goes to the view,
-    as `left_out`.
-    """
-
-    ready: Callable[..., Request[Any] | None]
-    result: Callable[[Any], Answer]
 
 
 # As Django writes it, for the control plane has the same paths: <str:group> stands for any part of a path that is not
@@ -47,7 +33,6 @@ class Route:
     views: Mapping[str, View]
     limit: Limit
     begins: bool = False
-    prompt: Prompt | None = None
     # The verbs of scopes, of which a key has one before a long body of its is read. The view asks for the whole scope.
     verbs: tuple[str, ...] = ()
 

@@ -1,7 +1,7 @@
 """The paths of the data plane, with the view of each method; any other method is the control plane's."""
 
-from mqbroker.api import bulks, consumers, limits, lookup, operators, producers
-from mqbroker.api.router import Limit, Prompt, Route, View
+from mqbroker.api import bulks, consumers, limits, lookup, operations, operators, producers
+from mqbroker.api.router import Limit, Route, View
 
 
 def route(
@@ -9,14 +9,13 @@ def route(
     *verbs: str,
     limit: Limit = limits.call,
     begins: bool = False,
-    prompt: Prompt | None = None,
     **views: View,
 ) -> Route:
     """A path whose methods have views of their own; a request may have as many bytes as `limit` returns.
 
     A body is read of a key with a scope of one of the verbs.
     """
-    return Route(pattern, views, limit, begins, prompt, verbs)
+    return Route(pattern, views, limit, begins, verbs)
 
 
 routes = [
@@ -25,8 +24,7 @@ routes = [
         "produce",
         limit=limits.message,
         begins=True,
-        prompt=producers.SEND,
-        POST=producers.send,
+        POST=operations.SEND,
         GET=lookup.messages_of_topic,
     ),
     route(
@@ -34,8 +32,7 @@ routes = [
         "produce",
         limit=limits.batch,
         begins=True,
-        prompt=producers.SEND_BATCH,
-        POST=producers.send_batch,
+        POST=operations.SEND_BATCH,
     ),
     route("v1/messages/recall", "produce", POST=producers.recall),
     route("v1/messages/<str:message_id>", GET=lookup.message),
@@ -45,10 +42,9 @@ routes = [
         "produce",
         limit=limits.transaction,
         begins=True,
-        prompt=producers.BEGIN,
-        POST=producers.begin,
+        POST=operations.BEGIN,
     ),
-    route("v1/transactions/<str:transaction_id>/end", "produce", prompt=producers.END, POST=producers.end),
+    route("v1/transactions/<str:transaction_id>/end", "produce", POST=operations.END),
     route("v1/transactions/<str:transaction_id>", GET=producers.transaction),
     route("v1/transactions/<str:transaction_id>/check", "manage", POST=operators.check_now),
     route("v1/transactions/<str:transaction_id>/resolve", "manage", POST=operators.resolve),
@@ -57,7 +53,7 @@ routes = [
     route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
     route("v1/bulk", "produce", "consume", limit=limits.bulk, POST=bulks.bulk),
     route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
-    route("v1/consumer-groups/<str:group>/ack", "consume", POST=consumers.ack),
+    route("v1/consumer-groups/<str:group>/ack", "consume", POST=operations.ACK),
     route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),
     route("v1/consumer-groups/<str:group>/extend", "consume", POST=consumers.extend),
     route("v1/consumer-groups/<str:group>/offsets", "consume", "manage", GET=consumers.offsets, PUT=consumers.reset),

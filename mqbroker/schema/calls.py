@@ -8,7 +8,7 @@ from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
-from mqbroker.api import bulks, consumers, cursors, lookup, operators, producers
+from mqbroker.api import bulks, consumers, cursors, lookup, operations, operators, producers, receipts
 from mqbroker.api.router import View
 from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
@@ -18,8 +18,8 @@ from sending.batches import SendBatch, SentBatch
 from store.messages import Message
 from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
+from transactions.operations.end import EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,14 @@ class Operations:
 
 
 CALLS: dict[View, Call] = {
-    producers.send: Call(
+    operations.SEND: Call(
         "Send a message",
         given=Message,
         answers={201: Sent, 200: Sent},
         problems=(404, 409, 413, 429),
         description="201 when it was stored now; 200 and `duplicate` when the same `message_id` was stored before.",
     ),
-    producers.send_batch: Call(
+    operations.SEND_BATCH: Call(
         "Send a batch",
         given=SendBatch,
         answers={201: SentBatch, 200: SentBatch},
@@ -100,7 +100,7 @@ CALLS: dict[View, Call] = {
         description="From its store over its transaction, its delays and its entries to how each consumer group stands "
         f"with it. {SIGHT}",
     ),
-    producers.begin: Call(
+    operations.BEGIN: Call(
         "Begin a transaction",
         given=BeginTransaction,
         answers={201: Begun, 200: Begun},
@@ -108,7 +108,7 @@ CALLS: dict[View, Call] = {
         description="Stores half messages: durable, and invisible until the transaction is committed. One message "
         "at the top, or several in `messages` that are decided together.",
     ),
-    producers.end: Call(
+    operations.END: Call(
         "End a transaction",
         given=EndTransaction,
         answers={200: Ended, 202: Ended},
@@ -172,21 +172,21 @@ CALLS: dict[View, Call] = {
         description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
         "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
     ),
-    consumers.ack: Call(
-        "Ack deliveries", given=consumers.AckDeliveries, answers={200: consumers.ReceiptResults}, problems=(404,)
+    operations.ACK: Call(
+        "Ack deliveries", given=receipts.AckDeliveries, answers={200: receipts.ReceiptResults}, problems=(404,)
     ),
     consumers.nack: Call(
         "Give deliveries back",
-        given=consumers.NackDeliveries,
-        answers={200: consumers.ReceiptResults},
+        given=receipts.NackDeliveries,
+        answers={200: receipts.ReceiptResults},
         problems=(404,),
         description="The next attempt comes after the group's retry delay, or after `delay_seconds`. The `reason` is "
         "kept with the message's trace and its dead letter.",
     ),
     consumers.extend: Call(
         "Extend the time of deliveries",
-        given=consumers.ExtendDeliveries,
-        answers={200: consumers.ReceiptResults},
+        given=receipts.ExtendDeliveries,
+        answers={200: receipts.ReceiptResults},
         problems=(404,),
     ),
     consumers.offsets: Call(

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from mqbroker.api.bulks import MAX_OPERATIONS, Operation
+from mqbroker.api.bulks import MAX_OPERATIONS, Given
 from mqbroker.api.router import PARAMETER, Route, View
 from mqbroker.api.routes import routes
 from mqbroker.errors import Problem
@@ -27,7 +27,7 @@ SECURITY: list[Document] = [{"bearer": []}]
 def add_data_plane(result: Document, generator: Any, request: Any, public: bool) -> Document:
     """A postprocessing hook of drf-spectacular: the whole document, with both planes' errors as Problem."""
     structs = [type_ for call in CALLS.values() for type_ in (call.given, *call.answers.values()) if type_ is not None]
-    types = [Operation if type_ is Operations else type_ for type_ in (*structs, Problem)]
+    types = [Given if type_ is Operations else type_ for type_ in (*structs, Problem)]
     refs, schemas = msgspec.json.schema_components(types, ref_template=REF)
     ref_of = dict(zip(types, refs, strict=True))
     components = result.setdefault("components", {})
@@ -68,7 +68,7 @@ def _operation(route: Route, view: View, ref_of: dict[Any, Document]) -> Documen
 def _given(call: Call, ref_of: dict[Any, Document]) -> Document:
     if call.given is not Operations:
         return ref_of[call.given]
-    operations = {"type": "array", "items": ref_of[Operation], "minItems": 1, "maxItems": MAX_OPERATIONS}
+    operations = {"type": "array", "items": ref_of[Given], "minItems": 1, "maxItems": MAX_OPERATIONS}
     return {
         "type": "object",
         "properties": {"operations": operations},

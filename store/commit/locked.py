@@ -1,13 +1,13 @@
-"""Requests that a lock of another session keeps from being written: how long they are tried again, and the reason."""
+"""Operations that a lock of another session keeps from being written: how long they are tried again, and the reason."""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import structlog
 
-from store.commit.batch import Pending, settle
+from store.commit.pending import Pending
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
@@ -33,22 +33,22 @@ class Holder(NamedTuple):
 FIND_HOLDERS = Statement(__file__, "find_holders", Holder)
 
 
-def is_late(pending: Pending[Any]) -> bool:
-    """Whether a request that met a lock is not tried again."""
+def is_late(pending: Pending) -> bool:
+    """Whether an operation that met a lock is not tried again."""
     return asyncio.get_running_loop().time() > pending.submitted_at + LOCKED_SECONDS
 
 
-def refuse_late(pending: Sequence[Pending[Any]]) -> list[Pending[Any]]:
-    """Answers the requests that are late with the reason; the other ones are returned."""
+def refuse_late(pending: Sequence[Pending]) -> list[Pending]:
+    """Answers the operations that are late with the reason; the other ones are returned."""
     for one in (late := [one for one in pending if is_late(one)]):
-        settle([one], connections.locked(one.holders))
+        one.resolve(connections.locked(one.holders))
     if late:
-        logger.warning("another session holds a lock", requests=len(late), holders=late[0].holders)
+        logger.warning("another session holds a lock", operations=len(late), holders=late[0].holders)
     return [one for one in pending if one not in late]
 
 
 @contextlib.asynccontextmanager
-async def looking(pending: Sequence[Pending[Any]], connection: Connection | None) -> AsyncIterator[None]:
+async def looking(pending: Sequence[Pending], connection: Connection | None) -> AsyncIterator[None]:
     """Finds out which sessions hold the lock that an attempt within the block waits for."""
     if connection is None:
         yield
@@ -60,7 +60,7 @@ async def looking(pending: Sequence[Pending[Any]], connection: Connection | None
         look.cancel()
 
 
-async def _look(pending: Sequence[Pending[Any]], pid: int) -> None:
+async def _look(pending: Sequence[Pending], pid: int) -> None:
     await asyncio.sleep(LOOK_AFTER_SECONDS)
     with contextlib.suppress(SystemBusy):
         found = await connections.read(FIND_HOLDERS, {"pid": pid, "max_rows": MAX_HOLDERS})

@@ -1,14 +1,14 @@
-"""The stepwise writer: a batch is one transaction of several round trips, for requests that need to see what they find.
+"""The stepwise writer: a batch is one transaction of several round trips, for operations that need what they read.
 
-It writes the kinds that have no pipelined form, and what a pipelined batch left out: repeats, refusals, the first entry
-of a queue in a segment, rows that another session has locked. Nothing waits for company: a lone request goes at once,
-and while it is written the next batch gathers.
+It writes the operations that are never pipelined, and what a pipelined batch left out: repeats, refusals, the first
+entry of a queue in a segment, rows that another session has locked. Nothing waits for company: a lone operation goes at
+once, and while it is written the next batch gathers.
 """
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Hashable
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
 
 import psycopg
 import structlog
@@ -17,7 +17,9 @@ from psycopg import errors as pg
 
 from store import queues
 from store.commit import locked, stalled
-from store.commit.batch import Batch, Kind, Note, Pending, resolve, settle
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation, Result
+from store.commit.pending import Pending, resolve
 from store.db import connections, patience
 from store.db.connections import Connection
 from store.db.patience import Unanswered
@@ -27,8 +29,6 @@ from store.notices import notifier
 from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)
-
-Request = TypeVar("Request")
 
 # Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
 # Or the session was ended before the commit, by an administrator or because this process stopped in the middle.
@@ -41,7 +41,7 @@ DONE_OVER = (
     pg.IdleInTransactionSessionTimeout,
 )
 MAX_ATTEMPTS = 4
-# Of one request by itself; while it meets a lock of another session it has the time of `locked`.
+# Of one operation by itself; while it meets a lock of another session it has the time of `locked`.
 MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
@@ -56,53 +56,45 @@ COMMIT_LOST = (
 MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
-class GroupCommit:
-    """A writer: a bounded queue, and one connection that empties it batch by batch."""
+class StepwiseWriter:
+    """A bounded queue of operations, and one connection that empties it batch by batch."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Pending[Any]] = deque()
-        self._ordinary: deque[Pending[Any]] = deque()
-        self._ordinary_keys: Counter[Hashable] = Counter()
+        self._urgent: deque[Pending] = deque()
+        self._ordinary: deque[Pending] = deque()
+        self._ordinary_keys: Counter[bytes] = Counter()
         self._bytes = 0
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._closing = False
-        self._put_off: set[Pending[Any]] = set()
+        self._put_off: set[Pending] = set()
 
-    async def submit(
-        self,
-        kind: Kind[Request],
-        request: Request,
-        *,
-        key: Hashable = None,
-        size: int = 0,
-        urgent: bool = False,
-        note: Note | None = None,
-    ) -> Any:
-        """Has a request written and gives its answer, after the commit.
+    async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
+        """Has an operation written and gives its result, after the commit.
 
-        Two requests of one key are never in one batch, and keep their order. `urgent` ones go before the others. What
-        a `note` writes is committed with the request, or with its refusal.
-        Raises the Refusal that the kind decided on; SystemBusy when too much waits or the database is away (nothing was
-        stored); OutcomeUnknown when the connection broke during the commit.
+        Two operations of one key are never in one batch, and keep their order. Urgent ones go before the others. What a
+        `note` writes is committed with the operation, or with its refusal.
+        Raises the refusal that the operation decided on; SystemBusy when too much waits or the database is away
+        (nothing was stored); OutcomeUnknown when the connection broke during the commit.
         """
-        self._admit(size)
-        pending = Pending(kind, request, key, size, urgent, note)
+        self._admit(operation.size)
+        pending = Pending(operation, note)
+        key = operation.key
         # An end must not overtake the half it ends while that is still waiting here.
-        if urgent and not self._ordinary_keys[key]:
+        if operation.URGENT and not self._ordinary_keys[key]:
             self._urgent.append(pending)
         else:
             self._ordinary.append(pending)
-            if key is not None:
+            if key:
                 self._ordinary_keys[key] += 1
-        self._bytes += size
+        self._bytes += operation.size
         self._wake.set()
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._write_forever(), name="group commit")
-        answer = await pending.future
+            self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
+        result: Result = await pending.future
         patience.current().has_committed = True
-        return answer
+        return result
 
     async def close(self) -> None:
         """Writes what is waiting, then lets go of the connection."""
@@ -115,7 +107,7 @@ class GroupCommit:
         await self._disconnect()
 
     def waiting(self) -> int:
-        """Requests that wait to be written."""
+        """Operations that wait to be written."""
         return len(self._urgent) + len(self._ordinary)
 
     def _admit(self, size: int) -> None:
@@ -135,33 +127,34 @@ class GroupCommit:
                     await self._write(batch)
         self._closing = False
 
-    def _take(self) -> list[Pending[Any]]:
-        taken: list[Pending[Any]] = []
-        keys: set[Hashable] = set()
+    def _take(self) -> list[Pending]:
+        taken: list[Pending] = []
+        keys: set[bytes] = set()
         self._take_from(self._urgent, taken, keys)
         self._take_from(self._ordinary, taken, keys)
-        self._bytes -= sum(pending.size for pending in taken)
+        self._bytes -= sum(pending.operation.size for pending in taken)
         return taken
 
-    def _take_from(self, waiting: deque[Pending[Any]], taken: list[Pending[Any]], keys: set[Hashable]) -> None:
-        size = sum(pending.size for pending in taken)
-        left: list[Pending[Any]] = []
+    def _take_from(self, waiting: deque[Pending], taken: list[Pending], keys: set[bytes]) -> None:
+        size = sum(pending.operation.size for pending in taken)
+        left: list[Pending] = []
         while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
             pending = waiting.popleft()
-            if pending.key is not None and pending.key in keys:
+            key = pending.operation.key
+            if key and key in keys:
                 left.append(pending)
                 continue
-            keys.add(pending.key)
-            size += pending.size
+            keys.add(key)
+            size += pending.operation.size
             taken.append(pending)
-            if waiting is self._ordinary and pending.key is not None:
-                self._ordinary_keys[pending.key] -= 1
-                if not self._ordinary_keys[pending.key]:
-                    del self._ordinary_keys[pending.key]
+            if waiting is self._ordinary and key:
+                self._ordinary_keys[key] -= 1
+                if not self._ordinary_keys[key]:
+                    del self._ordinary_keys[key]
         waiting.extendleft(reversed(left))
 
-    async def _write(self, pending: list[Pending[Any]]) -> None:
-        """Writes a batch; where one request spoils it, writes it in halves until only that one is left out."""
+    async def _write(self, pending: list[Pending]) -> None:
+        """Writes a batch; where one operation spoils it, writes it in halves until only that one is left out."""
         problem: Exception | None = None
         for attempt in range(MAX_ATTEMPTS if len(pending) > 1 else MAX_ATTEMPTS_ALONE):
             try:
@@ -174,13 +167,13 @@ class GroupCommit:
                 stalled.watch()
                 if not (pending := locked.refuse_late(pending)):
                     return
-                # Of one request: the others are not kept waiting for it.
+                # Of one operation: the others are not kept waiting for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
             except DONE_OVER as conflict:
                 problem = conflict
             except (SystemBusy, OutcomeUnknown) as refusal:
-                settle(pending, refusal)
+                resolve(pending, refusal)
                 return
             except Exception as spoiled:  # noqa: BLE001  # whatever it is: its waiters are answered, and only they
                 problem = spoiled
@@ -189,22 +182,22 @@ class GroupCommit:
         if not self._put_off.issuperset(pending):
             await self._isolate(pending, problem)
 
-    def _is_put_off(self, pending: Pending[Any]) -> bool:
+    def _is_put_off(self, pending: Pending) -> bool:
         """Has an end that met a lock come again later, so that the others do not wait meanwhile."""
-        if not pending.urgent or self._closing:
+        if not pending.operation.URGENT or self._closing:
             return False
         self._put_off.add(pending)
         asyncio.get_running_loop().call_later(PUT_OFF_SECONDS, self._come_again, pending)
         return True
 
-    def _come_again(self, pending: Pending[Any]) -> None:
+    def _come_again(self, pending: Pending) -> None:
         if pending in self._put_off:
             self._put_off.discard(pending)
-            self._bytes += pending.size
+            self._bytes += pending.operation.size
             self._urgent.append(pending)
             self._wake.set()
 
-    async def _isolate(self, pending: list[Pending[Any]], problem: Exception) -> None:
+    async def _isolate(self, pending: list[Pending], problem: Exception) -> None:
         if len(pending) > 1:
             middle = len(pending) // 2
             for part in (pending[:middle], pending[middle:]):
@@ -213,39 +206,42 @@ class GroupCommit:
                 if left:
                     await self._write(left)
         elif isinstance(problem, pg.LockNotAvailable):
-            settle(pending, connections.locked(pending[0].holders))
+            resolve(pending, connections.locked(pending[0].holders))
         elif isinstance(problem, DONE_OVER):
-            settle(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
+            resolve(pending, SystemBusy("Others write the same thing over and over: nothing was stored, try again."))
         else:
             if not isinstance(problem, Refusal):
-                logger.error("a request could not be written", kind=pending[0].kind, exc_info=problem)
-            settle(pending, problem)
+                logger.error(
+                    "an operation could not be written", operation=type(pending[0].operation).__name__, exc_info=problem
+                )
+            resolve(pending, problem)
 
-    async def _attempt(self, pending: list[Pending[Any]], *, again: bool) -> None:
+    async def _attempt(self, pending: list[Pending], *, again: bool) -> None:
         """Writes a batch in one transaction.
 
         Raises SystemBusy when nothing was stored because the database is away or too slow, OutcomeUnknown when that
         happened during the commit, DONE_OVER's errors, or whatever a step raised.
         """
-        by_kind: dict[Kind[Any], list[Pending[Any]]] = {}
         for one in pending:
-            one.outcome = one.before = None
-            by_kind.setdefault(one.kind, []).append(one)
-        # Every batch takes its locks in the same order of kinds.
-        kinds = sorted(by_kind, key=lambda kind: type(kind).__name__)
-        batch = await self._before_commit([(kind, by_kind[kind]) for kind in kinds], again=again)
+            one.operation.result = one.operation.refusal = one.operation.before = None
+        batch = await self._before_commit(pending, again=again)
         await self._commit(batch.connection)
         notifier.visible(batch.entries)
         for call in batch.afterwards:
             call()
 
-    async def _before_commit(self, work: list[tuple[Kind[Any], list[Pending[Any]]]], *, again: bool) -> Batch:
+    async def _before_commit(self, pending: list[Pending], *, again: bool) -> Batch:
+        work = by_class([one.operation for one in pending])
         try:
             async with asyncio.timeout(WRITE_SECONDS):
                 connection = await self._connected()
-                locks = {key for kind, pending in work for key in kind.locks(pending)}
+                locks = {key for class_, operations in work for key in class_.locks(operations)}
                 batch = Batch(connection, *await log.join(connection, locks), again=again)
-                await self._steps(batch, work)
+                await _write_steps(batch, work)
+                for one in pending:
+                    if one.note is not None:
+                        one.note(batch, one.operation)
+                await batch.write_rows()
                 return batch
         except DONE_OVER:
             await self._abandon()
@@ -264,23 +260,6 @@ class GroupCommit:
             await self._abandon()
             raise
 
-    async def _steps(self, batch: Batch, work: list[tuple[Kind[Any], list[Pending[Any]]]]) -> None:
-        for kind, pending in work:
-            await kind.decide(batch, pending)
-        if batch.records:
-            await log.append(batch.connection, batch.segment_id, batch.records)
-        for kind, pending in work:
-            await kind.place(batch, [one for one in pending if one.outcome is None])
-        await batch.write_rows()
-        if batch.entries:
-            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
-        for kind, pending in work:
-            await kind.record(batch, [one for one in pending if one.outcome is None])
-        for one in (one for _, pending in work for one in pending):
-            if one.note is not None:
-                one.note(batch, one)
-        await batch.write_rows()
-
     async def _commit(self, connection: Connection) -> None:
         try:
             async with asyncio.timeout(WRITE_SECONDS):
@@ -295,9 +274,9 @@ class GroupCommit:
             raise OutcomeUnknown(COMMIT_LOST) from problem
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
-        """The server hangs: the requests behind have waited as long, and would wait for a connection, too."""
+        """The server hangs: the operations behind have waited as long, and would wait for a connection, too."""
         while waiting := self._take():
-            settle(waiting, refusal)
+            resolve(waiting, refusal)
 
     async def _abandon(self) -> None:
         """Leaves a transaction that is not to be committed; a connection that cannot do that is given up."""
@@ -320,3 +299,36 @@ class GroupCommit:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def by_class(operations: Sequence[Operation[Any]]) -> list[tuple[type[Operation[Any]], list[Operation[Any]]]]:
+    """The operations by their class. Every batch takes its locks in the same order of classes."""
+    found: dict[type[Operation[Any]], list[Operation[Any]]] = {}
+    for operation in operations:
+        found.setdefault(type(operation), []).append(operation)
+    return sorted(found.items(), key=lambda item: (item[0].ORDER, item[0].__name__))
+
+
+async def _write_steps(batch: Batch, work: Sequence[tuple[type[Operation[Any]], list[Operation[Any]]]]) -> None:
+    """Has the classes of a batch write side by side: all records are appended at once, and all entries entered."""
+    paused: list[AsyncGenerator[None, None]] = []
+    try:
+        for class_, operations in work:
+            steps = class_.write(batch, operations)
+            if isinstance(steps, AsyncGenerator):
+                paused.append(steps)
+                await anext(steps, None)
+            else:
+                await steps
+        if batch.records:
+            await log.append(batch.connection, batch.segment_id, batch.records)
+        for steps in paused:
+            await anext(steps, None)
+        await batch.write_rows()
+        if batch.entries:
+            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
+        for steps in paused:
+            await anext(steps, None)
+    finally:
+        for steps in paused:
+            await steps.aclose()

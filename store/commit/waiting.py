@@ -6,7 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
-from store.commit.pipelined import MAX_BATCH_BYTES, Request
+from store.commit.operation import Operation
+from store.commit.pipelined import MAX_BATCH_BYTES
 from store.errors import SystemBusy
 from store.process.budget import RESERVED_PART
 
@@ -49,21 +50,21 @@ def too_long() -> SystemBusy:
 
 
 class Waiting:
-    """Pipelined requests that no batch has taken yet."""
+    """Operations that no pipelined batch has taken yet."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Request[Any]] = deque()
-        self._ordinary: deque[Request[Any]] = deque()
+        self._urgent: deque[Operation[Any]] = deque()
+        self._ordinary: deque[Operation[Any]] = deque()
         # How many of each: in a plain dictionary, for a Counter looks up a new key in Python.
         self._ordinary_keys: dict[bytes, int] = {}
-        # Of both: to ask each for its length took 1 µs of a request.
+        # Of both: to ask each for its length took 1 µs of a operation.
         self.count = 0
         self._bytes = 0
         # How many requests there were at a time lately, waiting or under way.
         self._callers = 0
         # What is worth the fixed cost of a batch.
         self._enough = WORTH
-        # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each request.
+        # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each operation.
         self._places = places()
         self._urgent_places = int(settings.GROUP_COMMIT_MAX_WAITING)
         self._most_bytes = int(settings.GROUP_COMMIT_MAX_WAITING_BYTES)
@@ -72,7 +73,7 @@ class Waiting:
     def __len__(self) -> int:
         return self.count
 
-    def __iter__(self) -> Iterator[Request[Any]]:
+    def __iter__(self) -> Iterator[Operation[Any]]:
         yield from self._urgent
         yield from self._ordinary
 
@@ -96,17 +97,17 @@ class Waiting:
         self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
 
-    def add(self, request: Request[Any]) -> None:
-        """Takes a request in; raises SystemBusy when too much waits."""
-        self._admit(request)
+    def add(self, operation: Operation[Any]) -> None:
+        """Takes an operation in; raises SystemBusy when too much waits."""
+        self._admit(operation)
         # An end must not overtake the half it ends while that is still waiting here.
-        if request.URGENT and request.key not in self._ordinary_keys:
-            self._urgent.append(request)
+        if operation.URGENT and operation.key not in self._ordinary_keys:
+            self._urgent.append(operation)
         else:
-            self._ordinary.append(request)
-            self._ordinary_keys[request.key] = self._ordinary_keys.get(request.key, 0) + 1
+            self._ordinary.append(operation)
+            self._ordinary_keys[operation.key] = self._ordinary_keys.get(operation.key, 0) + 1
         self.count += 1
-        self._bytes += request.size
+        self._bytes += operation.size
 
     @property
     def is_full(self) -> bool:
@@ -121,41 +122,43 @@ class Waiting:
         """
         return self.count < self._most_of_a_batch
 
-    def take(self) -> list[Request[Any]]:
+    def take(self) -> list[Operation[Any]]:
         """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
-        taken: list[Request[Any]] = []
+        taken: list[Operation[Any]] = []
         keys: set[bytes] = set()
         size = self._take_from(self._urgent, taken, keys, 0)
         size = self._take_from(self._ordinary, taken, keys, size)
         self._bytes -= size
         return taken
 
-    def _admit(self, request: Request[Any]) -> None:
-        size = request.size
-        if self.count >= (self._urgent_places if request.URGENT else self._places):
+    def _admit(self, operation: Operation[Any]) -> None:
+        size = operation.size
+        if self.count >= (self._urgent_places if operation.URGENT else self._places):
             raise too_many(self.count)
         if self._bytes and self._bytes + size > self._most_bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
-    def _take_from(self, waiting: deque[Request[Any]], taken: list[Request[Any]], keys: set[bytes], size: int) -> int:
+    def _take_from(
+        self, waiting: deque[Operation[Any]], taken: list[Operation[Any]], keys: set[bytes], size: int
+    ) -> int:
         """One id comes once in a batch: the second would fail it, and could not see the first."""
-        left: list[Request[Any]] = []
+        left: list[Operation[Any]] = []
         most = self._most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
-            request = waiting.popleft()
-            if not keys.isdisjoint(request.ids):
-                left.append(request)
+            operation = waiting.popleft()
+            if not keys.isdisjoint(operation.ids):
+                left.append(operation)
                 continue
             self.count -= 1
             if waiting is self._ordinary:
-                self._forget_key(request.key)
-            if request.overtakes:
-                self._bytes -= request.size
-                request.resolve()
+                self._forget_key(operation.key)
+            if operation.overtakes:
+                self._bytes -= operation.size
+                operation.resolve()
                 continue
-            keys.update(request.ids)
-            size += request.size
-            taken.append(request)
+            keys.update(operation.ids)
+            size += operation.size
+            taken.append(operation)
         if left:
             waiting.extendleft(reversed(left))
         return size

@@ -1,11 +1,11 @@
-"""The writers of a process: what waits is written as one transaction, and each request is answered after its commit.
+"""The writers of a process: what waits is written as one transaction, and each caller is answered after its commit.
 
-1. `hand_in` puts a pipelined request in its queue, ends before the others.
-2. While fewer than DEPTH batches are under way, the next one is packed and sent whole once enough waits to be worth its
-   fixed cost: half of the requests that there were at a time lately. With none under way a lone request is sent
-   at once, and less than enough when a turn of the event loop has brought no more.
-3. After the commit the next batch is sent first. Then each request that was written has its answer; one that was left
-   out has None: its caller has it written by the stepwise writer (`submit`), which finds out why.
+1. `hand_in` puts an operation in the queue of its lane, ends before the others.
+2. While fewer than DEPTH batches are under way, the next one is packed and sent as soon as the queue holds half of the
+   recent concurrency, waiting and in flight, at least WORTH and at most MOST_WAITED. With none under way a lone
+   operation is sent at once, and less than enough when a turn of the event loop has brought no more.
+3. After the commit the next batch is sent first. Then each operation that was written has its result; one that was left
+   out has none: `finish` has it written by the stepwise writer, which finds out why.
 4. A batch that was rolled back is sent again where another process got in between or its session was ended, without the
    queues that are locked elsewhere where a lock was waited for in vain, and is left out otherwise.
 5. When the connection breaks, what had not left is refused with SystemBusy; all else under way is OutcomeUnknown.
@@ -13,28 +13,25 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import psycopg
 import structlog
 
 from store.commit import stalled
-from store.commit.batch import Kind, Note
-from store.commit.pipelined import PipelinedBatch, Request
-from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, GroupCommit
+from store.commit.operation import Note, Operation, Result
+from store.commit.pipelined import PipelinedBatch
+from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, StepwiseWriter
 from store.commit.waiting import Waiting
 from store.db import connections
 from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
-from store.errors import OutcomeUnknown, SystemBusy
+from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
-
-Answer = TypeVar("Answer")
-Wish = TypeVar("Wish")
 
 # While PostgreSQL works at one batch the next is made ready and sent.
 DEPTH = 2
@@ -48,13 +45,13 @@ DISK_FULL = "53100"
 NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
 AWAY = (READ_ONLY, "53", "57")
 SESSION_GONE = (READ_ONLY, "57P")
-# One request fails all of a batch, or holds it up: halves find it.
-OF_ONE_REQUEST = ("22", "23", "54", "55", "25P04")
+# One operation fails all of a batch, or holds it up: halves find it.
+OF_ONE_OPERATION = ("22", "23", "54", "55", "25P04")
 MAX_ATTEMPTS = 3
 
 
 class Writer:
-    """A bounded queue of pipelined requests, and one connection that empties it batch by batch."""
+    """A bounded queue of operations for pipelined batches, and one connection that empties it batch by batch."""
 
     def __init__(self) -> None:
         self.waiting = Waiting()
@@ -65,25 +62,18 @@ class Writer:
         self._connecting: asyncio.Task[None] | None = None
         self._scheduled = False
         self._resting = False
-        # Whether the last turn of the event loop has brought no request.
+        # Whether the last turn of the event loop has brought no operation.
         self._is_quiet = False
 
-    async def write(self, request: Request[Answer]) -> Answer | None:
-        """Has a request written and gives its answer, after the commit; None when the batch left it out.
+    def hand_in(self, operation: Operation[Any], *, at_once: bool = False) -> None:
+        """Has an operation written after its batch's commit; its future is done then, or its `settled` is called.
 
-        Raises SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the
-        connection broke during the commit.
+        It has its result then, or none when the batch left it out; SystemBusy when the database is away (nothing was
+        stored), OutcomeUnknown when the connection broke during the commit. With `at_once` what waits may leave in this
+        turn; else it waits for what else the turn brings, as the other operations of a bulk. Raises SystemBusy when too
+        much waits.
         """
-        self.hand_in(request)
-        return await request.future
-
-    def hand_in(self, request: Request[Any], *, at_once: bool = False) -> None:
-        """Has a request written; its future has what `write` gives or raises, or else its `settled` is called.
-
-        With `at_once` what waits may leave in this turn; else it waits for what else the turn brings, as the other
-        operations of a bulk. Raises SystemBusy when too much waits.
-        """
-        self.waiting.add(request)
+        self.waiting.add(operation)
         self._is_quiet = False
         if self._is_worth_a_batch() if at_once else self.waiting.is_large:
             self._pump()
@@ -101,8 +91,8 @@ class Writer:
             self._pipeline.close()
             self._pipeline = None
 
-    def _unanswered(self) -> list[Request[Any]]:
-        return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.requests)]
+    def _unanswered(self) -> list[Operation[Any]]:
+        return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -123,7 +113,7 @@ class Writer:
                 self._connect()
                 return
             batch = self._again.popleft() if self._again else PipelinedBatch(self.waiting.take())
-            if batch.requests:
+            if batch.operations:
                 self._send(self._pipeline, batch)
 
     def _is_held_up(self) -> bool:
@@ -141,7 +131,7 @@ class Writer:
         except Exception:
             # The stepwise writer finds the one that cannot be packed.
             logger.exception("a batch could not be packed")
-            answer(batch.requests)
+            answer(batch.operations)
             self._rest()
             return
         timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
@@ -187,7 +177,7 @@ class Writer:
         except Exception as problem:
             # Committed, but not understood: its callers are answered all the same.
             logger.exception("a batch could not be answered")
-            answer(batch.requests, problem)
+            answer(batch.operations, problem)
         finally:
             self._rest()
 
@@ -195,9 +185,9 @@ class Writer:
         if isinstance(problem, Failed):
             self._failed(batch, pipeline, problem)
         elif isinstance(problem, NotSent):
-            answer(batch.requests, connections.away(psycopg.OperationalError(str(problem))))
+            answer(batch.operations, connections.away(psycopg.OperationalError(str(problem))))
         else:
-            answer(batch.requests, OutcomeUnknown(COMMIT_LOST))
+            answer(batch.operations, OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
         """The server hangs: what is under way is Lost, and what waits has waited as long."""
@@ -207,7 +197,7 @@ class Writer:
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         while self._again:
-            answer(self._again.popleft().requests, refusal)
+            answer(self._again.popleft().operations, refusal)
         while self.waiting:
             answer(self.waiting.take(), refusal)
 
@@ -218,9 +208,9 @@ class Writer:
             # The segment was rolled, or is not known yet: all of it was left out.
             self._segment_id = open_segment
             self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))
-            answer([request for request in batch.requests if request.answer is not None])
+            answer([one for one in batch.operations if one.result is not None])
         else:
-            answer(batch.requests)
+            answer(batch.operations)
 
     def _rest(self) -> None:
         """Sends nothing before the callers of what was just left out have gone on: later messages follow these."""
@@ -239,19 +229,19 @@ class Writer:
             stalled.watch()
         if (is_locked or problem.code in SENT_AGAIN) and again < MAX_ATTEMPTS:
             # Locked is a queue, which is passed over from now on, or the log, which is held alone for a moment only.
-            self._again.append(PipelinedBatch(batch.requests, again, only_free=is_locked or batch.only_free))
+            self._again.append(PipelinedBatch(batch.operations, again, only_free=is_locked or batch.only_free))
         elif problem.code.startswith(AWAY):
             if problem.code.startswith(SESSION_GONE):
                 pipeline.close()
             kind = psycopg.errors.lookup(problem.code) if problem.code in NAMED else psycopg.OperationalError
-            answer(batch.requests, connections.away(kind(str(problem))))
-        elif len(batch) > 1 and problem.code.startswith(OF_ONE_REQUEST):
+            answer(batch.operations, connections.away(kind(str(problem))))
+        elif len(batch) > 1 and problem.code.startswith(OF_ONE_OPERATION):
             middle = len(batch) // 2
-            for part in (batch.requests[:middle], batch.requests[middle:]):
+            for part in (batch.operations[:middle], batch.operations[middle:]):
                 self._again.append(PipelinedBatch(part, MAX_ATTEMPTS - 1, only_free=True))
         else:
-            logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, requests=len(batch))
-            answer(batch.requests)
+            logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, operations=len(batch))
+            answer(batch.operations)
 
     def _connect(self) -> None:
         if self._connecting is None or self._connecting.done():
@@ -266,10 +256,10 @@ class Writer:
         self._schedule()
 
 
-def answer(requests: Sequence[Request[Any]], problem: Exception | None = None) -> None:
-    """Answers the callers of these requests, each as it stands."""
-    for request in requests:
-        request.resolve(problem)
+def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:
+    """Answers the callers of these operations, each as it stands."""
+    for operation in operations:
+        operation.resolve(problem)
 
 
 class Writers:
@@ -277,44 +267,56 @@ class Writers:
 
     def __init__(self) -> None:
         self.pipelined: defaultdict[str, Writer] = defaultdict(Writer)
-        self._lanes: defaultdict[str, GroupCommit] = defaultdict(GroupCommit)
-
-    def stepwise(self, lane: str) -> GroupCommit:
-        """The stepwise writer of a lane of kinds."""
-        return self._lanes[lane]
+        self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
 
     async def close(self) -> None:
-        """Writes what waits and closes the connections; the lanes last, which get what is left out meanwhile."""
+        """Writes what waits and closes the connections; the stepwise ones last: they get what is left out meanwhile."""
         for pipelined in list(self.pipelined.values()):
             await pipelined.close()
-        for stepwise in list(self._lanes.values()):
+        for stepwise in list(self.stepwise.values()):
             await stepwise.close()
 
 
-async def write(request: Request[Answer]) -> Answer | None:
-    """Has a request written in a pipelined batch of this process; as `Writer.write`."""
-    return await runtime.part(Writers).pipelined[request.LANE].write(request)
+async def run(operation: Operation[Result], note: Note | None = None) -> Result:
+    """Completes an operation, has it written and gives its result, after the commit.
+
+    What a `note` writes is committed with the operation, or with its refusal. Raises the refusal that the operation
+    decided on; SystemBusy when too much waits or the database is away (nothing was stored); OutcomeUnknown when the
+    connection broke during the commit.
+    """
+    if not operation.ready():
+        await operation.complete()
+    return await write(operation, note)
 
 
-def hand_in(request: Request[Any], *, at_once: bool = False) -> None:
-    """Has a request written in a pipelined batch of this process; as `Writer.hand_in`."""
-    runtime.part(Writers).pipelined[request.LANE].hand_in(request, at_once=at_once)
+async def write(operation: Operation[Result], note: Note | None = None) -> Result:
+    """Has an operation written that is complete: as `run`."""
+    if operation.result is not None:
+        # There was nothing to write.
+        return operation.result
+    if note is None and operation.is_plain:
+        hand_in(operation)
+        if (result := await operation.future) is not None:
+            return result
+    return await finish(operation, note)
+
+
+async def finish(operation: Operation[Result], note: Note | None = None) -> Result:
+    """Has an operation written stepwise that is complete, and not written: as `run`."""
+    try:
+        with operation.detour():
+            return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
+    except Refusal as refusal:
+        if not await operation.renew(refusal):
+            raise
+    return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
+
+
+def hand_in(operation: Operation[Any], *, at_once: bool = False) -> None:
+    """Has an operation written in a pipelined batch of this process; as `Writer.hand_in`."""
+    runtime.part(Writers).pipelined[operation.LANE].hand_in(operation, at_once=at_once)
 
 
 def waiting() -> Waiting:
     """The new messages and half messages of this process, and the ends, that no batch has taken yet."""
-    return runtime.part(Writers).pipelined[Request.LANE].waiting
-
-
-async def submit(
-    kind: Kind[Wish],
-    request: Wish,
-    *,
-    key: Hashable = None,
-    size: int = 0,
-    urgent: bool = False,
-    note: Note | None = None,
-) -> Any:
-    """Has a request written by this process's stepwise writers; as `GroupCommit.submit`."""
-    writer = runtime.part(Writers).stepwise(kind.lane)
-    return await writer.submit(kind, request, key=key, size=size, urgent=urgent, note=note)
+    return runtime.part(Writers).pipelined[Operation.LANE].waiting

@@ -113,10 +113,11 @@ class Keeper:
 
 async def sent(topic: str, body: str, **fields: Any) -> dict[str, Any]:
     """The answer to a send."""
-    from sending import sends
+    from sending.send import Send
+    from store.commit import writer
     from store.messages import Message
 
-    return fields_of(await sends.send(Message(topic=topic, body=body, **fields)))
+    return fields_of((await writer.run(Send(Message(topic=topic, body=body, **fields))))[0])
 
 
 def fields_of(answer: msgspec.Struct) -> dict[str, Any]:

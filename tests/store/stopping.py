@@ -16,13 +16,13 @@ BODY = "x" * (1100 * 1024)
 
 def stop_before_the_first_commit() -> None:
     """Has this process stopped while it holds the locks of a stepwise write."""
-    from store.commit.stepwise import GroupCommit
+    from store.commit.stepwise import StepwiseWriter
     from store.db.connections import Connection
 
-    commit = GroupCommit._commit
+    commit = StepwiseWriter._commit
     stopped = False
 
-    async def stop_and_commit(self: GroupCommit, connection: Connection) -> None:
+    async def stop_and_commit(self: StepwiseWriter, connection: Connection) -> None:
         nonlocal stopped
         if not stopped:
             stopped = True
@@ -31,7 +31,7 @@ def stop_before_the_first_commit() -> None:
             time.sleep(0.1)  # noqa: ASYNC251  # the whole process is to stop
         await commit(self, connection)
 
-    GroupCommit._commit = stop_and_commit  # type: ignore[method-assign]  # the stop is the test
+    StepwiseWriter._commit = stop_and_commit  # type: ignore[method-assign]  # the stop is the test
 
 
 def main(topic: str) -> None:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import pytest
 from django.conf import settings
 
+from store.commit import writer
 from tests.broker import characters
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
-from transactions import halves
 from transactions.checks.checker import Checker
-from transactions.halves import BeginTransaction
+from transactions.operations.begin import Begin
+from transactions.operations.validation import BeginTransaction
 from webhooks.addresses import parse_networks
 
 GROUPS = 7
@@ -36,7 +37,7 @@ def undecided() -> Iterator[ProducerEndpoint]:
 def test_each_of_many_groups_is_asked_in_its_turn(keeper: Keeper, orders: str, undecided: ProducerEndpoint) -> None:
     groups = {characters.name("order-service") for _ in range(GROUPS)}
     for group in groups:
-        keeper.do(halves.begin(BeginTransaction(producer_group=group, topic=orders, body="order")))
+        keeper.do(writer.run(Begin(BeginTransaction(producer_group=group, topic=orders, body="order"))))
     keeper.sql(ADD_ENDPOINT, undecided.url)
     checker = Checker(max_groups=AT_ONCE)
 

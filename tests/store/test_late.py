@@ -11,13 +11,14 @@ from delivery.receive.receives import Receive
 from delivery.retries import expiry
 from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
+from store.commit import writer
 from store.errors import OffsetOutOfRange
 from store.process.answers import Hold
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
-from transactions import ends, halves
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 DAY_SECONDS = 86400
 FAR = "SELECT count(*) FROM consume_queue WHERE log_segment < segment_id - 1"
@@ -26,11 +27,11 @@ FAR = "SELECT count(*) FROM consume_queue WHERE log_segment < segment_id - 1"
 def test_a_commit_that_comes_segments_later_is_delivered_and_outlives_the_half(keeper: Keeper, orders: str) -> None:
     group = characters.name("payments")
     begin = BeginTransaction(producer_group=group, topic=orders, body="order 1", queue_id=0)
-    transaction_id = keeper.do(halves.begin(begin)).transaction_id
+    transaction_id = keeper.do(writer.run(Begin(begin))).transaction_id
     for _ in range(3):
         keeper.roll()
 
-    keeper.do(ends.end(transaction_id, EndTransaction(producer_group=group, state="COMMIT")))
+    keeper.do(writer.run(End.of_producer(transaction_id, EndTransaction(producer_group=group, state="COMMIT"))))
 
     assert keeper.sql(FAR) == [(0,)]
     keeper.drop_old()

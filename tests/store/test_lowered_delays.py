@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from django.conf import settings
 
+from store.commit import writer
 from store.errors import DelayIllegal
 from tests.broker import characters
 from tests.store.keeper import Keeper
-from transactions import ends, halves
 from transactions.checks import outcomes
 from transactions.checks.outcomes import Attempt
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 DAY = timedelta(days=1)
 
@@ -37,7 +38,7 @@ def half(keeper: Keeper, orders: str, delay: dict[str, Any]) -> Iterator[BeginTr
     half = BeginTransaction(
         producer_group=characters.name("payments"), topic=orders, body="order", transaction_id=uuid.uuid4(), **delay
     )
-    keeper.do(halves.begin(half))
+    keeper.do(writer.run(Begin(half)))
     settings.MAX_TIMER_DELAY_SECONDS = 3600
     yield half
     settings.MAX_TIMER_DELAY_SECONDS = before
@@ -47,7 +48,7 @@ def test_a_half_message_is_committed_by_its_producer(keeper: Keeper, half: Begin
     assert half.transaction_id is not None
     end = EndTransaction(producer_group=half.producer_group, state="COMMIT")
 
-    assert keeper.do(ends.end(half.transaction_id, end)).state == "COMMITTED"
+    assert keeper.do(writer.run(End.of_producer(half.transaction_id, end))).state == "COMMITTED"
 
     assert keeper.sql("SELECT count(*) FROM timer WHERE due_at > now() + interval '23 hours'") == [(1,)]
 
@@ -72,8 +73,8 @@ def test_a_half_message_is_committed_by_its_check(keeper: Keeper, half: BeginTra
 
 
 def test_a_begin_is_answered_again_and_a_new_one_refused(keeper: Keeper, half: BeginTransaction) -> None:
-    assert keeper.do(halves.begin(half)).duplicate is True
+    assert keeper.do(writer.run(Begin(half))).duplicate is True
 
     half.transaction_id = uuid.uuid4()
     with pytest.raises(DelayIllegal):
-        keeper.do(halves.begin(half))
+        keeper.do(writer.run(Begin(half)))

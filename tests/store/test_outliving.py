@@ -2,7 +2,8 @@
 
 import asyncio
 import uuid
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
 import pytest
 
@@ -16,14 +17,16 @@ from scheduling import reappend as timer_reappends
 from scheduling import release
 from scheduling.publish import Publication, publish_all
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.errors import Refusal
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
-from transactions import discards, ends, halves
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
+from transactions import discards
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.operations.validation import BeginTransaction
 from transactions.reads import history
 
 DAY_SECONDS = 86400
@@ -162,7 +165,9 @@ def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, cou
 
     async def ack_and_renew() -> Any:
         renewing = asyncio.ensure_future(receipt_reappend.run())
-        acked = await receipts.ack(coupons, [delivery.receipt_handle])
+        ack = receipts.Ack(coupons, [delivery.receipt_handle])
+        await writer.run(ack)
+        acked = ack.outcomes()
         await renewing
         return acked
 
@@ -211,7 +216,7 @@ def test_an_undecided_half_is_discarded_and_then_rolled_back_before_its_segment_
         ("end", "limit"),
     ]
     with pytest.raises(Refusal, match="is ROLLED_BACK already, by limit: COMMIT comes too late"):
-        keeper.do(ends.end(transaction_id, EndTransaction(producer_group=payments, state="COMMIT")))
+        keeper.do(writer.run(End.of_producer(transaction_id, EndTransaction(producer_group=payments, state="COMMIT"))))
 
 
 def test_a_half_older_than_the_retention_is_not_resumed_but_can_be_decided(
@@ -251,13 +256,20 @@ def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: 
     assert (resolved.state, rolled_back) == ("COMMITTED", 0)
 
 
-class Publishes(Kind[Publication]):
+class Publish(Operation[bool]):
     """Publishes what a test hands over, near by."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Publication]]) -> None:
-        await publish_all(batch, [one.request for one in pending])
-        for one in pending:
-            one.outcome = True
+    __slots__ = ("publication",)
+
+    def __init__(self, publication: Publication) -> None:
+        super().__init__()
+        self.publication = publication
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        await publish_all(batch, [one.publication for one in operations])
+        for one in operations:
+            one.result = True
 
 
 @pytest.mark.parametrize(("rolls", "where"), [(0, (1, 1)), (1, (1, 2)), (2, (3, 3))])
@@ -272,7 +284,7 @@ def test_an_entry_points_into_its_own_segment_or_the_one_before(
     publication = Publication(
         None, timer.topic_id, timer.queue_id, timer.log_segment, timer.log_offset, timer.tags_code
     )
-    keeper.do(writer.submit(Publishes(), publication))
+    keeper.do(writer.run(Publish(publication)))
 
     [entry] = keeper.sql("SELECT log_segment, segment_id FROM consume_queue")
     assert tuple(entry) == where
@@ -285,7 +297,7 @@ def test_a_body_that_is_gone_fails_only_the_request_that_needs_it(keeper: Keeper
     keeper.roll()
 
     with pytest.raises(LookupError, match="The body at 99 of segment 1 is gone"):
-        keeper.do(writer.submit(Publishes(), Publication(None, 3, 0, 1, 99, 0)))
+        keeper.do(writer.run(Publish(Publication(None, 3, 0, 1, 99, 0))))
 
     assert keeper.send(orders, "the next one")["send_status"] == "SEND_OK"
 
@@ -304,7 +316,7 @@ def test_nothing_moves_while_nothing_goes(keeper: Keeper) -> None:
 
 async def begun(group: str, topic: str) -> uuid.UUID:
     """A transaction that waits for its decision."""
-    begun = await halves.begin(BeginTransaction(producer_group=group, topic=topic, body="order 1"))
+    begun = await writer.run(Begin(BeginTransaction(producer_group=group, topic=topic, body="order 1")))
     return begun.transaction_id
 
 

@@ -10,6 +10,7 @@ from delivery import receipts
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
+from store.commit import writer
 from store.errors import OffsetOutOfRange
 from store.process.answers import Hold
 from store.segments import lifecycle, retention
@@ -258,7 +259,7 @@ async def received(group: str, topic: str) -> list[str]:
     """The bodies of what a consumer of the group receives and acks."""
     deliveries = await receives.receive(group, Receive(topic=topic))
     if deliveries:
-        await receipts.ack(group, [delivery.receipt_handle for delivery in deliveries])
+        await writer.run(receipts.Ack(group, [delivery.receipt_handle for delivery in deliveries]))
     return [str(delivery.message.body) for delivery in deliveries]
 
 

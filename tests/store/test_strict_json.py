@@ -12,12 +12,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from delivery.receive.receives import Receive
-from mqbroker.api.bulks import Bulk, Operation
+from mqbroker.api.bulks import Bulk, Given
 from sending.batches import SendBatch
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName
-from transactions.ends import EndTransaction
-from transactions.halves import BeginTransaction
+from transactions.operations.end import EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 NAMES = st.sampled_from(("topic", "body", "properties", "producer_group", "keys", "messages", "a", "a\\", 'a":', '"'))
 TEXTS = st.text(max_size=4) | st.sampled_from(('":', '\\":', '"', "\\", '{"a": 1}', '" :'))
@@ -101,7 +101,7 @@ LARGE = " " * strict_json.WRITTEN_BYTES
 @example('{"producer_group": "g", "from_transaction_check": false, "state": "COMMIT"}', LARGE)
 def test_a_name_that_stands_twice_is_found(text: str, blanks: str) -> None:
     text += blanks
-    shapes: Sequence[Any] = (object, BeginTransaction, Bulk, Operation, EndTransaction, Receive)
+    shapes: Sequence[Any] = (object, BeginTransaction, Bulk, Given, EndTransaction, Receive)
     for shape in shapes:
         # What is no such request is refused for that.
         with contextlib.suppress(msgspec.DecodeError):
@@ -119,11 +119,11 @@ def test_a_name_that_stands_twice_is_found(text: str, blanks: str) -> None:
         ('{"topic":"orders","body":"{\\"order\\": 1}","producer_group":"shop","queue_id":0}', BeginTransaction),
         (
             '{"op":"end","transaction_id":"019c0000-0000-7000-8000-000000000000","producer_group":"g","state":"COMMIT"}',
-            Operation,
+            Given,
         ),
         ('{"operations":[{"op":"send","topic":"orders","body":"a"},{"op":"send","topic":"orders","body":"b"}]}', Bulk),
         ('{"topic":"orders","messages":[{"body":"a","tags":"b"},{"body":"c","keys":["d"]}]}', SendBatch),
-        ('{"group":"g","op":"ack","receipt_handles":["a","b"]}', Operation),
+        ('{"group":"g","op":"ack","receipt_handles":["a","b"]}', Given),
         ('{"topic":"orders","filter":{"sql":"price > 10"},"max_messages":10,"wait_seconds":5}', Receive),
     ],
 )  # fmt: skip -- a request to a line

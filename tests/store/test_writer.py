@@ -10,16 +10,17 @@ from typing import Any
 import pytest
 import structlog
 
-from sending import sends
+from sending.send import Send
+from store.commit import writer
 from store.errors import Refusal, SystemBusy
 from store.messages import Message
 from tests.broker import databases
 from tests.broker.polling import at_this_load
 from tests.store.keeper import Keeper, fields_of
-from transactions import ends, halves
-from transactions.ends import EndTransaction
 from transactions.errors import TransactionEnded
-from transactions.halves import BeginTransaction
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.operations.validation import BeginTransaction
 
 GROUP = "order-service"
 TOPIC = "orders"
@@ -35,17 +36,19 @@ def keeper(prepared: str) -> Iterator[Keeper]:
 
 async def send(body: str, **fields: Any) -> dict[str, Any]:
     """Sends one message."""
-    return fields_of(await sends.send(Message(topic=TOPIC, body=body, **fields)))
+    return fields_of((await writer.run(Send(Message(topic=TOPIC, body=body, **fields))))[0])
 
 
 async def begin(body: str, **fields: Any) -> dict[str, Any]:
     """Begins a transaction of one message."""
-    return fields_of(await halves.begin(BeginTransaction(topic=TOPIC, body=body, producer_group=GROUP, **fields)))
+    begun = await writer.run(Begin(BeginTransaction(topic=TOPIC, body=body, producer_group=GROUP, **fields)))
+    return fields_of(begun)
 
 
 async def end(transaction_id: uuid.UUID, state: Any = "COMMIT") -> dict[str, Any]:
     """Ends a transaction."""
-    return fields_of(await ends.end(transaction_id, EndTransaction(producer_group=GROUP, state=state)))
+    ended = await writer.run(End.of_producer(transaction_id, EndTransaction(producer_group=GROUP, state=state)))
+    return fields_of(ended)
 
 
 async def outcome(work: Coroutine[Any, Any, Any]) -> Any:
@@ -240,7 +243,7 @@ def test_a_request_that_postgresql_refuses_fails_no_other_of_its_batch(keeper: K
         await asyncio.gather(*(send("first", queue_id=number) for number in range(4)))
         good = [asyncio.create_task(send(f"good {number}", queue_id=number % 4)) for number in range(40)]
         half = asyncio.create_task(begin("good half"))
-        refused = asyncio.create_task(sends.send(Message(topic=TOPIC, body="bad"), traceparent="\x00"))
+        refused = asyncio.create_task(writer.run(Send(Message(topic=TOPIC, body="bad"), traceparent="\x00")))
         [bad] = await asyncio.gather(refused, return_exceptions=True)
         return list(await asyncio.gather(*good)), await half, bad
 
@@ -252,7 +255,7 @@ def test_a_request_that_postgresql_refuses_fails_no_other_of_its_batch(keeper: K
     offsets = {(each["queue_id"], each["queue_offset"]) for each in good}
     assert len(offsets) == 40
     assert not keeper.sql("SELECT FROM commit_log WHERE body = 'bad'")
-    stepwise = [record["requests"] for record in records if record["event"] == "a batch is written stepwise"]
+    stepwise = [record["operations"] for record in records if record["event"] == "a batch is written stepwise"]
     assert stepwise == [1]
 
 

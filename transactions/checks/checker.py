@@ -14,21 +14,22 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import structlog
 
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Note, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.process import runtime
-from transactions import answers, endpoints, ends
+from transactions import answers, endpoints, states
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf
-from transactions.writing.begins import FIND_TRANSACTIONS
+from transactions.states import FIND_TRANSACTIONS
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
 
@@ -99,25 +100,28 @@ async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Await
     It starts no checks itself: those of every group would run in the web process that one transaction was named to.
     Raises TransactionNotFound, TransactionDiscarded or TransactionEnded when it is not pending.
     """
-    answer: Awaited = await writer.submit(QUESTIONS_NOW, transaction_id, key=transaction_id, note=note)
-    return answer
+    return await writer.run(QuestionNow(transaction_id), note)
 
 
-class QuestionsNow(Kind[uuid.UUID]):
+class QuestionNow(Operation[Awaited]):
     """A half is made due for a check by one update."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[uuid.UUID]]) -> None:
-        for one in pending:
-            rows = await batch.read(CHECK_NOW, {"transaction_id": one.request})
+    __slots__ = ("transaction_id",)
+
+    def __init__(self, transaction_id: uuid.UUID) -> None:
+        super().__init__(transaction_id.bytes)
+        self.transaction_id = transaction_id
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            rows = await batch.read(CHECK_NOW, {"transaction_id": one.transaction_id})
             if rows:
                 one.before = {"state": "PREPARED"}
-                one.outcome = answers.awaited(one.request, rows[0].check_times, rows[0].next_check_at)
+                one.result = answers.awaited(one.transaction_id, rows[0].check_times, rows[0].next_check_at)
             else:
-                found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.request]})
-                one.outcome = ends.not_pending(one.request, found[0] if found else None)
-
-
-QUESTIONS_NOW = QuestionsNow()
+                found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.transaction_id]})
+                one.refusal = states.not_pending(one.transaction_id, found[0] if found else None)
 
 
 async def seconds_to_next(group_id: int) -> float | None:

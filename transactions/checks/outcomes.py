@@ -3,16 +3,17 @@
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from django.conf import settings
 
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import new_id
-from transactions import ends
-from transactions.ends import INSERT_CHECK_ATTEMPTS, End
+from transactions.operations.end import INSERT_CHECK_ATTEMPTS, End
 from transactions.rows import CheckAnswer
 
 POSTPONE_CHECKS = Statement(__file__, "postpone_checks")
@@ -60,45 +61,53 @@ async def apply(attempt: Attempt) -> None:
             transaction_id=attempt.transaction_id,
             decision=attempt.answer,
             decided_by="check",
-            group_id=None,
             remark=attempt.reason,
             attempt=attempt.row(),
         )
         try:
-            await ends.decide(decision)
+            await writer.run(decision)
         except Refusal as refusal:
             # The transaction was decided otherwise while the check was under way: the first decision stands.
             if refusal.code not in ("transaction_ended", "transaction_discarded", "transaction_not_found"):
                 raise
     else:
-        await writer.submit(POSTPONEMENTS, attempt, key=attempt.transaction_id, urgent=True)
+        await writer.run(Postponement(attempt))
 
 
-class Postponements(Kind[Attempt]):
-    """Checks that decided nothing are written in a batch: one update, one insert."""
+class Postponement(Operation[bool]):
+    """A check that decided nothing. Those of a batch are one update and one insert."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[Attempt]]) -> None:
-        await postpone(batch, [one.request for one in pending])
-        for one in pending:
-            one.outcome = True
+    __slots__ = ("attempt",)
+    URGENT = True
+
+    def __init__(self, attempt: Attempt) -> None:
+        super().__init__(attempt.transaction_id.bytes)
+        self.attempt = attempt
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        await postpone(batch, [one.attempt for one in operations])
+        for one in operations:
+            one.result = True
 
 
-POSTPONEMENTS = Postponements()
-
-
-class Returns(Kind[list[Attempt]]):
+class Return(Operation[bool]):
     """Checks that were handed out and reached no producer are taken back; the attempts say why."""
 
-    async def decide(self, batch: Batch, pending: list[Pending[list[Attempt]]]) -> None:
-        for one in pending:
-            ids = [attempt.transaction_id for attempt in one.request]
-            await batch.read(RETURN_CHECKS, {"transaction_ids": ids, "reason": one.request[0].reason})
-            for attempt in one.request:
+    __slots__ = ("attempts",)
+
+    def __init__(self, attempts: Sequence[Attempt]) -> None:
+        super().__init__()
+        self.attempts = attempts
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            ids = [attempt.transaction_id for attempt in one.attempts]
+            await batch.read(RETURN_CHECKS, {"transaction_ids": ids, "reason": one.attempts[0].reason})
+            for attempt in one.attempts:
                 batch.insert(INSERT_CHECK_ATTEMPTS, attempt.row())
-            one.outcome = True
-
-
-RETURNS = Returns()
+            one.result = True
 
 
 async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:

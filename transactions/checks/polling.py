@@ -5,13 +5,14 @@ import math
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 from django.conf import settings
 
 from store.commit import writer
-from store.commit.batch import Batch, Kind, Pending
+from store.commit.batch import Batch
+from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
@@ -21,7 +22,7 @@ from store.process.answers import Hold
 from transactions import groups
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
-from transactions.checks.outcomes import RETURNS, Attempt
+from transactions.checks.outcomes import Attempt, Return
 from transactions.checks.questions import Document
 from transactions.checks.rows import ClaimedHalf
 
@@ -60,17 +61,6 @@ class ReceiveChecks(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, om
     wait_seconds: float = 0
 
 
-@dataclass(slots=True)
-class Handout:
-    """One poll to be answered."""
-
-    group_id: int
-    max_transactions: int
-    max_bytes: int
-    # None: of every topic.
-    topic_ids: list[int] | None
-
-
 @dataclass(frozen=True, slots=True)
 class Received:
     """What a poll was handed: the transactions to check, each with its document."""
@@ -85,7 +75,7 @@ class Received:
         """
         if not gone.done() or not self.documents:
             return False
-        await writer.submit(RETURNS, [_attempt(transaction_id, RETURNED) for transaction_id in self.documents])
+        await writer.run(Return([_attempt(transaction_id, RETURNED) for transaction_id in self.documents]))
         return True
 
 
@@ -114,7 +104,7 @@ async def receive(
             topic_ids = None if allowed is None else await _topics(await allowed())
             await hold.room()
             max_bytes = min(MAX_BYTES, hold.page())
-            halves = await writer.submit(HANDOUTS, Handout(group.id, request.max_transactions, max_bytes, topic_ids))
+            halves = await writer.run(Handout(group.id, request.max_transactions, max_bytes, topic_ids))
             hold.set(halves[0].claimed_bytes if halves else 0)
         left = deadline - loop.time()
         if halves or left <= 0:
@@ -168,26 +158,31 @@ def _validate(request: ReceiveChecks) -> None:
     require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
 
 
-class Handouts(Kind[Handout]):
-    """Polls are answered in a batch: halves are claimed and their checks counted in one write."""
+class Handout(Operation[Sequence[ClaimedHalf]]):
+    """The answer to a poll: halves are claimed and their checks counted in one write; without `topic_ids` of all."""
 
-    lane = "polls"
+    __slots__ = ("group_id", "max_bytes", "max_transactions", "topic_ids")
+    LANE = "polls"
 
-    async def decide(self, batch: Batch, pending: list[Pending[Handout]]) -> None:
-        for one in pending:
+    def __init__(self, group_id: int, max_transactions: int, max_bytes: int, topic_ids: list[int] | None) -> None:
+        super().__init__()
+        self.group_id = group_id
+        self.max_transactions = max_transactions
+        self.max_bytes = max_bytes
+        self.topic_ids = topic_ids
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
             claim = {
-                "group_id": one.request.group_id,
+                "group_id": one.group_id,
                 "claim_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
-                "max_halves": one.request.max_transactions,
-                "max_bytes": one.request.max_bytes,
-                "topic_ids": one.request.topic_ids,
+                "max_halves": one.max_transactions,
+                "max_bytes": one.max_bytes,
+                "topic_ids": one.topic_ids,
             }
-            halves = await batch.read(CLAIM_HALVES, claim)
+            halves = one.result = await batch.read(CLAIM_HALVES, claim)
             await outcomes.postpone(batch, [_attempt(half.transaction_id, HANDED_OUT) for half in halves])
-            one.outcome = halves
-
-
-HANDOUTS = Handouts()
 
 
 def _attempt(transaction_id: uuid.UUID, reason: str) -> Attempt:

@@ -1,7 +1,7 @@
 """The history of a transaction: when it was prepared, every check, every end."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,12 +10,12 @@ from django.db.models import OuterRef, Subquery
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.naming import topics
-from transactions import answers, ends, groups, halves
+from transactions import answers, groups, states
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.reads.listing import UNDECIDED
-from transactions.rows import CheckAttemptRow, Decision, OperationRow, State, TransactionRow
-from transactions.writing.begins import FIND_TRANSACTIONS
+from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
+from transactions.states import FIND_TRANSACTIONS
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)
@@ -37,9 +37,9 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
 
     Raises TransactionNotFound when it was never stored, or its segment is gone.
     """
-    transaction: TransactionRow | None = await halves.find(transaction_id)
+    transaction: TransactionRow | None = await states.find(transaction_id)
     if transaction is None:
-        raise ends.not_found(transaction_id)
+        raise states.not_found(transaction_id)
     operations = await operations_of(transaction_id)
     checks = await connections.read(FIND_CHECK_ATTEMPTS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS})
     names = await topics.names(set(transaction.topic_ids))
@@ -92,13 +92,6 @@ def kept(transaction_id: uuid.UUID) -> Kept | None:
     )
 
 
-def states(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
-    """The state of each of these transactions; one that is not kept is missing."""
-    ids = list(transaction_ids)
-    rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
-    return {row.transaction_id: row.state for row in rows}
-
-
 def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
     """The immunity in seconds and the URL of the endpoint that the sender named; None for what there is not."""
     if transaction.state not in UNDECIDED:
@@ -116,7 +109,7 @@ async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:
 
 async def topics_of(transaction_id: uuid.UUID) -> set[str]:
     """The names of the topics that a transaction writes to; none when there is no such transaction."""
-    transaction: TransactionRow | None = await halves.find(transaction_id)
+    transaction: TransactionRow | None = await states.find(transaction_id)
     return set() if transaction is None else set((await topics.names(set(transaction.topic_ids))).values())
 
 

@@ -15,7 +15,7 @@ from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
 from transactions.rows import Decider, State, TransactionRow
-from transactions.writing.begins import FIND_TRANSACTIONS
+from transactions.states import FIND_TRANSACTIONS
 
 
 class HalfCount(NamedTuple):

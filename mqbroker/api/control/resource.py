@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from access import audit, roles
 from access.audit import Change, Signature
-from mqbroker.access import Caller
+from access.callers import Caller
 from mqbroker.api import requests
 from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema

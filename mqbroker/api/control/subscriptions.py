@@ -10,9 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
+from access.callers import Caller
 from delivery import models as delivery
 from delivery.push import registry
-from mqbroker.access import Caller, MaySubscribe
+from mqbroker.access import MaySubscribe
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import STATES, SecretGiven
 from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole

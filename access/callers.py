@@ -1,0 +1,91 @@
+"""Callers: the holders of API keys, and what their scopes and limits let them do."""
+
+import fnmatch
+import time
+from dataclasses import dataclass, field
+
+from access.limits import Allowance
+from store.errors import NoPermission
+from store.naming.names import MAX_CHARACTERS
+
+# Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
+MAX_ALLOWED = 1000
+METRICS = "metrics"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The holder of a key: its name and what it may do."""
+
+    name: str
+    scopes: tuple[str, ...]
+    is_authenticated: bool = True
+    # What its limits let it send in this process; None without limits.
+    allowance: Allowance | None = field(default=None, repr=False, compare=False)
+    # What `may` has answered: matching the patterns again would cost 1 µs per scope in every request.
+    _allowed: dict[tuple[str, str], bool] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def may_manage(self) -> bool:
+        """Whether the key has the scope `manage`."""
+        return "manage" in self.scopes
+
+    def may(self, verb: str, name: str) -> bool:
+        """Whether the key allows `produce` or `read` on a topic, or `consume` in a group, of this name."""
+        if len(name) > MAX_CHARACTERS:
+            name = name[: MAX_CHARACTERS + 1]
+        allowed = self._allowed.get((verb, name))
+        if allowed is None:
+            if len(self._allowed) >= MAX_ALLOWED:
+                self._allowed.clear()
+            allowed = any(fnmatch.fnmatchcase(f"{verb}:{name}", scope) for scope in self.scopes)
+            self._allowed[verb, name] = allowed
+        return allowed
+
+    def may_everywhere(self, verb: str) -> bool:
+        """Whether the key allows `produce` or `read` on every topic, or `consume` in every group."""
+        return f"{verb}:*" in self.scopes
+
+    def require(self, verb: str, name: str) -> None:
+        """Raises NoPermission unless the key allows it."""
+        if not self.may(verb, name):
+            raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name[:140]}: add it at /v1/api-keys.")
+
+    def require_manage(self) -> None:
+        """Raises NoPermission unless the key may manage."""
+        if not self.may_manage:
+            raise NoPermission(f"The key {self.name!r} lacks the scope manage: add it at /v1/api-keys.")
+
+    def require_metrics(self) -> None:
+        """Raises NoPermission unless the key may read metrics, or manage."""
+        if not self.may_manage and METRICS not in self.scopes:
+            raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
+
+    def require_any(self, *verbs: str) -> None:
+        """Raises NoPermission unless the key has some scope of one of these verbs."""
+        if not any(scope.partition(":")[0] in verbs for scope in self.scopes):
+            raise NoPermission(f"The key {self.name!r} has no {' or '.join(verbs)} scope: add one at /v1/api-keys.")
+
+    def may_see(self, topic: str, *, is_visible: bool) -> bool:
+        """Whether the key may look up a message of the topic.
+
+        What consumers cannot see, as it is undecided, rolled back or delayed, is its producers' and operators' alone.
+        """
+        return self.may("read", topic) if is_visible else self.may_manage or self.may("produce", topic)
+
+    def spend(self, messages: int, size: int) -> None:
+        """Counts messages of a request of so many bytes against the key's limits.
+
+        Raises RateLimited when one of them is used up.
+        """
+        if self.allowance is not None:
+            self.allowance.spend(messages, size, time.monotonic())
+
+    def may_receive(self, group: str, topic: str) -> bool:
+        """Whether the key may receive the topic's messages in the group."""
+        return self.may("consume", group) and self.may("read", topic)
+
+    def require_receive(self, group: str, topic: str) -> None:
+        """Raises NoPermission unless the key may receive the topic's messages in the group."""
+        self.require("consume", group)
+        self.require("read", topic)

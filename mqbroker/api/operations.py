@@ -1,0 +1,132 @@
+"""The operations of the message path as HTTP has them: one table for single calls and for the operations of a bulk."""
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from access.callers import Caller
+from delivery.receipts import Ack
+from mqbroker.api import requests
+from mqbroker.api.answers import Answer, answer
+from mqbroker.api.receipts import AckDeliveries, results_of
+from mqbroker.api.requests import DataRequest, decode
+from sending.batches import SendBatch, SentBatch
+from sending.send import Send
+from store.commit import writer
+from store.commit.operation import Operation
+from store.messages import Message
+from transactions.operations.begin import Begin
+from transactions.operations.end import End, EndTransaction
+from transactions.operations.validation import BeginTransaction
+
+Given = TypeVar("Given")
+Made = TypeVar("Made", bound=Operation[Any])
+
+
+class Origin(NamedTuple):
+    """Where an operation comes from: its caller, the trace it belongs to, and the bytes of its request."""
+
+    caller: Caller
+    traceparent: str | None
+    request_bytes: int
+
+
+class Answered(NamedTuple):
+    """What an operation that is written is answered: a status, and what is encoded."""
+
+    status: int
+    document: object
+
+
+class Call(Generic[Given, Made]):
+    """A call of the API that is one operation: the shape of its request, the operation of it, and its answer."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: type[Given],
+        make: Callable[..., Made],
+        answered: Callable[[Made], Answered],
+        require: Callable[..., None] | None = None,
+    ) -> None:
+        # As a view has it: the schema's id of the call.
+        self.__name__ = name
+        self.shape = shape
+        # Takes what is given, its origin, and the path's parameters. Raises a Refusal.
+        self.make = make
+        self.answered = answered
+        # Raises NoPermission before the body is decoded, where the path says enough.
+        self._require = require
+
+    def operation(self, request: DataRequest, **named: Any) -> Made:
+        """The operation of a request. Raises a Refusal."""
+        if self._require is not None:
+            self._require(request.caller, **named)
+        origin = Origin(request.caller, request.traceparent, len(request.body))
+        return self.make(decode(self.shape, request.body), origin, **named)
+
+    def answer(self, operation: Made) -> Answer:
+        """The answer to an operation that is written."""
+        answered = self.answered(operation)
+        return answer(answered.document, answered.status)
+
+    async def __call__(self, request: DataRequest, **named: Any) -> Answer:
+        """The view."""
+        operation = self.operation(request, **named)
+        await writer.run(operation)
+        return self.answer(operation)
+
+
+async def rest_of(operation: Operation[Any], *, is_ready: bool) -> None:
+    """The rest of the way of an operation that was asked whether it is ready."""
+    if not is_ready:
+        await operation.complete()
+    await writer.write(operation)
+
+
+def _send(given: Message | SendBatch, origin: Origin) -> Send:
+    return Send(given, origin.traceparent, origin.caller, origin.request_bytes)
+
+
+def _sent(send: Send) -> Answered:
+    assert send.result is not None
+    document = SentBatch(send.result) if isinstance(send.given, SendBatch) else send.result[0]
+    return Answered(200 if send.result[0].duplicate is True else 201, document)
+
+
+def _begin(given: BeginTransaction, origin: Origin) -> Begin:
+    return Begin(given, origin.traceparent, origin.caller, origin.request_bytes)
+
+
+def _begun(begin: Begin) -> Answered:
+    assert begin.result is not None
+    return Answered(200 if begin.result.duplicate is True else 201, begin.result)
+
+
+def _end(given: EndTransaction, origin: Origin, transaction_id: str | uuid.UUID) -> End:
+    found = requests.transaction_id(transaction_id) if isinstance(transaction_id, str) else transaction_id
+    return End.of_producer(found, given, origin.caller)
+
+
+def _ended(end: End) -> Answered:
+    """200 for a decision, 202 for an UNKNOWN."""
+    return Answered(202 if end.decision == "UNKNOWN" else 200, end.result)
+
+
+def _ack(given: AckDeliveries, origin: Origin, group: str) -> Ack:
+    return Ack(group, given.receipt_handles, origin.caller)
+
+
+def _require_consume(caller: Caller, group: str) -> None:
+    caller.require("consume", group)
+
+
+def _acked(ack: Ack) -> Answered:
+    return Answered(200, results_of(ack.given, ack.outcomes()))
+
+
+SEND = Call("send", Message, _send, _sent)
+SEND_BATCH = Call("send_batch", SendBatch, _send, _sent)
+BEGIN = Call("begin", BeginTransaction, _begin, _begun)
+END = Call("end", EndTransaction, _end, _ended)
+ACK = Call("ack", AckDeliveries, _ack, _acked, _require_consume)

@@ -1,0 +1,89 @@
+"""Sends that are written stepwise: repeats have their first answers, other messages are published."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from msgspec import UNSET
+
+from scheduling import delays, recalls
+from scheduling.publish import Publication
+from scheduling.rows import Standing
+from sending.answers import Sent
+from store.errors import MessageIdReused
+from store.messages import Record, accept
+from store.messages.accept import Accepted, StoredBefore
+from store.messages.properties import tags_code_of
+from store.messages.times import exact
+
+
+def answer_again(
+    accepted: Sequence[Accepted], stored: Mapping[uuid.UUID, StoredBefore], standings: Mapping[uuid.UUID, Standing]
+) -> list[Sent] | None:
+    """The first answers to messages that were stored before; None for new ones.
+
+    Raises MessageIdReused for ids that other messages have, or that were not stored as one batch.
+    """
+    known = [one for one in accepted if one.message_id in stored]
+    if not known:
+        return None
+    if len(known) < len(accepted):
+        raise MessageIdReused(f"The message_id {known[0].message_id} was used outside of this batch: use a new id.")
+    return [answer_repeat(one, stored[one.message_id], standings.get(one.message_id)) for one in accepted]
+
+
+def publications(accepted: Sequence[Accepted], records: Sequence[Record], segment_id: int) -> list[Publication]:
+    """How the messages become visible, now that their log offsets are known."""
+    return [
+        Publication(
+            message_id=one.message_id,
+            topic_id=one.topic.id,
+            queue_id=one.queue_id,
+            log_segment=segment_id,
+            log_offset=record.log_offset,
+            tags_code=tags_code_of(one.message.tags),
+            delay=delays.of_message(one.message),
+        )
+        for one, record in zip(accepted, records, strict=True)
+    ]
+
+
+def answer_sent(accepted: Accepted, publication: Publication, stored_at: datetime) -> Sent:
+    """The answer to a send that was stored now."""
+    answer = Sent(
+        accepted.message_id,
+        accepted.topic.name,
+        publication.queue_id,
+        publication.queue_offset,
+        publication.log_offset,
+        stored_at,
+    )
+    if publication.deliver_at is not None:
+        answer.deliver_at = publication.deliver_at
+        answer.recall_handle = recalls.handle_of(publication)
+    return answer
+
+
+def answer_repeat(accepted: Accepted, stored: StoredBefore, standing: Standing | None = None) -> Sent:
+    """The answer to a send whose id is stored already: the first one. Raises MessageIdReused for another message.
+
+    `standing` is how one that was not visible at the first look stands, by `recalls.standings`.
+    """
+    accept.validate_repeat(accepted, stored)
+    answer = Sent(
+        accepted.message_id,
+        accepted.topic.name,
+        stored.queue_id,
+        stored.queue_offset,
+        stored.log_offset,
+        stored.stored_at,
+        duplicate=True,
+    )
+    delay = delays.of_message(accepted.message)
+    # One that was not delayed was visible from the first, and never recalled: retention has dropped its entry.
+    if standing is not None and (delay is not None or standing.visible):
+        recalls.stand(answer, standing)
+    if answer.deliver_at is not UNSET and delay is not None and delay.level is not None:
+        # A level's entry keeps its time in whole milliseconds, rounded up.
+        answer.deliver_at = exact(delays.due_at(delay, stored.stored_at))
+    return answer

@@ -1,0 +1,204 @@
+"""Send: stores messages of one request in one queue, and makes them visible at once or after their delay."""
+
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Self
+
+from access.callers import Caller
+from scheduling import delays, recalls
+from scheduling.publish import Publication, publish
+from sending import packed, repeats
+from sending.answers import Sent
+from sending.batches import SendBatch
+from sending.detours import Detours
+from sending.packed import Level
+from store.commit.batch import Batch
+from store.commit.operation import Operation
+from store.commit.pipelined import MAX_BATCH_BYTES
+from store.db import arrays
+from store.db.pipeline import Call, Results
+from store.errors import Refusal
+from store.messages import Message, accept, is_large
+from store.messages.accept import Parcel
+from store.naming import topics
+from store.notices import notifier
+from store.process import runtime
+from store.queues import SEND_MESSAGES
+
+
+class Send(Operation[list[Sent]]):
+    """One message, or the messages of a batch: stored at consecutive offsets of one queue, or none of them.
+
+    POST /v1/messages, POST /v1/messages/batch, and `send` of a bulk. The result has one answer to a message, in their
+    order; a message whose id is stored already is not stored again, and has its first answer with `duplicate`. Refused
+    is what breaks a rule; nothing is stored then, and no topic is made. Without a caller it is the broker's own.
+    """
+
+    __slots__ = ("caller", "given", "level", "parcel", "queue", "request_bytes", "topic", "traceparent")
+    ORDER = 2
+
+    def __init__(
+        self,
+        given: Message | SendBatch,
+        traceparent: str | None = None,
+        caller: Caller | None = None,
+        request_bytes: int = 0,
+    ) -> None:
+        super().__init__()
+        self.given = given
+        self.traceparent = traceparent
+        self.caller = caller
+        self.request_bytes = request_bytes
+        # Once it is complete:
+        self.parcel: Parcel
+        self.level: Level | None = None
+        # The queue that the messages are entered in now.
+        self.queue = (0, 0)
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The messages that are sent."""
+        return self.given.messages if isinstance(self.given, SendBatch) else (self.given,)
+
+    def ready(self) -> bool:
+        """Whether its topic is known, its key has no limits, and it is not delayed and not large, as almost all."""
+        given = self.given
+        if self.caller is not None:
+            self._authorise(self.caller)
+            if self.caller.allowance is not None:
+                return False
+        if isinstance(given, SendBatch):
+            given.validate()
+            topic = topics.known_for_sending(given.topic_name)
+            if topic is None:
+                return False
+            self._place(accept.accept_for(topic, given.messages, self.traceparent))
+        else:
+            if delays.of_message(given) is not None or is_large(given, MAX_BATCH_BYTES):
+                return False
+            accepted = accept.accept_known(given, self.traceparent)
+            if accepted is None:
+                return False
+            self._place(Parcel.of(accepted))
+        return self.is_plain
+
+    async def complete(self) -> None:
+        given = self.given
+        if self.caller is not None:
+            self.caller.spend(len(self.messages), self.request_bytes)
+        if isinstance(given, SendBatch):
+            given.validate()
+            self._place(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
+            return
+        # A message that breaks a rule makes no topic.
+        await delays.require_possible(given)
+        accepted = await accept.accept(given, traceparent=self.traceparent)
+        self._place(Parcel.of(accepted), await _level_of(delays.of_message(given)))
+
+    def _authorise(self, caller: Caller) -> None:
+        given = self.given
+        if isinstance(given, SendBatch):
+            for topic in given.named_topics:
+                caller.require("produce", topic)
+        else:
+            caller.require("produce", given.topic)
+
+    def _place(self, parcel: Parcel, level: Level | None = None) -> None:
+        first = parcel.records[0]
+        self.parcel, self.level = parcel, level
+        self.queue = (first.topic_id, first.queue_id) if level is None else (level.topic_id, level.queue_id)
+        self.key = first.message_id.bytes
+        self.ids = (self.key, *[message_id.bytes for message_id in parcel.repeatable])
+        self.size = accept.size_of(parcel.records)
+        self.ordered = packed.have_keys(parcel.records)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it fits into a batch, waits for no time of its own, and overtakes no earlier message of its key."""
+        if not 0 < self.size < MAX_BATCH_BYTES or self.overtakes:
+            return False
+        if self.level is not None or isinstance(self.given, SendBatch):
+            return True
+        delay = delays.of_message(self.given)
+        return delay is None or delay.level is not None
+
+    @property
+    def overtakes(self) -> bool:
+        return self.ordered and runtime.part(Detours).has(self._real_queue)
+
+    @property
+    def _real_queue(self) -> tuple[int, int]:
+        first = self.parcel.records[0]
+        return first.topic_id, first.queue_id
+
+    @contextmanager
+    def detour(self) -> Iterator[None]:
+        with runtime.part(Detours).of(self._real_queue):
+            yield
+
+    @classmethod
+    def queues(cls, operations: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        return [one.queue for one in operations]
+
+    @classmethod
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        return packed.calls(operations, segment_id)
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        placed = results[SEND_MESSAGES].get_value(0, 1)
+        if placed is None:
+            return
+        stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
+        by_place = [(one, record) for one in operations for record in one.parcel.records]
+        visible: Counter[int] = Counter()
+        # In the order of their places within each queue, and so within each operation.
+        for place, log_offset, queue_offset in packed.PLACED.iter_unpack(placed):
+            one, record = by_place[place - 1]
+            topic = one.parcel.topic
+            sent = Sent(record.message_id, topic.name, record.queue_id, queue_offset, log_offset, stored_at)
+            if one.result is None:
+                one.result = []
+            one.result.append(sent)
+            if one.level is None:
+                visible[topic.id] += 1
+            else:
+                packed.answer_delayed(sent, one.level)
+        notifier.notify(visible)
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
+        accepted = {one: one.parcel.each(one.messages) for one in operations}
+        stored = await batch.stored_before([each for of_one in accepted.values() for each in of_one])
+        standings = await recalls.standings(batch, [id_ for id_, row in stored.items() if row.queue_offset is None])
+        appended = {}
+        for one, of_one in accepted.items():
+            try:
+                one.result = repeats.answer_again(of_one, stored, standings)
+                if one.result is None:
+                    for each in of_one:
+                        delays.validate(delays.of_message(each.message), batch.now)
+                    appended[one] = [each.record() for each in of_one]
+                    batch.append(appended[one])
+            except Refusal as refusal:
+                one.refusal = refusal
+        yield
+        published: dict[Self, list[Publication]] = {}
+        for one, records in appended.items():
+            published[one] = repeats.publications(accepted[one], records, batch.segment_id)
+            for publication in published[one]:
+                await publish(batch, publication)
+        yield
+        for one, publications in published.items():
+            pairs = zip(accepted[one], publications, strict=True)
+            one.result = [repeats.answer_sent(each, publication, batch.now) for each, publication in pairs]
+
+
+async def _level_of(delay: delays.Delay | None) -> Level | None:
+    """None for what is visible at once, and for what waits by a timer."""
+    if delay is None or delay.level is None or not (seconds := delays.seconds_of_level(delay.level)):
+        return None
+    level = delays.known_level(delay.level)
+    schedule = await topics.own(topics.SCHEDULE, queues=level)
+    return Level(schedule.id, delays.queue_of(level), seconds)

@@ -1,0 +1,169 @@
+"""An operation of the message path: one class, which holds all that is true of it, whoever calls for it.
+
+Two writers write it. The *pipelined* one sends the `statements` of all operations of a batch in one round trip; they
+leave out what they cannot write, and give no reason. The *stepwise* one writes what was left out, and operations that
+have no statements of this kind: `write` sees what it finds, and sets a result or the refusal that says why not.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from store.commit.batch import Batch
+from store.db.pipeline import Call, Results
+from store.errors import Refusal
+
+Result = TypeVar("Result")
+# Takes the problem of an operation that has one, or None; raises nothing.
+Settled = Callable[[Exception | None], None]
+# How operations of one class are written stepwise: straight on, or with a pause in which log offsets are assigned, and
+# another one for queue offsets.
+Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
+
+
+class Operation(Generic[Result]):
+    """What a caller wants written, and what became of it.
+
+    `result` stays None while it is not written, or when a pipelined batch left it out; `refusal` says why it was not.
+    No batch has two operations of one `key`, and those of one key keep their order; an empty key is no key. `ids` are
+    those that a pipelined batch has once: the key, and the ids of messages that another operation may bring, too. The
+    class methods see all operations of their class in a batch at once.
+    """
+
+    __slots__ = ("_future", "_is_resolved", "before", "ids", "key", "ordered", "refusal", "result", "settled", "size")
+
+    # The operations of a lane share writers, and so their batches; those of another lane keep no order with them.
+    LANE: ClassVar[str] = "log"
+    # Where the statements of this class stand in a batch.
+    ORDER: ClassVar[int] = 0
+    # Goes before those that are not, so that under load the backlog drains.
+    URGENT: ClassVar[bool] = False
+
+    def __init__(self, key: bytes = b"", size: int = 0, ids: Iterable[bytes] = (), *, ordered: bool = False) -> None:
+        self.key = key
+        self.ids = (key, *ids)
+        # Bytes, by `accept.size_of`.
+        self.size = size
+        # No later batch may overtake it: a batch that is sent again would come behind the next one.
+        self.ordered = ordered
+        self.result: Result | None = None
+        self.refusal: Refusal | None = None
+        # What it changed, as it was, for the audit.
+        self.before: object = None
+        self._is_resolved = False
+        # Called in place of a waiter, in the turn of the event loop in which the result is read.
+        self.settled: Settled | None = None
+        self._future: asyncio.Future[Result | None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits for its pipelined batch: it is resolved, or its waiter was cancelled."""
+        return self._is_resolved or (self._future is not None and self._future.done())
+
+    @property
+    def future(self) -> asyncio.Future[Result | None]:
+        """Done once its pipelined batch is. Made at its first use: almost no operation needs it."""
+        if self._future is None:
+            self._future = asyncio.get_running_loop().create_future()
+        return self._future
+
+    @property
+    def overtakes(self) -> bool:
+        """Whether it must be written stepwise, because it would come before an earlier operation that still is."""
+        return False
+
+    # Before it is written.
+
+    def ready(self) -> bool:
+        """Whether a pipelined batch can take it at once: everything is known in this process. Raises its refusal."""
+        return False
+
+    async def complete(self) -> None:
+        """Looks up what `ready` did not find, and whether the caller may. Raises the refusal.
+
+        Topics and groups are made at their first use. Where nothing is to be written, the result is set.
+        """
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """Looks up anew what this process remembered, where a refusal may come of that; whether it found a change."""
+        return False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether pipelined batches take it at all, now that everything is known."""
+        return False
+
+    def detour(self) -> AbstractContextManager[None]:
+        """Entered while it is written stepwise, without an await before: later operations may have to follow it."""
+        return nullcontext()
+
+    # In a pipelined batch.
+
+    @classmethod
+    def before_locks(cls, operations: Sequence[Self]) -> Iterable[Call]:
+        """Statements that name queues for the lock, in the register `mq.ending`."""
+        return ()
+
+    @classmethod
+    def queues(cls, operations: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        """The queues, as topic and number, that the operations extend, as far as this process can tell."""
+        return ()
+
+    @classmethod
+    def further_locks(cls, operations: Sequence[Self], only_free: bytes) -> Iterable[Call]:
+        """Statements that lock more than log and queues; with `only_free` they pass over what is locked elsewhere."""
+        return ()
+
+    @classmethod
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        """The statements that write the operations, under the locks."""
+        raise NotImplementedError
+
+    @classmethod
+    def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
+        """Statements that read what was written, with no lock held any more; `settle` may have no answers of them."""
+        return ()
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        """After the commit: sets the results, and does what is to follow in this process."""
+        raise NotImplementedError
+
+    def resolve(self, problem: Exception | None = None) -> None:
+        """Answers the waiter for the pipelined batch, unless it has gone away."""
+        if self._is_resolved or (self._future is not None and self._future.done()):
+            return
+        self._is_resolved = True
+        if self.settled is not None:
+            # It knows this operation: left in place it would make a circle, which waits for the garbage collector.
+            settled, self.settled = self.settled, None
+            if self._future is not None:
+                self._future.set_result(self.result)
+            settled(problem)
+        elif problem is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(problem)
+
+    # Stepwise.
+
+    @classmethod
+    def locks(cls, operations: Sequence[Self]) -> Iterable[int]:
+        """Keys of advisory locks that a stepwise batch takes as it begins, in one message, of all classes in order."""
+        return ()
+
+    @classmethod
+    def write(cls, batch: Batch, operations: Sequence[Self]) -> Steps:
+        """Writes the operations within the transaction of a stepwise batch, each to its result or its refusal.
+
+        A coroutine, or a generator that yields twice: the log offsets of the records in `batch` are known behind its
+        first `yield`, the queue offsets of its entries behind the second. A batch may be done over: what an attempt
+        finds belongs into the variables of this method.
+        """
+        raise NotImplementedError
+
+
+# Writes a row about an operation beside what its class writes; called once its result or refusal is known, before the
+# commit.
+Note = Callable[[Batch, Operation[Any]], None]

@@ -1,0 +1,1 @@
+"""What producers do with transactions: one class per operation, which holds all that is true of it."""

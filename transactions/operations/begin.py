@@ -1,0 +1,262 @@
+"""Begin: stores the messages of a transaction as half messages, which no consumer sees before its commit."""
+
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from datetime import timedelta
+from typing import NamedTuple, Self
+
+import msgspec
+
+from access.callers import Caller
+from scheduling import delays
+from store.commit.batch import Batch
+from store.commit.operation import Operation
+from store.commit.pipelined import MAX_BATCH_BYTES
+from store.db import arrays
+from store.db.arrays import literal
+from store.db.pipeline import Call, Results
+from store.db.statements import Statement
+from store.errors import DelayIllegal, GroupNotExist, RateLimited, Refusal
+from store.messages import Record, accept, is_large
+from store.messages.accept import Accepted
+from store.messages.ids import new_id
+from store.messages.properties import tags_code_of
+from store.process import runtime
+from store.segments.log import APPEND_NEW
+from transactions import groups, limits, schedule
+from transactions.answers import Begun
+from transactions.operations import packed, repeats, validation
+from transactions.operations.begun_queues import BegunQueues
+from transactions.operations.repeats import BeginAgain
+from transactions.operations.validation import BeginTransaction
+
+
+class HeldGroup(NamedTuple):
+    """A producer group that exists, and cannot be deleted before the transaction ends."""
+
+    id: int
+
+
+HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
+INSERT_HALVES = Statement(__file__, "insert_halves")
+
+
+class Begin(Operation[Begun]):
+    """A transaction is begun: its messages are stored as half messages, within the limits of its group and key.
+
+    POST /v1/transactions, and `half` of a bulk. A transaction that was begun before is answered as it stands, with
+    `duplicate`. The field `check_immunity_seconds` goes before RocketMQ's property. A group that is made for it belongs
+    to the caller's key, unless that manages. Refused is what breaks a rule; nothing is stored then, and no group or
+    topic is made. Without a caller it is the broker's own.
+    """
+
+    __slots__ = (
+        "accepted",
+        "api_key_id",
+        "caller",
+        "endpoint_id",
+        "given",
+        "group_id",
+        "immunity_seconds",
+        "limit",
+        "request_bytes",
+        "traceparent",
+        "transaction_id",
+    )
+    ORDER = 1
+
+    def __init__(
+        self,
+        given: BeginTransaction,
+        traceparent: str | None = None,
+        caller: Caller | None = None,
+        request_bytes: int = 0,
+    ) -> None:
+        super().__init__()
+        self.given = given
+        self.traceparent = traceparent
+        self.caller = caller
+        self.request_bytes = request_bytes
+        self.transaction_id = given.transaction_id or new_id()
+        # Once it is complete:
+        self.accepted: Sequence[Accepted] = ()
+        self.group_id = 0
+        self.endpoint_id: int | None = None
+        self.immunity_seconds = 0.0
+        self.api_key_id: int | None = None
+        # What it is answered when it was not begun before.
+        self.limit: RateLimited | None = None
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the client chose the transaction's id."""
+        return self.given.transaction_id is not None
+
+    @property
+    def message(self) -> Accepted:
+        """The one message of a plain transaction."""
+        return self.accepted[0]
+
+    def ready(self) -> bool:
+        """Whether it is one message, not delayed, not large, its group and topic known, and its key without limits."""
+        given = self.given
+        if self.caller is not None and not self._is_known_to_be_allowed(self.caller):
+            return False
+        if given.messages is not None or given.check_url is not None or delays.of_message(given) is not None:
+            return False
+        group = groups.known_for_producing(given.producer_group)
+        if group is None or not limits.is_known_below(group) or is_large(given, MAX_BATCH_BYTES):
+            return False
+        self._take_immunity()
+        accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))
+        if accepted is None:
+            return False
+        self.group_id = group.id
+        self._place((accepted,))
+        return self.is_plain
+
+    def _is_known_to_be_allowed(self, caller: Caller) -> bool:
+        for topic in self.given.named_topics:
+            caller.require("produce", topic)
+        if caller.allowance is not None:
+            return False
+        return caller.may_manage or groups.is_known_to_allow(self.given.producer_group, caller.name)
+
+    async def complete(self) -> None:
+        caller, given = self.caller, self.given
+        if caller is not None:
+            if not caller.may_manage:
+                await groups.require_key(given.producer_group, caller.name)
+            caller.spend(len(given.given), self.request_bytes)
+        await self._look_up()
+
+    async def _look_up(self) -> None:
+        given = self.given
+        self._take_immunity()
+        allowance = None if self.caller is None else self.caller.allowance
+        owner = None if self.caller is None or self.caller.may_manage else self.caller.name
+        self.endpoint_id = await validation.validate(given, allowance)
+        group = await groups.for_producing(given.producer_group, owner)
+        self.group_id = group.id
+        accepted = [
+            await accept.accept(
+                message,
+                traceparent=self.traceparent,
+                message_id=validation.derived_id_of(given.transaction_id, place),
+            )
+            for place, message in enumerate(validation.messages_of(given))
+        ]
+        self.api_key_id = limits.counted_key(allowance)
+        self.limit = await limits.of_group(group) or await limits.of_key(allowance)
+        if self.limit is not None and not any(one.may_repeat for one in accepted):
+            raise self.limit
+        self._place(accepted)
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """This process may remember a group that another one has just deleted."""
+        if not isinstance(refusal, GroupNotExist):
+            return False
+        groups.forget(self.given.producer_group)
+        await self._look_up()
+        return True
+
+    def _take_immunity(self) -> None:
+        given = self.given
+        taken = schedule.taken(given.given)
+        if given.check_immunity_seconds is None:
+            given.check_immunity_seconds = taken
+        self.immunity_seconds = schedule.in_seconds(given.check_immunity_seconds)
+
+    def _place(self, accepted: Sequence[Accepted]) -> None:
+        self.accepted = accepted
+        self.key = self.transaction_id.bytes
+        self.ids = (self.key, *[one.message_id.bytes for one in accepted])
+        self.size = accept.size_of([one.content for one in accepted])
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is one message without a delay, as almost all are, that fits into a batch and is in no limit."""
+        if self.limit is not None or len(self.accepted) != 1 or self.size >= MAX_BATCH_BYTES:
+            return False
+        return delays.of_message(self.message.message) is None
+
+    @classmethod
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        return packed.calls_of_begins(operations, segment_id)
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        written = results[packed.BEGIN_ONE if len(operations) == 1 else APPEND_NEW]
+        if not written.ntuples:
+            return
+        stored_at = arrays.moment(written.get_value(0, 0) or b"")
+        offsets = packed.LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
+        begun = runtime.part(BegunQueues)
+        for one, (log_offset,) in zip(operations, offsets, strict=True):
+            if log_offset >= 0:
+                next_check_at = stored_at + timedelta(seconds=one.immunity_seconds)
+                ids = [one.message.message_id]
+                one.result = repeats.answer(one.transaction_id, ids, (log_offset,), "PREPARED", next_check_at)
+                begun.keep(one.key, (one.message.topic.id, one.message.queue_id))
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
+        again = [BeginAgain(one.transaction_id, one.group_id, one.accepted, one.may_repeat) for one in operations]
+        before = await repeats.answers(batch, again)
+        group_ids = sorted({one.group_id for one in operations})
+        held = {row.id for row in await batch.read(HOLD_GROUPS, {"group_ids": group_ids})}
+        appended: dict[Self, list[Record]] = {}
+        for one in operations:
+            outcome = before.get(one.transaction_id) or one.limit or _illegal_delay(one, batch)
+            if outcome is None and one.group_id not in held:
+                outcome = groups.absent(one.given.producer_group)
+            if outcome is None:
+                appended[one] = [each.record(one.transaction_id, one.group_id) for each in one.accepted]
+                batch.append(appended[one])
+            elif isinstance(outcome, Refusal):
+                one.refusal = outcome
+            else:
+                one.result = outcome
+        yield
+        for one, records in appended.items():
+            batch.insert(INSERT_HALVES, _half(one, records))
+        yield
+        for one, records in appended.items():
+            next_check_at = batch.now + timedelta(seconds=one.immunity_seconds)
+            ids = [record.message_id for record in records]
+            offsets = [record.log_offset for record in records]
+            one.result = repeats.answer(one.transaction_id, ids, offsets, "PREPARED", next_check_at)
+
+
+async def look_up_group(name: str) -> None:
+    """Looks a producer group up, and how many transactions it has undecided, so that `Begin.ready` finds both."""
+    group = await groups.find(name)
+    if group is not None:
+        await limits.of_group(group)
+
+
+def _illegal_delay(begin: Begin, batch: Batch) -> DelayIllegal | None:
+    try:
+        for message in begin.accepted:
+            delays.validate(delays.of_message(message.message), batch.now)
+    except DelayIllegal as refusal:
+        return refusal
+    return None
+
+
+def _half(begin: Begin, records: Sequence[Record]) -> dict[str, object]:
+    accepted = begin.accepted
+    waits = [delays.of_message(one.message) for one in accepted]
+    return {
+        "transaction_id": begin.transaction_id,
+        "producer_group_id": begin.group_id,
+        "endpoint_id": begin.endpoint_id,
+        "immunity_seconds": begin.immunity_seconds,
+        "line": schedule.line(begin.immunity_seconds),
+        "api_key_id": begin.api_key_id,
+        "log_offsets": literal(record.log_offset for record in records),
+        "message_ids": literal(record.message_id for record in records),
+        "topic_ids": literal(record.topic_id for record in records),
+        "queue_ids": literal(record.queue_id for record in records),
+        "tags_codes": literal(tags_code_of(record.tags) for record in records),
+        "delays": msgspec.json.encode(waits).decode() if any(waits) else None,
+    }

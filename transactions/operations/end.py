@@ -1,0 +1,229 @@
+"""End: the one decision that a transaction gets, whether its producer, a check, an operator or a limit gives it."""
+
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from typing import Annotated, Literal, Self
+
+import msgspec
+
+from access.callers import Caller
+from scheduling import recalls
+from scheduling.publish import Publication, publish
+from store.commit.batch import Batch
+from store.commit.operation import Operation
+from store.db import arrays
+from store.db.pipeline import Call, Results
+from store.db.statements import Statement
+from store.errors import Refusal
+from store.messages.ids import of_int
+from store.messages.texts import legible
+from store.notices import notifier
+from store.process import runtime
+from transactions import groups, states
+from transactions.answers import Ended, EndedMessage
+from transactions.errors import ProducerGroupWrong
+from transactions.operations import judging, packed
+from transactions.operations.begun_queues import BegunQueues
+from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, EndedHalf
+from transactions.reads import history
+
+END_HALVES = Statement(__file__, "end_halves", EndedHalf)
+INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
+
+MAX_REMARK = 1000
+# No group has this id: an end that names a group that does not exist finds no half message of it.
+UNKNOWN_GROUP = -1
+
+
+class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet."""
+
+    producer_group: str
+    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+    from_transaction_check: bool = False
+    commit_log_offset: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    remark: str | None = None
+
+
+class End(Operation[Ended]):
+    """Ends a transaction; the first decision wins. POST /v1/transactions/{id}/end, and `end` of a bulk.
+
+    `decided_by` is producer, check, operator or limit. `group_id` is None where the decision is the broker's own. The
+    same decision again has the same answer. Raises, in this order, TransactionNotFound, ProducerGroupWrong,
+    CommitLogOffsetWrong, TransactionDiscarded or TransactionEnded. Ends go before sends, so that under load the backlog
+    drains.
+    """
+
+    __slots__ = (
+        "attempt",
+        "caller",
+        "decided_by",
+        "decision",
+        "discarded",
+        "group_id",
+        "group_name",
+        "log_offset",
+        "queue",
+        "remark",
+        "transaction_id",
+    )
+    ORDER = 3
+    URGENT = True
+
+    def __init__(
+        self,
+        transaction_id: uuid.UUID,
+        decision: str,
+        decided_by: str,
+        *,
+        log_offset: int | None = None,
+        remark: str | None = None,
+        discarded: bool | None = False,
+        attempt: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(transaction_id.bytes)
+        self.transaction_id = transaction_id
+        self.decision = decision
+        self.decided_by = decided_by
+        self.log_offset = log_offset
+        self.remark = None if remark is None else legible(remark)[:MAX_REMARK]
+        # Whether it decides discarded transactions (True), pending ones, or either (None).
+        self.discarded = discarded
+        # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
+        self.attempt = attempt
+        self.queue = runtime.part(BegunQueues).take(self.key)
+        self.group_id: int | None = None
+        self.group_name: str | None = None
+        self.caller: Caller | None = None
+
+    @classmethod
+    def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:
+        """The end that a producer calls for; without a caller it is the broker's own."""
+        decided_by = "check" if given.from_transaction_check else "producer"
+        end = cls(transaction_id, given.state, decided_by, log_offset=given.commit_log_offset, remark=given.remark)
+        end.group_name = given.producer_group
+        end.caller = caller
+        return end
+
+    def ready(self) -> bool:
+        """Whether this process knows that the caller may end it, and knows its group."""
+        if self.group_name is None:
+            return self.is_plain
+        caller = self.caller
+        if caller is not None and not (
+            caller.may_everywhere("produce")
+            and (caller.may_manage or groups.is_known_to_allow(self.group_name, caller.name))
+        ):
+            return False
+        group = groups.known(self.group_name)
+        if group is None:
+            return False
+        self.group_id = group.id
+        return self.is_plain
+
+    async def complete(self) -> None:
+        if self.group_name is None:
+            return
+        if self.caller is not None:
+            await self._authorise(self.caller, self.group_name)
+        self.group_id = await _group_id(self.group_name)
+
+    async def _authorise(self, caller: Caller, group_name: str) -> None:
+        """The group first: its refusal must not tell whether the transaction exists."""
+        caller.require_any("produce")
+        if not caller.may_manage:
+            await groups.require_key(group_name, caller.name)
+        # A key for all topics, as most are, costs no look-up.
+        if not caller.may_everywhere("produce"):
+            topic_names = await history.topics_of(self.transaction_id)
+            if not all(caller.may("produce", topic) for topic in topic_names):
+                raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """This process may remember a group that was deleted since and made again."""
+        if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):
+            return False
+        groups.forget(self.group_name)
+        before, self.group_id = self.group_id, await _group_id(self.group_name)
+        return self.group_id != before
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a decision about a pending transaction, as almost all are."""
+        return self.decision in STATE_AFTER and self.discarded is False and self.attempt is None
+
+    @classmethod
+    def before_locks(cls, operations: Sequence[Self]) -> Iterable[Call]:
+        unknown = [one.key for one in operations if one.decision == "COMMIT" and one.queue is None]
+        return [Call(packed.NAME_QUEUES, {"committed": arrays.uuids(unknown)})] if unknown else ()
+
+    @classmethod
+    def queues(cls, operations: Sequence[Self]) -> Iterable[tuple[int, int]]:
+        return [one.queue for one in operations if one.queue is not None and one.decision == "COMMIT"]
+
+    @classmethod
+    def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
+        return packed.calls_of_ends(operations, segment_id)
+
+    @classmethod
+    def settle(cls, operations: Sequence[Self], results: Results) -> None:
+        written = results[packed.END_ONE_HALF if packed.is_one(operations) else packed.END_FREE_HALVES]
+        ended = packed.ENDED.iter_unpack((written.get_value(0, 0) if written.ntuples else None) or b"")
+        visible: Counter[int] = Counter()
+        for place, message_id, topic_id, queue_id, queue_offset in ended:
+            one = operations[place - 1]
+            if one.result is None:
+                one.result = Ended(one.transaction_id, STATE_AFTER[one.decision], [])
+            offset = None if queue_offset < 0 else queue_offset
+            one.result.messages.append(EndedMessage(of_int(int.from_bytes(message_id)), queue_id, offset))
+            if offset is not None:
+                visible[topic_id] += 1
+        notifier.notify(visible)
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
+        """One delete decides them all, then their messages are published together."""
+        halves = await _delete(batch, [one for one in operations if one.decision in STATE_AFTER])
+        for one in operations:
+            if (half := halves.get(one.transaction_id)) is not None:
+                one.before = {"state": "DISCARDED" if half.was_discarded else "PREPARED"}
+            if one.attempt is not None:
+                batch.insert(INSERT_CHECK_ATTEMPTS, one.attempt)
+        await judging.answer(batch, [one for one in operations if one.transaction_id not in halves])
+        yield
+        ended = {one: halves[one.transaction_id] for one in operations if one.transaction_id in halves}
+        published: dict[Self, list[Publication]] = {}
+        for one, half in ended.items():
+            published[one] = judging.publications(half) if one.decision == "COMMIT" else []
+            for publication in published[one]:
+                await publish(batch, publication)
+        yield
+        for one, half in ended.items():
+            offsets = [publication.queue_offset for publication in published[one]] or None
+            batch.insert(INSERT_OPERATIONS, judging.operation(one, half, offsets))
+            one.result = judging.standing(STATE_AFTER[one.decision], half, offsets)
+            for message, publication in zip(one.result.messages, published[one], strict=False):
+                if publication.deliver_at is not None:
+                    message.deliver_at = publication.deliver_at
+                    message.recall_handle = recalls.handle_of(publication)
+
+
+async def _group_id(name: str) -> int:
+    group = await groups.find(name)
+    return UNKNOWN_GROUP if group is None else group.id
+
+
+async def _delete(batch: Batch, ends: Sequence[End]) -> dict[uuid.UUID, EndedHalf]:
+    if not ends:
+        return {}
+    rows = await batch.read(
+        END_HALVES,
+        {
+            "transaction_id": [end.transaction_id for end in ends],
+            "group_id": [end.group_id for end in ends],
+            "log_offset": [end.log_offset for end in ends],
+            "discarded": [end.discarded for end in ends],
+        },
+    )
+    return {row.transaction_id: row for row in rows}

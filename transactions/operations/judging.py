@@ -1,0 +1,170 @@
+"""Judging: what an end that ended nothing is answered, and the rows of one that did."""
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID
+
+import msgspec
+
+from scheduling import recalls
+from scheduling.delays import Delay
+from scheduling.publish import Publication
+from store.commit.batch import Batch
+from store.db.arrays import literal
+from store.db.statements import Statement
+from store.errors import Refusal
+from transactions import states
+from transactions.answers import Ended, EndedMessage
+from transactions.errors import CommitLogOffsetWrong, ProducerGroupWrong, TransactionEnded
+from transactions.rows import DiscardedHalf, ResumedHalf, State, TransactionRow
+from transactions.states import FIND_TRANSACTIONS
+
+INSERT_OPERATIONS = Statement(__file__, "insert_operations")
+
+STATE_AFTER: dict[str, State] = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK"}
+ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
+
+
+class EndedHalf(NamedTuple):
+    """A half message that was deleted: that delete is the decision. `delays` is null when no message is delayed."""
+
+    transaction_id: UUID
+    producer_group_id: int
+    stored_at: datetime
+    check_times: int
+    log_segment: int
+    log_offsets: list[int]
+    message_ids: list[UUID]
+    topic_ids: list[int]
+    queue_ids: list[int]
+    tags_codes: list[int]
+    delays: Any | None
+    was_discarded: bool
+
+
+class Decision(Protocol):
+    """An end, as it is judged."""
+
+    transaction_id: uuid.UUID
+    decision: str
+    decided_by: str
+    group_id: int | None
+    log_offset: int | None
+    discarded: bool | None
+    attempt: dict[str, object] | None
+    remark: str | None
+    result: Ended | None
+    refusal: Refusal | None
+
+
+async def answer(batch: Batch, left: Sequence[Decision]) -> None:
+    """Sets results and refusals of the ends that ended nothing. A new statement sees the decision."""
+    if not left:
+        return
+    rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.transaction_id for one in left]})
+    known = {row.transaction_id: row for row in rows}
+    for one in left:
+        transaction = known.get(one.transaction_id)
+        outcome = _answer_to(one, transaction)
+        if isinstance(outcome, Refusal):
+            one.refusal = outcome
+            continue
+        one.result = outcome
+        if transaction is not None and one.decision == "UNKNOWN":
+            batch.insert(INSERT_OPERATIONS, operation(one, transaction, None))
+    await _add_standings(batch, [one.result for one in left if one.result is not None])
+
+
+def _answer_to(end: Decision, transaction: TransactionRow | None) -> Ended | Refusal:
+    """What an end that ended nothing is answered. The order of the rules is RocketMQ's."""
+    if transaction is None:
+        return states.not_found(end.transaction_id, ON_THE_WAY)
+    if end.group_id is not None and transaction.producer_group_id != end.group_id:
+        return ProducerGroupWrong(
+            f"The producer group wrong: transaction {end.transaction_id} belongs to another group; name that one."
+        )
+    if end.log_offset is not None and end.log_offset not in transaction.log_offsets:
+        return CommitLogOffsetWrong(
+            f"The commit log offset wrong: transaction {end.transaction_id} is at {transaction.log_offsets[0]}."
+        )
+    return _answer_state(end, transaction)
+
+
+def _answer_state(end: Decision, transaction: TransactionRow) -> Ended | Refusal:
+    if transaction.state == "DISCARDED" and not end.discarded:
+        return states.discarded(transaction)
+    if transaction.state == "PREPARED" and end.discarded:
+        return states.not_discarded(end.transaction_id)
+    if transaction.state == "PREPARED" and end.decision != "UNKNOWN":
+        # It was begun after this end had looked for it.
+        return states.not_found(end.transaction_id, ON_THE_WAY)
+    if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
+        return standing(transaction.state, transaction, transaction.queue_offsets)
+    return TransactionEnded(
+        f"Transaction {end.transaction_id} is {transaction.state} already, by {transaction.decided_by}: "
+        f"{end.decision} comes too late."
+    )
+
+
+def publications(half: EndedHalf) -> list[Publication]:
+    """How the messages of a committed transaction become visible."""
+    delays = half.delays or [None] * len(half.message_ids)
+    return [
+        Publication(
+            message_id=half.message_ids[place],
+            topic_id=half.topic_ids[place],
+            queue_id=half.queue_ids[place],
+            log_segment=half.log_segment,
+            log_offset=half.log_offsets[place],
+            tags_code=half.tags_codes[place],
+            delay=msgspec.convert(delays[place], Delay) if delays[place] else None,
+        )
+        for place in range(len(half.message_ids))
+    ]
+
+
+def operation(
+    end: Decision,
+    transaction: TransactionRow | EndedHalf | DiscardedHalf | ResumedHalf,
+    queue_offsets: list[int | None] | None,
+) -> dict[str, object]:
+    """The row of an operation, for INSERT_OPERATIONS."""
+    return {
+        "transaction_id": end.transaction_id,
+        "producer_group_id": transaction.producer_group_id,
+        "decision": end.decision,
+        "decided_by": end.decided_by,
+        "check_times": transaction.check_times + (end.attempt is not None),
+        "stored_at": transaction.stored_at,
+        "log_segment": transaction.log_segment,
+        "log_offsets": literal(transaction.log_offsets),
+        "message_ids": literal(transaction.message_ids),
+        "topic_ids": literal(transaction.topic_ids),
+        "queue_ids": literal(transaction.queue_ids),
+        "queue_offsets": None if queue_offsets is None else literal(queue_offsets),
+        "remark": end.remark,
+    }
+
+
+async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
+    """Adds to repeated answers how the messages that the commit delayed stand now."""
+    delayed = [
+        message
+        for answer in answers
+        if answer.state == "COMMITTED"
+        for message in answer.messages
+        if message.queue_offset is None
+    ]
+    standings = await recalls.standings(batch, [message.message_id for message in delayed])
+    for message in delayed:
+        if message.message_id in standings:
+            recalls.stand(message, standings[message.message_id])
+
+
+def standing(state: State, transaction: TransactionRow | EndedHalf, queue_offsets: list[int | None] | None) -> Ended:
+    """How a transaction stands: the answer to an end."""
+    offsets = queue_offsets or [None] * len(transaction.message_ids)
+    messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)
+    return Ended(transaction.transaction_id, state, [EndedMessage(*message) for message in messages])

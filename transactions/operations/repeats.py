@@ -1,0 +1,96 @@
+"""Repeats: the answer to a transaction that was begun before, or the refusal of ids that were used otherwise."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from store.commit.batch import Batch
+from store.errors import MessageIdReused, Refusal
+from store.messages import accept
+from store.messages.accept import Accepted, StoredBefore
+from transactions.answers import Begun
+from transactions.rows import State, TransactionRow
+from transactions.states import FIND_TRANSACTIONS
+
+
+class BeginAgain(NamedTuple):
+    """What a begin brings that may have been stored before. With `may_repeat` its client chose the transaction's id."""
+
+    transaction_id: uuid.UUID
+    group_id: int
+    accepted: Sequence[Accepted]
+    may_repeat: bool
+
+
+async def answers(batch: Batch, begins: Sequence[BeginAgain]) -> dict[uuid.UUID, Begun | Refusal]:
+    """The outcomes of transactions that are known already, by their own id or by that of a message."""
+    stored = await batch.stored_before([message for one in begins for message in one.accepted])
+    ids = {one.transaction_id for one in begins if one.may_repeat or batch.again}
+    ids.update(row.transaction_id for row in stored.values() if row.transaction_id is not None)
+    if not ids and not stored:
+        return {}
+    known = {row.transaction_id: row for row in await batch.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)})}
+    found: dict[uuid.UUID, Begun | Refusal] = {}
+    for one in begins:
+        try:
+            if (begun := _answer_again(one, stored, known)) is not None:
+                found[one.transaction_id] = begun
+        except Refusal as refusal:
+            found[one.transaction_id] = refusal
+    return found
+
+
+def _answer_again(
+    begin: BeginAgain, stored: Mapping[uuid.UUID, StoredBefore], known: Mapping[uuid.UUID, TransactionRow]
+) -> Begun | None:
+    """The answer to a transaction that was begun before; None for a new one. Raises MessageIdReused."""
+    transaction = known.get(begin.transaction_id)
+    for message in begin.accepted:
+        row = stored.get(message.message_id)
+        if row is None:
+            continue
+        if transaction is None and not begin.may_repeat:
+            # Without a transaction id of its own the request is known by its message.
+            transaction = known.get(row.transaction_id) if row.transaction_id else None
+        accept.validate_repeat(message, row, transactional=True)
+        if transaction is None or row.transaction_id != transaction.transaction_id:
+            raise MessageIdReused(f"The message_id {message.message_id} is that of another message: use a new id.")
+    if transaction is None:
+        return None
+    return _answer_repeat(begin, stored, transaction)
+
+
+def _answer_repeat(begin: BeginAgain, stored: Mapping[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Begun:
+    same_messages = len(begin.accepted) == len(transaction.message_ids)
+    if transaction.producer_group_id != begin.group_id or not same_messages:
+        raise another_transaction(transaction.transaction_id)
+    if any(message.message_id not in stored for message in begin.accepted):
+        raise MessageIdReused(
+            f"The transaction_id {transaction.transaction_id} was used for other messages: use a new id."
+        )
+    repeated = answer(
+        transaction.transaction_id,
+        transaction.message_ids,
+        transaction.log_offsets,
+        transaction.state,
+        transaction.next_check_at if transaction.state == "PREPARED" else None,
+    )
+    repeated.duplicate = True
+    return repeated
+
+
+def another_transaction(transaction_id: uuid.UUID) -> MessageIdReused:
+    """The refusal of a transaction's id that another one has."""
+    return MessageIdReused(f"The transaction_id {transaction_id} was used for another transaction: use a new id.")
+
+
+def answer(
+    transaction_id: uuid.UUID,
+    message_ids: Sequence[uuid.UUID],
+    log_offsets: Sequence[int],
+    state: State,
+    next_check_at: datetime | None,
+) -> Begun:
+    """The answer to a transaction as it stands."""
+    return Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)

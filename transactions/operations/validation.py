@@ -1,0 +1,101 @@
+"""Validation of a transaction before its group and its topics are made at their first use."""
+
+import uuid
+from collections.abc import Sequence
+
+from access.limits import Allowance
+from scheduling import delays
+from store import messages
+from store.errors import BatchIllegal, MessageIllegal
+from store.messages import Message, accept
+from store.messages.ids import derived_id
+from store.naming import topics
+from transactions import endpoints, groups, limits, states
+from transactions.operations import repeats
+
+MAX_MESSAGES = 128
+
+
+class BeginTransaction(Message, kw_only=True, forbid_unknown_fields=True):
+    """A half message as its producer sends it: one message, or several that are decided together."""
+
+    producer_group: str
+    transaction_id: uuid.UUID | None = None
+    check_immunity_seconds: float | None = None
+    check_url: str | None = None
+    messages: list[Message] | None = None
+
+    @property
+    def given(self) -> Sequence[Message]:
+        """Its messages, one at least."""
+        return self.messages or (self,)
+
+    @property
+    def named_topics(self) -> set[str]:
+        """The names of the topics that it wants to write to."""
+        return {message.topic for message in self.given}
+
+
+async def validate(request: BeginTransaction, allowance: Allowance | None) -> int | None:
+    """Validates a transaction before its group and its topics are made at their first use; returns the id of the
+    endpoint that it names.
+
+    Raises the refusal that names what is wrong.
+    """
+    group = await groups.find_for_producing(request.producer_group)
+    given = messages_of(request)
+    for message in given:
+        topics.validate_sending(message.topic)
+    _validate_together(request, given)
+    for message in given:
+        await topics.require_possible(message.topic, message.queue_id)
+        await delays.require_possible(message)
+    await _require_first(request)
+    # The first transaction of a group repeats none.
+    if group is None and (refusal := await limits.of_key(allowance)) is not None:
+        raise refusal
+    if request.check_url is None:
+        return None
+    return await endpoints.of_url(group, request.producer_group, request.check_url)
+
+
+async def _require_first(request: BeginTransaction) -> None:
+    """Raises MessageIdReused for the first use of a group or a topic that would be refused once they were made."""
+
+    async def is_first_use() -> bool:
+        if await groups.find_for_producing(request.producer_group) is None:
+            return True
+        return any([await topics.find_for_sending(name) is None for name in sorted(request.named_topics)])
+
+    if not await is_first_use():
+        return
+    id_ = request.transaction_id
+    if id_ is not None and await states.find(id_) is not None and await is_first_use():
+        raise repeats.another_transaction(id_)
+    chosen = [message.message_id for message in messages_of(request) if message.message_id is not None]
+    await accept.require_unused(chosen, is_first_use)
+
+
+def messages_of(request: BeginTransaction) -> Sequence[Message]:
+    """The messages of a transaction. Raises MessageIllegal or BatchIllegal unless it has them in one of two ways."""
+    if request.messages is None:
+        return (request,)
+    if any(getattr(request, name) not in (None, "") for name in Message.__struct_fields__):
+        raise MessageIllegal("A transaction has one message at the top or several in messages: give one of the two.")
+    if not request.messages:
+        raise BatchIllegal("messages is empty: give at least one message.")
+    if len(request.messages) > MAX_MESSAGES:
+        raise BatchIllegal(f"messages has {len(request.messages)} messages, the limit is {MAX_MESSAGES}.")
+    return request.messages
+
+
+def derived_id_of(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | None:
+    """The id of a message that brings none but whose transaction does: the same again when the request is repeated."""
+    return None if transaction_id is None else derived_id(transaction_id, f"message {place}")
+
+
+def _validate_together(request: BeginTransaction, given: Sequence[Message]) -> None:
+    ids = [message.message_id or derived_id_of(request.transaction_id, place) for place, message in enumerate(given)]
+    accept.validate_together(
+        [messages.checked(message) for message in given], [id_ for id_ in ids if id_ is not None], "transaction"
+    )

@@ -1,0 +1,55 @@
+"""States of transactions as they are found, and the refusals that name them."""
+
+import uuid
+from collections.abc import Iterable
+
+from store.db import connections, sync
+from store.db.statements import Statement
+from store.errors import Refusal
+from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
+from transactions.rows import State, TransactionRow
+
+FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
+
+
+async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
+    """What is known of a transaction now, or None."""
+    rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    return rows[0] if rows else None
+
+
+def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
+    """The state of each of these transactions; one that is not kept is missing."""
+    ids = list(transaction_ids)
+    rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
+    return {row.transaction_id: row.state for row in rows}
+
+
+def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
+    """The refusal of a check of a transaction that was just found to be not pending."""
+    if transaction is None:
+        return not_found(transaction_id)
+    if transaction.state == "DISCARDED":
+        return discarded(transaction)
+    return TransactionEnded(f"Transaction {transaction_id} is {transaction.state} already: there is nothing to ask.")
+
+
+def not_found(transaction_id: uuid.UUID, advice: str = "") -> TransactionNotFound:
+    """The refusal of an id that no transaction has."""
+    sentence = f"There is no transaction {transaction_id}: it was never stored, or its segment is gone."
+    return TransactionNotFound(f"{sentence} {advice}".strip())
+
+
+def discarded(transaction: TransactionRow) -> TransactionDiscarded:
+    """The refusal of an end of a discarded transaction, which only an operator decides."""
+    return TransactionDiscarded(
+        f"Transaction {transaction.transaction_id} was discarded after {transaction.check_times} checks: "
+        "an operator can resume or resolve it at /v1/discarded."
+    )
+
+
+def not_discarded(transaction_id: uuid.UUID) -> TransactionNotFound:
+    """The refusal of an operator's decision about a transaction that still is its producer's."""
+    return TransactionNotFound(
+        f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} shows its state."
+    )
