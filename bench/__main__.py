@@ -4,46 +4,31 @@ import argparse
 import json
 import signal
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from bench import (
     checks,
     client,
     delivery,
-    distance,
     disturbed,
     export,
-    grown,
-    lagging,
-    large_reads,
     lateness,
     limit,
-    longpolls,
-    memory,
     overload,
     throughput,
-    timers,
     wal,
 )
-from bench.report import Options, Report, Sizes
+from bench.report import Options, Report
 
 BENCHMARKS = {
     "limit": limit.main,
     "throughput": throughput.main,
     "checks": checks.main,
     "lateness": lateness.main,
-    "timers": timers.main,
     "delivery": delivery.main,
-    "distance": distance.main,
-    "longpolls": longpolls.main,
-    "lagging": lagging.main,
-    "large_reads": large_reads.main,
-    "memory": memory.main,
     "client": client.main,
     "overload": overload.main,
     "disturbed": disturbed.main,
-    "grown": grown.main,
     "wal": wal.main,
     "export": export.main,
 }
@@ -79,11 +64,6 @@ def parser() -> argparse.ArgumentParser:
         default=Options.seconds,
         help="of each of these rounds, and of wal (default: %(default)s)",
     )
-    for name, size in asdict(Options.sizes).items():
-        words.add_argument(f"--{name}", type=int, default=size, help="grown: of the full broker (default: %(default)s)")
-    words.add_argument(
-        "--pinned", type=float, default=Options.pinned, help="grown: seconds under a snapshot (default: %(default)s)"
-    )
     words.add_argument(
         "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
     )
@@ -108,8 +88,7 @@ def main(words: list[str]) -> int:
     beside = given.beside.resolve() if given.beside else None
     if known := unknown_cases(given.names, given.case):
         parser().error(f"No case has {' or '.join(given.case)} in its name: there are {'; '.join(known)}.")
-    sizes = Sizes(given.messages, given.halves, given.topics, given.groups)
-    options = Options(beside, given.rounds, given.seconds, tuple(given.case), sizes, given.pinned, given.exported)
+    options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported)
     reports = []
     for name in given.names or (
         [name for name in BENCHMARKS if name not in BY_NAME_ONLY] if beside is None else ["throughput"]

@@ -26,25 +26,13 @@ RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms")
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """What a broker holds."""
-
-    messages: int = 100_000
-    halves: int = 10_000
-    topics: int = 100
-    groups: int = 10
-
-
-@dataclass(frozen=True)
 class Options:
-    """The options of the command: length of the measurement, what it runs beside, and those of `grown`."""
+    """The options of the command: length of the measurement, and what it runs beside."""
 
     beside: Path | None = None
     rounds: int = 5
     seconds: float = 5.0
     cases: tuple[str, ...] = ()
-    sizes: Sizes = Sizes()
-    pinned: float = 15.0
     exported: int = 100_000
 
 

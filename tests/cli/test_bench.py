@@ -34,22 +34,6 @@ def test_two_checkouts_are_measured_in_turns_beside_the_yardstick(run_python: Ru
     assert min(ours[name] for name in ("web_cpu_us", "postgres_cpu_us", "wal_bytes", "of_limit", "of_other")) > 0
 
 
-def test_a_full_broker_is_measured_beside_an_empty_one_and_under_a_snapshot(run_python: Run, tmp_path: Path) -> None:
-    file = tmp_path / "figures.json"
-    sizes = ("--messages", "2000", "--halves", "200", "--topics", "20", "--groups", "10")
-    short = ("--rounds", "1", "--seconds", "0.05", "--pinned", "0.2", "--json", str(file))
-
-    process = run_python("-m", "embedded.cli", "bench", "grown", *sizes, *short)
-    _, said = process.communicate(timeout=240)
-
-    assert process.returncode == 0, said
-    [report] = json.loads(file.read_text())
-    rows = {name: row for name, row in report["figures"].items() if " | " in name}
-    assert len(rows) == 2 * 2 * 4, "two brokers, without and with a snapshot, four loads"
-    assert [name for name, row in rows.items() if row["refused"]] == []
-    assert min(row["cpu_of_other"] for name, row in rows.items() if name.endswith("| full")) > 0
-
-
 def test_an_unknown_case_is_refused_with_the_known_ones(run_python: Run) -> None:
     process = run_python("-m", "embedded.cli", "bench", "throughput", "--case", "sleeps")
 
