@@ -8,6 +8,7 @@ from pathlib import Path
 
 from embedded import environment
 from embedded.commands import ROOT, manage, python
+from tools import figures
 from tools.lock import LOCKS
 
 STEPS = {
@@ -29,7 +30,11 @@ PLACE = re.compile(r"://|^\s*-|\bindex\b")
 
 
 def main(words: list[str]) -> int:
-    argparse.ArgumentParser("mq check", description=__doc__).parse_args(words)
+    parser = argparse.ArgumentParser("mq check", description=__doc__)
+    parser.add_argument("--figures", action="store_true", help="print how long files are and how often they repeat")
+    if parser.parse_args(words).figures:
+        figures.print_all()
+        return 0
     failed = [name for name, command in STEPS.items() if not passes(name, command)]
     if places := [lock for lock in LOCKS if names_a_place(ROOT / lock)]:
         print(f"A lock names where packages come from: {', '.join(places)}.")

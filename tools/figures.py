@@ -1,0 +1,137 @@
+"""Figures of the house: how long files, classes and functions are, and by how many forms the write path is told."""
+
+import ast
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from embedded.commands import ROOT
+
+# What the product is made of, with what measures it and what shows it.
+PRODUCT = (
+    "access",
+    "actions",
+    "analytics",
+    "bench",
+    "client",
+    "console",
+    "delivery",
+    "embedded",
+    "examples",
+    "monitoring",
+    "mqbroker",
+    "scheduling",
+    "sending",
+    "store",
+    "tools",
+    "transactions",
+    "webhooks",
+    "wire",
+)
+# From the socket to the statement and back.
+WRITE_AND_RECEIVE = (
+    "wire",
+    "mqbroker/api",
+    "sending",
+    "transactions/operations",
+    "transactions/writing",
+    "store/commit",
+    "store/messages",
+    "store/notices",
+    "delivery/receive",
+)
+# The control plane has its own.
+APART = "mqbroker/api/control"
+# A run of as many lines that stands in a second file is a duplicate.
+DUPLICATE_LINES = 6
+
+
+class Part(NamedTuple):
+    """A file, a class or a function of the product, and its lines."""
+
+    name: str
+    lines: int
+
+
+def modules(*folders: str) -> Iterator[Path]:
+    """The Python files of these folders, without Django's migrations."""
+    for folder in folders:
+        yield from sorted(path for path in (ROOT / folder).rglob("*.py") if "migrations" not in path.parts)
+
+
+def files(*folders: str) -> list[Part]:
+    """The files by length, the longest first."""
+    parts = (Part(str(path.relative_to(ROOT)), len(path.read_text().splitlines())) for path in modules(*folders))
+    return sorted(parts, key=lambda part: -part.lines)
+
+
+def classes(*folders: str) -> list[Part]:
+    """The classes by length, the longest first."""
+    return _parts(folders, (ast.ClassDef,))
+
+
+def functions(*folders: str) -> list[Part]:
+    """The functions and methods by length, the longest first."""
+    return _parts(folders, (ast.FunctionDef, ast.AsyncFunctionDef))
+
+
+def _parts(folders: Iterable[str], kinds: tuple[type[ast.AST], ...]) -> list[Part]:
+    found = []
+    for path in modules(*folders):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and isinstance(node, kinds):
+                assert node.end_lineno is not None
+                name = f"{path.relative_to(ROOT)}: {node.name}"
+                found.append(Part(name, node.end_lineno - node.lineno + 1))
+    return sorted(found, key=lambda part: -part.lines)
+
+
+def naming(word: str) -> int:
+    """The modules of the product in which a word stands."""
+    return sum(word in path.read_text() for path in modules(*PRODUCT))
+
+
+def duplicates() -> int:
+    """The runs of DUPLICATE_LINES lines of code that stand in two files or more, to the letter, each counted once."""
+    places: defaultdict[bytes, list[tuple[Path, int]]] = defaultdict(list)
+    for path in modules(*PRODUCT):
+        lines = [line.strip() for line in path.read_text().splitlines()]
+        code = [line for line in lines if len(line) > 1 and not line.startswith(("#", "import ", "from "))]
+        for number in range(len(code) - DUPLICATE_LINES + 1):
+            run = "\n".join(code[number : number + DUPLICATE_LINES])
+            places[hashlib.sha256(run.encode()).digest()].append((path, number))
+    again = {place for found in places.values() if len({path for path, _ in found}) > 1 for place in found[1:]}
+    # A run of more lines is one.
+    return sum((path, number - 1) not in again for path, number in again)
+
+
+def total(parts: list[Part]) -> int:
+    """The lines of all of these."""
+    return sum(part.lines for part in parts)
+
+
+def _longest(parts: list[Part]) -> str:
+    return f"{parts[0].lines} ({parts[0].name})"
+
+
+FIGURES: dict[str, Callable[[], object]] = {
+    "lines of Python of the product, with bench, tools and examples": lambda: total(files(*PRODUCT)),
+    "lines of the write and receive path, HTTP included": lambda: total(
+        [part for part in files(*WRITE_AND_RECEIVE) if not part.name.startswith(APART)]
+    ),
+    "modules that name left_out": lambda: naming("left_out"),
+    "files above 200 lines": lambda: sum(part.lines > 200 for part in files(*PRODUCT)),
+    "longest file": lambda: _longest(files(*PRODUCT)),
+    "largest class": lambda: _longest(classes(*PRODUCT)),
+    "longest function": lambda: _longest(functions(*PRODUCT)),
+    f"runs of {DUPLICATE_LINES} lines that stand in two files": duplicates,
+    "benchmarks": lambda: (ROOT / "bench" / "__main__.py").read_text().count(".main,"),
+}
+
+
+def print_all() -> None:
+    """One figure to a line."""
+    for name, figure in FIGURES.items():
+        print(f"{name}: {figure()}")
