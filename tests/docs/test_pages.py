@@ -2,7 +2,7 @@
 
 import importlib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import pytest
@@ -148,10 +148,20 @@ def test_the_pages_on_decisions_are_numbered_and_say_context_choice_and_price() 
 
 
 def test_no_decision_page_has_more_than_40_lines() -> None:
-    decisions = [page for page in PAGES if page.path.parent.name == "decisions"]
-    lines = {page.path.name: len(page.text.splitlines()) for page in decisions}
+    assert too_long(PAGES) == {}
 
-    assert {name: count for name, count in lines.items() if count > MOST_LINES_OF_A_DECISION} == {}
+
+def test_a_decision_page_of_41_lines_is_found() -> None:
+    folder = ROOT / "docs" / "decisions"
+    pages = [Page(folder / f"{count}.md", "A line.\n" * count) for count in (40, 41)]
+
+    assert too_long([*pages, Page(ROOT / "README.md", "A line.\n" * 41)]) == {"41.md": 41}
+
+
+def too_long(pages: Sequence[Page]) -> dict[str, int]:
+    """The decision pages with too many lines: their names, and how many lines they have."""
+    lines = {page.path.name: len(page.text.splitlines()) for page in pages if page.path.parent.name == "decisions"}
+    return {name: count for name, count in lines.items() if count > MOST_LINES_OF_A_DECISION}
 
 
 @pytest.mark.parametrize(
