@@ -1,4 +1,4 @@
-"""An operation of the message path: one class, which holds all that is true of it, whoever calls for it.
+"""An operation of the message path: one class, which holds all that is true of it, from its call to its result.
 
 Two writers write it. The *pipelined* one sends the `statements` of all operations of a batch in one round trip; they
 leave out what they cannot write, and give no reason. The *stepwise* one writes what was left out, and operations that

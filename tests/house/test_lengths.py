@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import pytest
 
-from tests.house import exceptions
+from tests.house import long_ones
 from tools import figures
 from tools.figures import PRODUCT, Part
 
@@ -16,9 +16,9 @@ FUNCTION_LINES = 40
 @pytest.mark.parametrize(
     ("parts", "limit", "excepted"),
     [
-        (figures.files(*PRODUCT), FILE_LINES, exceptions.FILES),
-        (figures.classes(*PRODUCT), CLASS_LINES, exceptions.CLASSES),
-        (figures.functions(*PRODUCT), FUNCTION_LINES, exceptions.FUNCTIONS),
+        (figures.files(*PRODUCT), FILE_LINES, long_ones.FILES),
+        (figures.classes(*PRODUCT), CLASS_LINES, long_ones.CLASSES),
+        (figures.functions(*PRODUCT), FUNCTION_LINES, long_ones.FUNCTIONS),
     ],
     ids=["files", "classes", "functions"],
 )

@@ -1,0 +1,48 @@
+"""What is longer than its limit, with its lines: no entry is added or raised, and each goes as soon as it can."""
+
+FILES = {
+    "store/commit/stepwise.py": 334,
+    "mqbroker/api/handler.py": 332,
+    "wire/connection.py": 324,
+    "store/commit/writer.py": 322,
+    "wire/exchange.py": 321,
+    "mqbroker/settings.py": 319,
+    "store/messages/fields.py": 316,
+    "delivery/dead_letters/letters.py": 313,
+    "store/reading/lookup.py": 309,
+    "client/mqbroker_client/running.py": 305,
+    "store/db/pipeline.py": 299,
+    "bench/export.py": 295,
+    "delivery/receipts.py": 286,
+    "analytics/job.py": 284,
+    "console/fields.py": 281,
+    "transactions/checks/checker.py": 281,
+    "analytics/stream.py": 273,
+    "mqbroker/api/bulks.py": 273,
+    "scheduling/release.py": 271,
+    "delivery/push/pusher.py": 268,
+    "delivery/receive/offsets.py": 266,
+    "store/messages/accept.py": 266,
+    "monitoring/metrics.py": 265,
+    "client/mqbroker_client/messages.py": 264,
+    "transactions/operations/begin.py": 262,
+    "delivery/trace.py": 259,
+    "client/mqbroker_client/coalescing.py": 257,
+    "client/mqbroker_client/limits.py": 252,
+    "transactions/reads/listing.py": 252,
+    "transactions/stats.py": 251,
+}
+CLASSES = {
+    "mqbroker/api/handler.py: Handler": 276,
+    "wire/connection.py: Connection": 271,
+    "wire/exchange.py: Exchange": 257,
+    "store/commit/stepwise.py: StepwiseWriter": 243,
+    "store/commit/writer.py: Writer": 204,
+}
+FUNCTIONS = {
+    "delivery/receive/pull.py: pull": 47,
+    "delivery/receive/receives.py: entries": 45,
+    "webhooks/caller.py: post": 43,
+    "mqbroker/server_urls.py: database": 42,
+    "store/reading/lookup.py: by_key": 42,
+}
