@@ -1,4 +1,4 @@
-"""Figures of the house: how long files, classes and functions are, and by how many forms the write path is told."""
+"""Figures of the house: how long files, classes and functions are, and what the write path is made of."""
 
 import ast
 import hashlib

@@ -17,14 +17,14 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.naming import topics
 from store.segments import retention
-from transactions import answers, states
+from transactions import answers
 from transactions.answers import Awaited, Ended
 from transactions.errors import TransactionDiscarded, TransactionEnded
 from transactions.operations.end import End
 from transactions.operations.judging import INSERT_OPERATIONS, operation
-from transactions.reads import history
+from transactions.reads import history, states
+from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import DiscardedHalf, ResumedHalf
-from transactions.states import FIND_TRANSACTIONS
 
 
 class TransactionId(NamedTuple):

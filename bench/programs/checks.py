@@ -11,8 +11,8 @@ import msgspec
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
 django.setup()
 
-from store.db import connections  # noqa: E402
-from store.process import runtime  # noqa: E402  # after Django is set up
+from store.db import connections  # noqa: E402  # after Django is set up
+from store.process import runtime  # noqa: E402
 from transactions import groups  # noqa: E402
 from transactions.checks import outcomes, questions  # noqa: E402
 from transactions.checks.checker import CLAIM_HALVES, MAX_CLAIM_BYTES  # noqa: E402

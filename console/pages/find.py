@@ -18,7 +18,7 @@ from store.db import sync
 from store.reading import lookup, previews
 from store.stats import now
 from transactions import registry as producer_registry
-from transactions import states
+from transactions.reads import states
 
 MAX_TYPED = 400
 MESSAGES = 50

@@ -12,11 +12,11 @@ from itertools import islice
 import structlog
 from django.conf import settings
 
-from delivery import receipts
 from delivery.push import protocol, subscribers
 from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
+from delivery.receipts.settling import settling
 from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
@@ -188,10 +188,10 @@ class Push:
             return
         settlement = protocol.settle(answer, call)
         if settlement.acked:
-            await writer.run(receipts.Ack(subscriber.group, settlement.acked))
+            await writer.run(settling.Ack(subscriber.group, settlement.acked))
         await self._note(settlement.answer)
         for nack, handles in settlement.nacked.items():
-            await receipts.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
+            await settling.nack(subscriber.group, handles, nack.delay_seconds, nack.reason)
         if settlement.returned:
             await returns.give_back(subscriber.group, settlement.returned, RETURN_SECONDS)
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import msgspec
 from msgspec import UNSET
 
-from delivery import handles
 from delivery.filters import Filter
+from delivery.receipts import handles
 from delivery.receive import discarded
 from delivery.rows import GroupFacts
 from store import messages

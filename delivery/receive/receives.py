@@ -10,8 +10,9 @@ from typing import Any, Self
 import msgspec
 from django.conf import settings
 
-from delivery import filters, groups, receipts
+from delivery import filters, groups
 from delivery.filters import Filter
+from delivery.receipts.settling import settling
 from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out
@@ -149,7 +150,7 @@ class Terms:
         max_messages = settings.MAX_RECEIVE_MESSAGES if request.max_messages is None else request.max_messages
         require_between("max_messages", max_messages, 1, settings.MAX_RECEIVE_MESSAGES)
         require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
-        return cls(group_name, request.topic, wanted, max_messages, receipts.invisible_time(request.invisible_seconds))
+        return cls(group_name, request.topic, wanted, max_messages, settling.invisible_time(request.invisible_seconds))
 
     async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None) -> Receiver:
         """With the group and the topic as they are now. Raises a Refusal where they may not be read."""

@@ -4,9 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Self
 
-from delivery import groups, handles
-from delivery.handles import Handle
-from delivery.receipts import TAKE_RECEIPTS
+from delivery import groups
+from delivery.receipts import handles
+from delivery.receipts.handles import Handle
+from delivery.receipts.settling import TAKE_RECEIPTS
 from delivery.retries import redelivery
 from scheduling.publish import publish
 from store.commit import writer

@@ -3,9 +3,9 @@
 from functools import partial
 
 from access.callers import Caller
-from delivery import receipts
 from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters.letters import RedriveDeadLetters, Sent
+from delivery.receipts.settling import settling
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
 from delivery.receive import receives
@@ -38,7 +38,7 @@ async def nack(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/nack."""
     request.caller.require("consume", group)
     given = decode(NackDeliveries, request.body)
-    outcomes = await receipts.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
+    outcomes = await settling.nack(group, given.receipt_handles, given.delay_seconds, given.reason)
     return answer(results_of(given.receipt_handles, outcomes))
 
 
@@ -46,7 +46,7 @@ async def extend(request: DataRequest, group: str) -> Answer:
     """POST /v1/consumer-groups/{group}/extend."""
     request.caller.require("consume", group)
     given = decode(ExtendDeliveries, request.body)
-    outcomes = await receipts.extend(group, given.receipt_handles, given.invisible_seconds)
+    outcomes = await settling.extend(group, given.receipt_handles, given.invisible_seconds)
     return answer(results_of(given.receipt_handles, outcomes))
 
 

@@ -12,10 +12,10 @@ from mqbroker.api.requests import DataRequest, decode
 from scheduling import recalls
 from store.naming import topics
 from store.reading import lookup
-from transactions import groups, states
+from transactions import groups
 from transactions.checks import polling
 from transactions.checks.polling import IsAllowed, ReceiveChecks
-from transactions.reads import history
+from transactions.reads import history, states
 
 
 class RecallMessage(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

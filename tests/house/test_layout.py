@@ -10,7 +10,7 @@ import pytest
 from tests.house.sources import APPS, OURS, Source, modules
 
 MODULES = modules(*OURS)
-# Past this a file is hard to read as a whole; the aim is 40 to 140.
+# Past this a file of tests is hard to read as a whole; test_lengths.py holds the product to less.
 LONGEST_MODULE = 320
 # Past this a module's name has to be looked for; an app with more has folders.
 MOST_AT_THE_TOP = 16
@@ -37,7 +37,7 @@ def test_every_module_keeps_to_the_layout() -> None:
     [
         ("store/log.py", "import os\n", "does not say what it is for"),
         ("store/utils.py", '"""Things."""\n', "has a name that says nothing"),
-        ("store/log.py", '"""The log."""\n' + "x = 1\n" * 400, "has 401 lines"),
+        ("tests/store/test_log.py", '"""The log."""\n' + "x = 1\n" * 400, "has 401 lines"),
         ("store/log.py", '"""The log."""\nx = 1  # TODO\n', "line 2 is unfinished"),
         ("store/log.py", '"""The log."""\nx = 1  # type: ignore[misc]\n', "line 2 silences a rule without its reason"),
         ("store/log.py", '"""The log."""\nx = 1  # noqa\n', "line 2 silences a rule without its reason"),
@@ -90,7 +90,7 @@ def breaches(module: Source) -> list[str]:
     if module.path.stem in EMPTY_NAMES and module.path.parent.name != ENGINE:
         found.append("has a name that says nothing")
     lines = module.text.splitlines()
-    if len(lines) > LONGEST_MODULE:
+    if module.app == "tests" and len(lines) > LONGEST_MODULE:
         found.append(f"has {len(lines)} lines")
     excused: str | None = None
     # This file holds what it looks for.

@@ -8,7 +8,7 @@ from typing import Any, Self
 import pytest
 
 from delivery import reappend as receipt_reappend
-from delivery import receipts
+from delivery.receipts.settling import settling
 from delivery.receive import receives
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
@@ -165,7 +165,7 @@ def test_a_delivery_can_be_acked_while_it_moves(keeper: Keeper, orders: str, cou
 
     async def ack_and_renew() -> Any:
         renewing = asyncio.ensure_future(receipt_reappend.run())
-        ack = receipts.Ack(coupons, [delivery.receipt_handle])
+        ack = settling.Ack(coupons, [delivery.receipt_handle])
         await writer.run(ack)
         acked = ack.outcomes()
         await renewing

@@ -6,7 +6,7 @@ import time
 import psycopg
 import pytest
 
-from delivery import receipts
+from delivery.receipts.settling import settling
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
@@ -259,7 +259,7 @@ async def received(group: str, topic: str) -> list[str]:
     """The bodies of what a consumer of the group receives and acks."""
     deliveries = await receives.receive(group, Receive(topic=topic))
     if deliveries:
-        await writer.run(receipts.Ack(group, [delivery.receipt_handle for delivery in deliveries]))
+        await writer.run(settling.Ack(group, [delivery.receipt_handle for delivery in deliveries]))
     return [str(delivery.message.body) for delivery in deliveries]
 
 

@@ -25,11 +25,12 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.process import runtime
-from transactions import answers, endpoints, states
+from transactions import answers, endpoints
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf
-from transactions.states import FIND_TRANSACTIONS
+from transactions.reads import states
+from transactions.reads.states import FIND_TRANSACTIONS
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
 

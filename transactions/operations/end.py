@@ -20,13 +20,13 @@ from store.messages.ids import of_int
 from store.messages.texts import legible
 from store.notices import notifier
 from store.process import runtime
-from transactions import groups, states
+from transactions import groups
 from transactions.answers import Ended, EndedMessage
 from transactions.errors import ProducerGroupWrong
 from transactions.operations import judging, packed
 from transactions.operations.begun_queues import BegunQueues
 from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, EndedHalf
-from transactions.reads import history
+from transactions.reads import history, states
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")

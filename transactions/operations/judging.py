@@ -15,11 +15,11 @@ from store.commit.batch import Batch
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
-from transactions import states
 from transactions.answers import Ended, EndedMessage
 from transactions.errors import CommitLogOffsetWrong, ProducerGroupWrong, TransactionEnded
+from transactions.reads import states
+from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import DiscardedHalf, ResumedHalf, State, TransactionRow
-from transactions.states import FIND_TRANSACTIONS
 
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
 

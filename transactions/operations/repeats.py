@@ -10,8 +10,8 @@ from store.errors import MessageIdReused, Refusal
 from store.messages import accept
 from store.messages.accept import Accepted, StoredBefore
 from transactions.answers import Begun
+from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import State, TransactionRow
-from transactions.states import FIND_TRANSACTIONS
 
 
 class BeginAgain(NamedTuple):

@@ -10,8 +10,9 @@ from store.errors import BatchIllegal, MessageIllegal
 from store.messages import Message, accept
 from store.messages.ids import derived_id
 from store.naming import topics
-from transactions import endpoints, groups, limits, states
+from transactions import endpoints, groups, limits
 from transactions.operations import repeats
+from transactions.reads import states
 
 MAX_MESSAGES = 128
 

@@ -10,12 +10,13 @@ from django.db.models import OuterRef, Subquery
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.naming import topics
-from transactions import answers, groups, states
+from transactions import answers, groups
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
+from transactions.reads import states
 from transactions.reads.listing import UNDECIDED
+from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
-from transactions.states import FIND_TRANSACTIONS
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
 FIND_OPERATIONS = Statement(__file__, "find_operations", OperationRow)

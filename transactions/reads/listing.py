@@ -14,8 +14,8 @@ from store.naming import topics
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
+from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import Decider, State, TransactionRow
-from transactions.states import FIND_TRANSACTIONS
 
 
 class HalfCount(NamedTuple):

@@ -10,7 +10,7 @@ from django.conf import settings
 from access.callers import Caller
 from delivery import groups
 from delivery.errors import ReceiptExpired
-from delivery.handles import PACKED, Handle, columns, unpack
+from delivery.receipts.handles import PACKED, Handle, columns, unpack
 from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling.publish import publish

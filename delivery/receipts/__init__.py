@@ -1,0 +1,1 @@
+"""Receipts: the proof of each delivery, and how its consumer settles it."""
