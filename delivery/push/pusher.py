@@ -16,7 +16,7 @@ from delivery.push import protocol, subscribers
 from delivery.push.protocol import Pushed
 from delivery.push.registry import MAX_SUBSCRIPTIONS
 from delivery.push.subscribers import Subscriber
-from delivery.receipts.settling import settling
+from delivery.receipts import settling
 from delivery.receive import receives, returns
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive

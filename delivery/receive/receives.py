@@ -12,7 +12,7 @@ from django.conf import settings
 
 from delivery import filters, groups
 from delivery.filters import Filter
-from delivery.receipts.settling import settling
+from delivery.receipts import settling
 from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out

@@ -5,7 +5,7 @@ from functools import partial
 from access.callers import Caller
 from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters.letters import RedriveDeadLetters, Sent
-from delivery.receipts.settling import settling
+from delivery.receipts import settling
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
 from delivery.receive import receives

@@ -4,9 +4,8 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from delivery.receipts.settling import Ack
-
 from access.callers import Caller
+from delivery.receipts.settling import Ack
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.receipts import AckDeliveries, results_of

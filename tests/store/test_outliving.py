@@ -2,27 +2,25 @@
 
 import asyncio
 import uuid
-from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
 from delivery import reappend as receipt_reappend
-from delivery.receipts.settling import settling
+from delivery.receipts import settling
 from delivery.receive import receives
 from delivery.receive.deliveries import Delivery
 from delivery.receive.receives import Receive
 from delivery.retries import expiry
 from scheduling import reappend as timer_reappends
 from scheduling import release
-from scheduling.publish import Publication, publish_all
+from scheduling.publish import Publication
 from store.commit import writer
-from store.commit.batch import Batch
-from store.commit.operation import Operation
 from store.errors import Refusal
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
+from tests.store.publishing import Publish
 from transactions import discards
 from transactions.operations.begin import Begin
 from transactions.operations.end import End, EndTransaction
@@ -254,22 +252,6 @@ def test_an_operator_who_decides_first_is_not_overruled(keeper: Keeper, orders: 
     resolved, rolled_back = keeper.do(resolve_and_run())
 
     assert (resolved.state, rolled_back) == ("COMMITTED", 0)
-
-
-class Publish(Operation[bool]):
-    """Publishes what a test hands over, near by."""
-
-    __slots__ = ("publication",)
-
-    def __init__(self, publication: Publication) -> None:
-        super().__init__()
-        self.publication = publication
-
-    @classmethod
-    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
-        await publish_all(batch, [one.publication for one in operations])
-        for one in operations:
-            one.result = True
 
 
 @pytest.mark.parametrize(("rolls", "where"), [(0, (1, 1)), (1, (1, 2)), (2, (3, 3))])

@@ -6,7 +6,7 @@ import time
 import psycopg
 import pytest
 
-from delivery.receipts.settling import settling
+from delivery.receipts import settling
 from delivery.receive import pull, receives
 from delivery.receive.receives import Receive
 from scheduling import release
