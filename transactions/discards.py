@@ -17,7 +17,7 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.naming import topics
 from store.segments import retention
-from transactions import answers
+from transactions import answers, schedule
 from transactions.answers import Awaited, Ended
 from transactions.errors import TransactionDiscarded, TransactionEnded
 from transactions.operations.end import End
@@ -50,7 +50,7 @@ async def run(late_seconds: float = 0) -> int:
     """Discards the halves that have had TRANSACTION_CHECK_MAX checks; returns their number."""
     parameters = {"late_seconds": late_seconds, "max_halves": MAX_DISCARDED_AT_ONCE}
     rows = await connections.read(FIND_EXHAUSTED, parameters)
-    return await _discard(rows, f"no decision after {settings.TRANSACTION_CHECK_MAX} checks")
+    return await _discard(rows, f"no decision after {schedule.most_checks()} checks")
 
 
 async def run_outdated() -> int:

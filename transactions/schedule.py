@@ -1,4 +1,15 @@
-"""Immunity: the age of a half message at its first check, as its producer may set it."""
+"""The schedule of check-back: when a half message is checked, how often, and when it is discarded.
+
+| what | when | setting (default) | statements |
+|---|---|---|---|
+| first check | at its immunity, and the timeout at least | TRANSACTION_TIMEOUT_SECONDS (6) | `begin_one`, `keep_appended` |
+| next check | an interval after the last | TRANSACTION_CHECK_INTERVAL_SECONDS (30) | `postpone_checks` |
+| discarded | an interval after the last that counts | TRANSACTION_CHECK_MAX (15) | `find_exhausted` |
+| discarded | at the age of the retention | RESERVED_HOURS (72) | `find_outdated` |
+
+What counts is in `docs/check-back.md`. Rules and defaults are RocketMQ's (transactionTimeOut, transactionCheckInterval,
+transactionCheckMax, fileReservedTime), but that a check counts only once a producer was asked.
+"""
 
 import re
 from collections.abc import Sequence
@@ -19,10 +30,19 @@ IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
 WHOLE_SECONDS = re.compile(r"[0-9]{1,12}")
 
 
+def interval_seconds() -> float:
+    """From one check of a half message to the next."""
+    return float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS)
+
+
+def most_checks() -> int:
+    """The checks that count after which a half message is discarded."""
+    return int(settings.TRANSACTION_CHECK_MAX)
+
+
 def longest_seconds() -> int:
     """After it a half message can still be asked about before its age discards it: once, with the interval after it."""
-    first_check = settings.TRANSACTION_CHECK_INTERVAL_SECONDS + ONE_CHECK_SECONDS
-    return max(settings.RESERVED_HOURS * 3600 - int(first_check), 0)
+    return max(settings.RESERVED_HOURS * 3600 - int(interval_seconds() + ONE_CHECK_SECONDS), 0)
 
 
 def in_seconds(asked: float | None) -> float:

@@ -14,7 +14,7 @@ from console.pages.counts import COUNT_LIMIT
 from store import registry as topic_registry
 from store.reading import previews
 from store.stats import now
-from transactions import registry
+from transactions import registry, schedule
 from transactions.answers import TransactionSummary
 from transactions.reads import listing, summary
 from transactions.reads.listing import DiscardedPlace, DuePlace, Wanted
@@ -113,7 +113,7 @@ def around(
         **form(request, asked),
         "count": counts.up_to(COUNT_LIMIT, listing.count_undecided(wanted, COUNT_LIMIT + 1)),
         "after": cursor_of(after) if after else "",
-        "check_max": settings.TRANSACTION_CHECK_MAX,
+        "check_max": schedule.most_checks(),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
 

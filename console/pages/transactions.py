@@ -17,6 +17,7 @@ from console.pages import bodies, frame
 from store.reading import previews
 from store.rows import Preview
 from store.stats import now
+from transactions import schedule
 from transactions.reads import history
 from transactions.reads.history import Kept
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
@@ -80,7 +81,7 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
         parts=messages(kept.transaction),
         more_parts=max(0, len(kept.transaction.message_ids) - MESSAGES),
         history=events(kept, audit.page(Wanted(target=str(transaction_id)), None, ENTRIES)),
-        check_max=settings.TRANSACTION_CHECK_MAX,
+        check_max=schedule.most_checks(),
         bodies=roles.may_read_bodies(request.user),
     )
 

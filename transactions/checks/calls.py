@@ -8,7 +8,7 @@ from itertools import count
 from django.conf import settings
 
 from store.messages.ids import new_id
-from transactions import endpoints
+from transactions import endpoints, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.noted_answers import NotedAnswers
 from transactions.checks.outcomes import Attempt
@@ -185,5 +185,5 @@ def _attempt(half: ClaimedHalf, endpoint: Callee, answer: Answer) -> Attempt:
         status=answer.status,
         latency_ms=round(answer.latency_ms),
         reason=reason,
-        wait_seconds=float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
+        wait_seconds=schedule.interval_seconds(),
     )

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from django.conf import settings
-
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import new_id
+from transactions import schedule
 from transactions.operations.end import INSERT_CHECK_ATTEMPTS, End
 from transactions.rows import CheckAnswer
 
@@ -117,7 +116,7 @@ async def postpone(batch: Batch, attempts: Sequence[Attempt]) -> None:
     await batch.read(
         POSTPONE_CHECKS,
         {
-            "check_max": settings.TRANSACTION_CHECK_MAX,
+            "check_max": schedule.most_checks(),
             "transaction_id": [attempt.transaction_id for attempt in attempts],
             "counted": [attempt.counted for attempt in attempts],
             "reason": [attempt.reason for attempt in attempts],

@@ -19,7 +19,7 @@ from store.db.ttl_cache import TtlCache
 from store.errors import require_between
 from store.process import runtime
 from store.process.answers import Hold
-from transactions import groups
+from transactions import groups, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
 from transactions.checks.outcomes import Attempt, Return
@@ -176,7 +176,7 @@ class Handout(Operation[Sequence[ClaimedHalf]]):
         for one in operations:
             claim = {
                 "group_id": one.group_id,
-                "claim_seconds": float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
+                "claim_seconds": schedule.interval_seconds(),
                 "max_halves": one.max_transactions,
                 "max_bytes": one.max_bytes,
                 "topic_ids": one.topic_ids,
@@ -195,5 +195,5 @@ def _attempt(transaction_id: uuid.UUID, reason: str) -> Attempt:
         status=None,
         latency_ms=0,
         reason=reason,
-        wait_seconds=float(settings.TRANSACTION_CHECK_INTERVAL_SECONDS),
+        wait_seconds=schedule.interval_seconds(),
     )
