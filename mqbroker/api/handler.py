@@ -175,6 +175,9 @@ class Handler:
         problem: Exception | None = None
         try:
             await rest
+            assert operation.result is not None
+        except Refusal as refusal:
+            problem = errors.of_request(refusal)
         except Exception as raised:  # noqa: BLE001  # it is answered as any other
             problem = raised
         self._settled(exchange, call, operation, body, problem)
