@@ -14,6 +14,7 @@ from tools.lock import LOCKS
 STEPS = {
     "format": python("-m", "ruff", "format", "--check", "."),
     "lint": python("-m", "ruff", "check", "."),
+    "synchronous client": python("client/synchronous.py", "--check"),
     "types": python("-m", "mypy", "."),
     "imports": python("-c", "import importlinter.cli; importlinter.cli.lint_imports_command()"),
     # With a database Django would ask it, too, for its applied migrations.

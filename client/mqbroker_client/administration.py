@@ -1,11 +1,9 @@
+# Generated from aio/administration.py by client/synchronous.py: change that file, then run the script.
 """The few administrative calls that a program makes for itself when it starts; they need the scope `manage`."""
 
-import base64
-import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Unpack
 
-from mqbroker_client.calls import Document
 from mqbroker_client.calls import administration as calls
 from mqbroker_client.calls.administration import (
     ConsumerGroupSettings,
@@ -14,19 +12,11 @@ from mqbroker_client.calls.administration import (
     TopicSettings,
 )
 from mqbroker_client.connection import Broker
+from mqbroker_client.documents import Document
+from mqbroker_client.endpoints import Endpoint, new_secret
 from mqbroker_client.errors import GroupNotExist
 
-# Standard Webhooks asks for 24 to 64 bytes.
-SECRET_BYTES = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a producer group is asked, and the secret that signs the questions."""
-
-    id: str
-    url: str
-    secret: str = field(repr=False)
+__all__ = ["Admin", "Endpoint", "new_secret"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +64,3 @@ class Admin:
     def delete_endpoint(self, group: str, endpoint_id: str) -> None:
         """Have the group's checks asked there no longer."""
         self.broker.do(calls.delete_endpoint(group, endpoint_id))
-
-
-def new_secret() -> str:
-    """A secret that signs the broker's calls, `whsec_…`, for `register_endpoint` and the listener that it calls."""
-    return f"whsec_{base64.b64encode(os.urandom(SECRET_BYTES)).decode()}"

@@ -1,26 +1,25 @@
+# Generated from aio/consumers.py by client/synchronous.py: change that file, then run the script.
 """The consumer's side: receive and ack in a group, or read a queue by offset."""
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from mqbroker_client.calls import consumer as calls
-from mqbroker_client.connection import Broker
-from mqbroker_client.errors import GroupNotExist
-from mqbroker_client.handlers import Handler
+from mqbroker_client.errors import Forbidden, GroupNotExist
+from mqbroker_client.handlers import Handler, Redeliver
 from mqbroker_client.messages import Delivery
+from mqbroker_client.receipts import Receipts
 from mqbroker_client.results import Page, Settled
-from mqbroker_client.running import Limits, Redeliver, Runner, stopped_by_signals
+from mqbroker_client.running import Runner, stopped_by_signals
+from mqbroker_client.runs import MAY_NOT_READ, Limits
 
 __all__ = ["Consumer", "Page", "Redeliver", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(Receipts):
     """One consumer group's way to the broker. Safe to share between threads."""
-
-    broker: Broker
-    group: str
 
     def receive(
         self,
@@ -48,34 +47,6 @@ class Consumer:
                 filter=filter,
             )
         )
-
-    def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Done: a delivery with the status 200 never comes again to the group.
-
-        410: its invisible time was over, and the message comes, or came, again.
-        """
-        handles = handles_of(deliveries)
-        return self.broker.do(calls.ack(self.group, handles)) if handles else []
-
-    def nack(
-        self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
-    ) -> list[Settled]:
-        """Not done: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
-
-        After the group's last retry a message is a dead letter. The reason, of 1,000 characters at most, is kept with
-        the message's trace. The statuses are those of `ack`.
-        """
-        handles = handles_of(deliveries)
-        nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
-        return self.broker.do(nack) if handles else []
-
-    def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
-        """More time: they stay hidden from the group for `invisible_seconds` from now.
-
-        The statuses are those of `ack`.
-        """
-        handles = handles_of(deliveries)
-        return self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
 
     def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
         """Read up to `max` entries of a queue from `offset` on; the broker remembers nothing of it.
@@ -112,8 +83,9 @@ class Consumer:
         `invisible_seconds`. In an ordered group no message overtakes another one of its queue, or key; `ordered`
         says whether the group is, None asks the broker (scope `manage`).
 
-        A stop ends the long poll, gives back what no handler has begun, and waits `stop_seconds` for those that run.
-        Raises the refusal of the broker that ended the run.
+        A plain function runs in a thread. A stop ends the long poll, gives back what no handler has begun, and waits
+        `stop_seconds` for those that run; a coroutine that runs longer is cancelled. Raises the refusal of the broker
+        that ended the run.
         """
         limits = Limits(
             concurrency=concurrency,
@@ -125,9 +97,12 @@ class Consumer:
         )
         stop = stop or threading.Event()
         with stopped_by_signals(stop):
+            if limits.ordered is None:
+                limits = replace(limits, ordered=self._asked_ordered())
             Runner(self, topic, handler, limits).run(stop)
 
-
-def handles_of(deliveries: Iterable[Delivery]) -> list[str]:
-    """The receipt handles of deliveries, in their order."""
-    return [delivery.receipt_handle for delivery in deliveries]
+    def _asked_ordered(self) -> bool:
+        try:
+            return self.is_ordered()
+        except Forbidden as error:
+            raise ValueError(MAY_NOT_READ) from error

@@ -3,10 +3,21 @@
 import inspect
 from collections.abc import Callable
 
+from mqbroker_client.documents import in_utf8
 from mqbroker_client.messages import Delivery
+
+LONGEST_REASON = 1_000
 
 #: Does the work of one delivery. Its return acks, its exception nacks.
 Handler = Callable[[Delivery], object]
+
+
+class Redeliver(Exception):
+    """Raised by a handler: not done, hand it out again after this time, and not after the group's retry delay."""
+
+    def __init__(self, delay_seconds: float, reason: str | None = None) -> None:
+        super().__init__(reason or f"to be handed out again in {delay_seconds:g} s")
+        self.delay_seconds = delay_seconds
 
 
 def require_run(result: object, way_out: str) -> None:
@@ -19,3 +30,13 @@ def require_run(result: object, way_out: str) -> None:
     elif not (inspect.isgenerator(result) or inspect.isasyncgen(result)):
         return
     raise TypeError(f"the handler returned a {type(result).__name__} and nothing of it has run: {way_out}")
+
+
+def delay_seconds(error: BaseException) -> float | None:
+    """The delay that a handler asked for."""
+    return error.delay_seconds if isinstance(error, Redeliver) else None
+
+
+def reason_of(error: BaseException) -> str:
+    """What the message's trace keeps."""
+    return in_utf8(f"{type(error).__name__}: {error}")[:LONGEST_REASON]

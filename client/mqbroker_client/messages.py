@@ -2,13 +2,13 @@
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 from uuid import UUID
 
-from mqbroker_client.calls import Document, encoded
+from mqbroker_client.documents import Document, encoded
 from mqbroker_client.ids import OwnId
 
 
@@ -262,3 +262,8 @@ def _moment(text: str | None) -> datetime | None:
 
 def _uuid(text: str | None) -> UUID | None:
     return None if text is None else UUID(text)
+
+
+def handles_of(deliveries: Iterable[Delivery]) -> list[str]:
+    """The receipt handles of deliveries, in their order."""
+    return [delivery.receipt_handle for delivery in deliveries]

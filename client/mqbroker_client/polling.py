@@ -9,12 +9,11 @@ from mqbroker_client.calls import producer as calls
 from mqbroker_client.checks import Check, outcomes_of
 from mqbroker_client.messages import HalfMessage
 from mqbroker_client.producers import Producer
-from mqbroker_client.retries import PASSING, Retry
+from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.states import Outcome
 
 log = logging.getLogger(__name__)
 
-LONGEST_PAUSE_SECONDS = 10.0
 # Between two looks for a group that is not there yet.
 GROUP_PAUSE_SECONDS = 1.0
 # Between two looks of `stop` at a thread that may just have begun its request.
@@ -113,4 +112,4 @@ class CheckPoller:
                 else:
                     log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1
-                self._stopping.wait(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
+                self._stopping.wait(round_pause_seconds(failures))

@@ -1,3 +1,4 @@
+# Generated from aio/producers.py by client/synchronous.py: change that file, then run the script.
 """The producer's side: send, and transactions, whose messages are invisible until the commit."""
 
 from collections.abc import Sequence
@@ -7,15 +8,16 @@ from uuid import UUID
 
 from mqbroker_client import batches
 from mqbroker_client.batches import SentList
-from mqbroker_client.calls import Document
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.connection import Broker
+from mqbroker_client.documents import Document
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import Message, MessageFields
 from mqbroker_client.results import Begun, Ended, Placed, Sent
 from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState
+from mqbroker_client.threads import send_later
 
 __all__ = ["Ended", "Placed", "Producer", "Sent", "Transaction"]
 
@@ -188,8 +190,8 @@ class Producer:
     ) -> Ended | None:
         """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
 
-        Without `wait` a thread in the background sends it, with others, and a failure is only logged: a check decides
-        then. `Broker.close` and the end of the program give it three seconds.
+        Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
+        `Broker.close`, and for threads the end of the program, give it three seconds.
         """
         end = calls.end(
             self.group,
@@ -201,7 +203,7 @@ class Producer:
         )
         if wait:
             return self.broker.do(end, retry=retry)
-        self.broker.do_later(end)
+        send_later(self.broker, end)
         return None
 
     def transaction(self, transaction_id: UUID) -> Document:

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqbroker_client.calls import Document, given
 from mqbroker_client.checks import SignedListener, listed
-from mqbroker_client.handlers import Handler, require_run
+from mqbroker_client.documents import Document, given
+from mqbroker_client.handlers import Handler, delay_seconds, reason_of, require_run
 from mqbroker_client.messages import Delivery
-from mqbroker_client.running import delay_seconds, reason_of
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from typing import Any, TypedDict
 import urllib3
 
 from mqbroker_client import errors, gateways
-from mqbroker_client.calls import Call, Document, Result
+from mqbroker_client.calls import Call, Result
+from mqbroker_client.documents import Document
 from mqbroker_client.ids import uuid7
 from mqbroker_client.retries import Retry
 

@@ -1,13 +1,15 @@
-"""What the broker answers to producers and consumers."""
+"""What the broker answers to producers and consumers, and what a producer makes of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Self
 from uuid import UUID
 
-from mqbroker_client.calls import Document
-from mqbroker_client.messages import Entry, Message
+from mqbroker_client.documents import Document
+from mqbroker_client.errors import TransactionEnded
+from mqbroker_client.messages import Entry, HalfMessage, Message
+from mqbroker_client.states import LocalTransactionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,33 @@ class Begun:
     @property
     def message_id(self) -> UUID:
         return self.messages[0].message_id
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSent:
+    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks."""
+
+    transaction_id: UUID
+    message_id: UUID
+    state: LocalTransactionState
+    remark: str | None
+    ended: bool
+
+
+def require_undecided(begun: Begun) -> None:
+    """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
+    if begun.state != "PREPARED":
+        raise TransactionEnded(
+            f"transaction {begun.transaction_id} is {begun.state} already, so its local transaction does not run: "
+            "try again without this transaction_id, or with a new one",
+            code="transaction_ended",
+        )
+
+
+def half_of(begun: Begun, producer_group: str) -> HalfMessage:
+    """What the local transaction works on: the first message of the transaction."""
+    given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
+    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ log = logging.getLogger(__name__)
 
 SHORTEST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 2.0
+# Between two rounds of what asks for ever.
+LONGEST_ROUND_PAUSE_SECONDS = 10.0
 
 #: What passes: the broker is away, busy, or asks for a slower pace.
 PASSING = (errors.Unreachable, errors.Unavailable, errors.RateLimited)
@@ -29,6 +31,8 @@ class Retry:
 
 
 DEFAULT_RETRY = Retry()
+#: Of a half: RocketMQ's retryTimesWhenSendFailed (2 more) and sendMsgTimeout.
+HALF_RETRY = Retry(tries=3, seconds=3.0)
 
 
 class Tries:
@@ -59,6 +63,11 @@ class Tries:
             raise error
         log.warning("%s: try %d of %d failed, the next in %.2f s: %s", what, self._made, self._limit, pause, error)
         return pause
+
+
+def round_pause_seconds(failures: int) -> float:
+    """How long to pause after so many failed rounds, one after the other, of what asks for ever."""
+    return min(0.5 * 2.0 ** min(failures, 10), LONGEST_ROUND_PAUSE_SECONDS)
 
 
 def _pause_seconds(error: errors.BrokerError, made: int) -> float:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mqbroker_client.calls import in_utf8
+from mqbroker_client.documents import in_utf8
 
 log = logging.getLogger(__name__)
 

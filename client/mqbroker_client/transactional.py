@@ -1,24 +1,31 @@
+# Generated from aio/transactional.py by client/synchronous.py: change that file, then run the script.
 """RocketMQ's transactional producer: half, local transaction, end, and a check for what gets lost between them."""
 
 import logging
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
-from mqbroker_client.errors import BrokerError, TransactionEnded
+from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.producers import Producer
-from mqbroker_client.results import Begun
-from mqbroker_client.retries import Retry
+from mqbroker_client.results import TransactionSent, half_of, require_undecided
+from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
+from mqbroker_client.threads import blocking
 
 if TYPE_CHECKING:
     from mqbroker_client.barrier import Barrier
 
-log = logging.getLogger(__name__)
+__all__ = [
+    "HALF_RETRY",
+    "LocalTransaction",
+    "TransactionListener",
+    "TransactionProducer",
+    "TransactionSent",
+]
 
-# RocketMQ's retryTimesWhenSendFailed (2 more) and sendMsgTimeout.
-HALF_RETRY = Retry(tries=3, seconds=3.0)
+log = logging.getLogger(__name__)
 
 
 class LocalTransaction(Protocol):
@@ -37,17 +44,6 @@ class TransactionListener(LocalTransaction, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TransactionSent:
-    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks."""
-
-    transaction_id: UUID
-    message_id: UUID
-    state: LocalTransactionState
-    remark: str | None
-    ended: bool
-
-
-@dataclass(frozen=True, slots=True)
 class TransactionProducer:
     """Stores a half, runs the local transaction, and sends its end: RocketMQ's order. Safe to share between threads.
 
@@ -60,7 +56,8 @@ class TransactionProducer:
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
-    #: Says what came of a local transaction, in place of the listener: it writes `barrier.insert_commit`.
+    #: Says what came of a local transaction, in place of the listener: it writes `barrier.insert_commit`, or in a
+    #: coroutine `EngineBarrier.insert_commit_async`.
     barrier: "Barrier | None" = None
 
     def __post_init__(self) -> None:
@@ -90,18 +87,21 @@ class TransactionProducer:
         return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
 
     def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
-        """The function to give to `CheckListener` and `CheckPoller`, which turn its exceptions into UNKNOWN."""
+        """The function to give to `CheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
         if self.barrier is not None:
-            return self.barrier.check(half)
+            return blocking(self.barrier.check, half)
         assert isinstance(self.listener, TransactionListener)
         return self.listener.check_local_transaction(half)
 
     def _execute(self, half: HalfMessage, arg: object) -> Outcome:
-        outcome = outcome_of(lambda: self.listener.execute_local_transaction(half, arg))
+        def execute() -> object:
+            return self.listener.execute_local_transaction(half, arg)
+
+        outcome = outcome_of(execute)
         if self.barrier is None:
             return outcome
         # The row is the truth, also of a COMMIT whose reply was lost and of a function that wrote none.
-        [found] = self.barrier.answer([half])
+        [found] = blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 
     def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
@@ -113,19 +113,3 @@ class TransactionProducer:
             )
             return False
         return True
-
-
-def require_undecided(begun: Begun) -> None:
-    """The message of a decided transaction follows that decision, whatever its local transaction would do now."""
-    if begun.state != "PREPARED":
-        raise TransactionEnded(
-            f"transaction {begun.transaction_id} is {begun.state} already, so its local transaction does not run: "
-            "try again without this transaction_id, or with a new one",
-            code="transaction_ended",
-        )
-
-
-def half_of(begun: Begun, producer_group: str) -> HalfMessage:
-    """What the local transaction works on: the first message of the transaction."""
-    given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
-    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group)

@@ -1,11 +1,9 @@
-"""The administrative calls of a program's start, for tasks; they need the scope `manage`."""
+"""The few administrative calls that a program makes for itself when it starts; they need the scope `manage`."""
 
 from dataclasses import dataclass
 from typing import Unpack
 
-from mqbroker_client.administration import Endpoint, new_secret
 from mqbroker_client.aio.connection import AsyncBroker
-from mqbroker_client.calls import Document
 from mqbroker_client.calls import administration as calls
 from mqbroker_client.calls.administration import (
     ConsumerGroupSettings,
@@ -13,31 +11,46 @@ from mqbroker_client.calls.administration import (
     ProducerGroupSettings,
     TopicSettings,
 )
+from mqbroker_client.documents import Document
+from mqbroker_client.endpoints import Endpoint, new_secret
 from mqbroker_client.errors import GroupNotExist
+
+__all__ = ["AsyncAdmin", "Endpoint", "new_secret"]
 
 
 @dataclass(frozen=True, slots=True)
 class AsyncAdmin:
-    """Creates what a program needs; as `Admin`."""
+    """Creates what a program needs: topics, groups and endpoints. Each call may be repeated at every start."""
 
     broker: AsyncBroker
 
     async def create_topic(self, topic: str, **settings: Unpack[TopicSettings]) -> Document:
-        """Create it or change its settings; as `Admin.create_topic`."""
+        """Create it or change its settings (`queues`, `reserved_hours`, `permission`); the topic as it is then."""
         return await self.broker.do(calls.put("topics", topic, settings))
 
     async def create_producer_group(self, group: str, **settings: Unpack[ProducerGroupSettings]) -> Document:
-        """Create it or change its settings; as `Admin.create_producer_group`."""
+        """Create it or change its settings: `reject_transaction_message`, `max_undecided`, `checks_paused`, `api_keys`.
+
+        The answer is the group as it is then.
+        """
         return await self.broker.do(calls.put("producer-groups", group, settings))
 
     async def create_consumer_group(self, group: str, **settings: Unpack[ConsumerGroupSettings]) -> Document:
-        """Create it or change its settings; as `Admin.create_consumer_group`."""
+        """Create it or change its settings: `start_at`, `ordered`, `max_reconsume_times`, `retry_policy`, `paused`.
+
+        The answer is the group as it is then.
+        """
         return await self.broker.do(calls.put("consumer-groups", group, settings))
 
     async def register_endpoint(
         self, group: str, url: str, *, secret: str | None = None, **settings: Unpack[EndpointSettings]
     ) -> Endpoint:
-        """Have the group's checks asked at `url`; as `Admin.register_endpoint`."""
+        """Have the group's checks asked at `url`; settings: `max_batch`, `timeout_seconds`, `concurrency`.
+
+        The secret is made here when none is given, because the broker shows one only once: a registration that is
+        repeated after a lost answer would not learn it. Instances that share a URL must share a secret: give it.
+        A group that is not there yet is made.
+        """
         secret = secret or new_secret()
         register = calls.register_endpoint(group, url, secret, settings)
         try:

@@ -12,7 +12,8 @@ from yarl import URL
 
 from mqbroker_client import calls, errors, forks, requests
 from mqbroker_client.aio.coalescing import AsyncLane
-from mqbroker_client.calls import Call, Document, Result
+from mqbroker_client.calls import Call, Result
+from mqbroker_client.documents import Document
 from mqbroker_client.requests import Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 

@@ -1,25 +1,25 @@
-"""The consumer's side, for tasks: receive and ack in a group, or read a queue by offset."""
+"""The consumer's side: receive and ack in a group, or read a queue by offset."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from mqbroker_client.aio.connection import AsyncBroker
-from mqbroker_client.aio.running import AsyncHandler, AsyncRunner, stopped_by_signals
+from mqbroker_client.aio.handlers import AsyncHandler
+from mqbroker_client.aio.receipts import AsyncReceipts
+from mqbroker_client.aio.running import AsyncRunner, stopped_by_signals
 from mqbroker_client.calls import consumer as calls
-from mqbroker_client.consumers import handles_of
-from mqbroker_client.errors import GroupNotExist
+from mqbroker_client.errors import Forbidden, GroupNotExist
+from mqbroker_client.handlers import Redeliver
 from mqbroker_client.messages import Delivery
 from mqbroker_client.results import Page, Settled
-from mqbroker_client.running import Limits
+from mqbroker_client.runs import MAY_NOT_READ, Limits
+
+__all__ = ["AsyncConsumer", "Page", "Redeliver", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
-class AsyncConsumer:
-    """One consumer group's way to the broker; as `Consumer`."""
-
-    broker: AsyncBroker
-    group: str
+class AsyncConsumer(AsyncReceipts):
+    """One consumer group's way to the broker. Safe to share between tasks."""
 
     async def receive(
         self,
@@ -30,7 +30,13 @@ class AsyncConsumer:
         invisible_seconds: float | None = None,
         filter: str | Mapping[str, str] | None = None,
     ) -> list[Delivery]:
-        """Up to `max_messages` as soon as there is one, or none after `wait_seconds`; as `Consumer.receive`."""
+        """Up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (20 at most).
+
+        They are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within that time, or
+        they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`. The
+        group is made at its first receive, unless the broker's AUTO_CREATE_TOPICS is off. The numbers are defaults of
+        the broker's settings. Raises `MessageIllegal` or `FilterIllegal` for what it does not take.
+        """
         return await self.broker.do(
             calls.receive(
                 self.group,
@@ -42,26 +48,12 @@ class AsyncConsumer:
             )
         )
 
-    async def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
-        """Done: a delivery with the status 200 never comes again to the group; as `Consumer.ack`."""
-        handles = handles_of(deliveries)
-        return await self.broker.do(calls.ack(self.group, handles)) if handles else []
-
-    async def nack(
-        self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
-    ) -> list[Settled]:
-        """Not done: they come again after a delay; as `Consumer.nack`."""
-        handles = handles_of(deliveries)
-        nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
-        return await self.broker.do(nack) if handles else []
-
-    async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
-        """More time: they stay hidden from the group for `invisible_seconds` from now."""
-        handles = handles_of(deliveries)
-        return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
-
     async def pull(self, topic: str, queue_id: int, offset: int, *, max: int = 32, wait_seconds: float = 0) -> Page:
-        """Read up to `max` entries of a queue from `offset` on; as `Consumer.pull`."""
+        """Read up to `max` entries of a queue from `offset` on; the broker remembers nothing of it.
+
+        Without an entry there it waits up to `wait_seconds`. Raises `OffsetOutOfRange` for an offset that the queue
+        does not hold, with both bounds in its `problem`.
+        """
         return await self.broker.do(calls.pull(topic, queue_id, offset, max, wait_seconds))
 
     async def is_ordered(self) -> bool:
@@ -84,9 +76,16 @@ class AsyncConsumer:
         stop_seconds: float = 30.0,
         stop: asyncio.Event | None = None,
     ) -> None:
-        """Give each message to `handler`, in `concurrency` tasks, until SIGTERM, SIGINT or `stop`; as `Consumer.run`.
+        """Give each message to `handler`, in `concurrency` tasks, until SIGTERM, SIGINT or `stop`.
 
-        A plain function runs in a thread. A handler that runs longer than `stop_seconds` after a stop is cancelled.
+        A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
+        `Redeliver(seconds)` chooses the delay. While a handler runs, its message is extended at each third of
+        `invisible_seconds`. In an ordered group no message overtakes another one of its queue, or key; `ordered`
+        says whether the group is, None asks the broker (scope `manage`).
+
+        A plain function runs in a thread. A stop ends the long poll, gives back what no handler has begun, and waits
+        `stop_seconds` for those that run; a coroutine that runs longer is cancelled. Raises the refusal of the broker
+        that ended the run.
         """
         limits = Limits(
             concurrency=concurrency,
@@ -98,4 +97,12 @@ class AsyncConsumer:
         )
         stop = stop or asyncio.Event()
         async with stopped_by_signals(stop):
+            if limits.ordered is None:
+                limits = replace(limits, ordered=await self._asked_ordered())
             await AsyncRunner(self, topic, handler, limits).run(stop)
+
+    async def _asked_ordered(self) -> bool:
+        try:
+            return await self.is_ordered()
+        except Forbidden as error:
+            raise ValueError(MAY_NOT_READ) from error

@@ -10,8 +10,8 @@ from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.checks import BatchCheck
 from mqbroker_client.messages import HalfMessage
-from mqbroker_client.polling import GROUP_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS
-from mqbroker_client.retries import PASSING, Retry
+from mqbroker_client.polling import GROUP_PAUSE_SECONDS
+from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class AsyncCheckPoller:
                 else:
                     log.exception("checks of %s were not fetched", self.producer.group)
                 failures += 1
-                await asyncio.sleep(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
+                await asyncio.sleep(round_pause_seconds(failures))
 
     async def _answer_due(self, retry: Retry) -> int:
         fetch = calls.receive_checks(self.producer.group, self.max_transactions, self.wait_seconds)

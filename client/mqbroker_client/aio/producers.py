@@ -1,6 +1,5 @@
-"""The producer's side, for tasks: send, and transactions, whose messages are invisible until the commit."""
+"""The producer's side: send, and transactions, whose messages are invisible until the commit."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Self, Unpack, overload
@@ -8,17 +7,18 @@ from uuid import UUID
 
 from mqbroker_client import batches
 from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.aio.tasks import send_later
 from mqbroker_client.batches import SentList
-from mqbroker_client.calls import Call, Document
 from mqbroker_client.calls import producer as calls
+from mqbroker_client.documents import Document
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import Message, MessageFields
-from mqbroker_client.results import Begun, Ended, Sent
+from mqbroker_client.results import Begun, Ended, Placed, Sent
 from mqbroker_client.retries import Retry
 from mqbroker_client.states import LocalTransactionState
 
-log = logging.getLogger(__name__)
+__all__ = ["AsyncProducer", "AsyncTransaction", "Ended", "Placed", "Sent"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class AsyncTransaction(Begun):
 
 @dataclass(frozen=True, slots=True)
 class AsyncProducer:
-    """One producer group's way to the broker; as `Producer`."""
+    """One producer group's way to the broker. Safe to share between tasks."""
 
     broker: AsyncBroker
     group: str
@@ -63,7 +63,12 @@ class AsyncProducer:
     async def send(
         self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
     ) -> Sent:
-        """Store a message that is visible at once, or after its delay; as `Producer.send`."""
+        """Store a message that is visible at once, or after its delay. The fields are those of `Message`.
+
+        The topic is made with its first message, unless the broker's AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
+        `Refused` or `MessageTooLarge` for a message that breaks a rule, `Unavailable` or `Unreachable` after the last
+        try.
+        """
         return await self.send_message(Message.of(topic, body, json=json, **fields))
 
     async def send_message(self, message: Message) -> Sent:
@@ -97,7 +102,12 @@ class AsyncProducer:
         check_url: str | None = None,
         **fields: Unpack[MessageFields],
     ) -> AsyncTransaction:
-        """Store a half message, which no consumer sees before the commit; as `Producer.begin`."""
+        """Store a half message: durable, and visible to no consumer before the commit, from which a delay counts.
+
+        Without an end the broker asks what became of it after `check_immunity_seconds`, or 6 s where that is less or
+        None: at the endpoint `check_url`, else at any endpoint of the group, or by a `AsyncCheckPoller`. The same
+        `transaction_id` again, with the same messages, is the same transaction.
+        """
         return await self.begin_messages(
             [Message.of(topic, body, json=json, **fields)],
             transaction_id=transaction_id,
@@ -114,7 +124,10 @@ class AsyncProducer:
         check_url: str | None = None,
         retry: Retry | None = None,
     ) -> AsyncTransaction:
-        """Store half messages that are decided together; as `Producer.begin_messages`."""
+        """Store half messages, up to 128 of one topic or several, that are decided together; as `begin`.
+
+        A message that was tried in another transaction has a new id in this one: see `AsyncTransaction.messages`.
+        """
         transaction_id = transaction_id or uuid7()
         begin = calls.begin(
             self.group,
@@ -174,7 +187,11 @@ class AsyncProducer:
         retry: Retry | None = None,
         wait: bool = True,
     ) -> Ended | None:
-        """Decide a transaction; as `Producer.end`. Without `wait` it is sent in the background."""
+        """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
+
+        Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
+        `AsyncBroker.close`, and for threads the end of the program, give it three seconds.
+        """
         end = calls.end(
             self.group,
             transaction_id,
@@ -185,7 +202,7 @@ class AsyncProducer:
         )
         if wait:
             return await self.broker.do(end, retry=retry)
-        self.broker.do_later(self._end_later(transaction_id, end))
+        send_later(self.broker, end)
         return None
 
     async def transaction(self, transaction_id: UUID) -> Document:
@@ -195,9 +212,3 @@ class AsyncProducer:
     async def recall(self, recall_handle: str) -> Document:
         """Take back a delayed message before it is delivered; afterwards: `AlreadyDelivered`."""
         return await self.broker.do(calls.recall(recall_handle))
-
-    async def _end_later(self, transaction_id: UUID, end: Call[Ended]) -> None:
-        try:
-            await self.broker.do(end)
-        except BrokerError as error:
-            log.warning("transaction %s: its end was not sent, a check ends it: %s", transaction_id, error)

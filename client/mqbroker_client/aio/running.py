@@ -4,42 +4,27 @@ import asyncio
 import inspect
 import logging
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 from mqbroker_client import errors, tracing
-from mqbroker_client.calls import Call
-from mqbroker_client.calls import consumer as calls
+from mqbroker_client.aio.handlers import AsyncHandler
+from mqbroker_client.aio.receipts import AsyncReceipts, give_back, keep, settle
 from mqbroker_client.messages import Delivery
-from mqbroker_client.retries import Retry
-from mqbroker_client.running import (
-    LONGEST_PAUSE_SECONDS,
-    MAY_NOT_READ,
-    Limits,
-    delay_seconds,
-    is_final,
-    reason_of,
-)
-
-if TYPE_CHECKING:
-    from mqbroker_client.aio.consumers import AsyncConsumer
+from mqbroker_client.retries import Retry, round_pause_seconds
+from mqbroker_client.runs import Limits, is_final
 
 log = logging.getLogger(__name__)
-
-#: Does the work of one delivery: a coroutine function, or a plain one, which runs in a thread because it may block.
-AsyncHandler = Callable[[Delivery], Awaitable[object] | object]
 
 
 class AsyncRunner:
     """One run of a consumer: a task that receives, one that extends, and one for each message in hand."""
 
-    def __init__(self, consumer: "AsyncConsumer", topic: str, handler: AsyncHandler, limits: Limits) -> None:
+    def __init__(self, consumer: AsyncReceipts, topic: str, handler: AsyncHandler, limits: Limits) -> None:
         self._consumer = consumer
         self._topic = topic
         self._handler = handler
         self._limits = limits
-        self._ordered = False
         self._hand: dict[asyncio.Task[None], Delivery] = {}
         self._free = asyncio.Semaphore(limits.concurrency)
         self._begun: set[asyncio.Task[None]] = set()
@@ -50,7 +35,6 @@ class AsyncRunner:
     async def run(self, stop: asyncio.Event) -> None:
         """Until the event is set, or its own task is cancelled. Raises what ended the run: a refusal of the broker."""
         self._stopping = stop
-        self._ordered = await self._is_ordered()
         receiving = asyncio.create_task(self._receive())
         extending = asyncio.create_task(self._extend())
         stopping = asyncio.create_task(stop.wait())
@@ -70,22 +54,11 @@ class AsyncRunner:
         with suppress(asyncio.CancelledError):
             await receiving
 
-    async def _is_ordered(self) -> bool:
-        if self._limits.ordered is not None:
-            return self._limits.ordered
-        try:
-            return await self._consumer.is_ordered()
-        except errors.Forbidden as error:
-            raise ValueError(MAY_NOT_READ) from error
-
     async def _stop(self) -> None:
         unbegun = {task: delivery for task, delivery in self._hand.items() if task not in self._begun}
         for task in unbegun:
             task.cancel()
-        try:
-            await self._consumer.nack(unbegun.values(), delay_seconds=0)
-        except errors.BrokerError as error:
-            log.warning("%d messages of %s come again later: %s", len(unbegun), self._topic, error)
+        await give_back(self._consumer, self._topic, unbegun.values())
         if self._begun:
             _, late = await asyncio.wait(self._begun, timeout=self._limits.stop_seconds)
             for task in late:
@@ -95,45 +68,31 @@ class AsyncRunner:
                 await asyncio.wait(late)
 
     async def _receive(self) -> None:
+        broker = self._consumer.broker
         failures = 0
         while True:
-            while (wanted := self._limits.wanted(len(self._hand), self._ordered)) <= 0:
+            while (wanted := self._limits.wanted(len(self._hand))) <= 0:
                 self._room.clear()
                 await self._room.wait()
             try:
-                received = await self._consumer.broker.do(
-                    self._call(wanted), retry=Retry(1, self._consumer.broker.retry.seconds)
-                )
+                receive = self._limits.receive(self._consumer.group, self._topic, wanted)
+                received = await broker.do(receive, retry=Retry(1, broker.retry.seconds))
                 failures = 0
             except errors.BrokerError as error:
                 if is_final(error):
                     raise
                 failures += 1
                 log.warning("%s was not received by %s: %s", self._topic, self._consumer.group, error)
-                await asyncio.sleep(min(0.5 * 2 ** min(failures, 10), LONGEST_PAUSE_SECONDS))
+                await asyncio.sleep(round_pause_seconds(failures))
                 continue
             for delivery in received:
                 self._hand[asyncio.create_task(self._handle(delivery))] = delivery
-
-    def _call(self, wanted: int) -> Call[list[Delivery]]:
-        limits = self._limits
-        return calls.receive(
-            self._consumer.group,
-            self._topic,
-            max_messages=wanted,
-            wait_seconds=limits.wait_seconds,
-            invisible_seconds=limits.invisible_seconds,
-            filter=limits.filter,
-        )
 
     async def _extend(self) -> None:
         while True:
             await asyncio.sleep(self._limits.invisible_seconds / 3)
             deliveries = list(self._hand.values())
-            try:
-                await self._consumer.extend(deliveries, invisible_seconds=self._limits.invisible_seconds)
-            except errors.BrokerError as error:
-                log.warning("%d messages of %s were not extended: %s", len(deliveries), self._topic, error)
+            await keep(self._consumer, self._topic, deliveries, invisible_seconds=self._limits.invisible_seconds)
 
     async def _handle(self, delivery: Delivery) -> None:
         task = asyncio.current_task()
@@ -142,7 +101,7 @@ class AsyncRunner:
             async with self._free:
                 self._begun.add(task)
                 error = await self._outcome(delivery)
-                await self._settle(delivery, error)
+                await settle(self._consumer, self._topic, delivery, error)
                 if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
                     self._failed = self._failed or error
                     self._stopping.set()
@@ -173,15 +132,6 @@ class AsyncRunner:
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
             return error
         return None
-
-    async def _settle(self, delivery: Delivery, error: BaseException | None) -> None:
-        try:
-            if error is None:
-                await self._consumer.ack([delivery])
-            else:
-                await self._consumer.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
-        except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
-            log.warning("message %s of %s comes again: %s", delivery.message.message_id, self._topic, problem)
 
 
 @asynccontextmanager

@@ -1,20 +1,28 @@
-"""The transactional producer, for tasks: half, local transaction, end."""
+"""RocketMQ's transactional producer: half, local transaction, end, and a check for what gets lost between them."""
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
 from mqbroker_client.aio.producers import AsyncProducer
+from mqbroker_client.aio.tasks import blocking
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.messages import HalfMessage, Message
-from mqbroker_client.retries import Retry
+from mqbroker_client.results import TransactionSent, half_of, require_undecided
+from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
-from mqbroker_client.transactional import HALF_RETRY, TransactionSent, half_of, require_undecided
 
 if TYPE_CHECKING:
     from mqbroker_client.barrier import Barrier
+
+__all__ = [
+    "HALF_RETRY",
+    "AsyncLocalTransaction",
+    "AsyncTransactionListener",
+    "AsyncTransactionProducer",
+    "TransactionSent",
+]
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +36,7 @@ class AsyncLocalTransaction(Protocol):
 
 @runtime_checkable
 class AsyncTransactionListener(AsyncLocalTransaction, Protocol):
-    """What a program does for its transactions where no barrier answers checks; as `TransactionListener`."""
+    """What a program does for its transactions where no barrier answers checks."""
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """Say from the program's own records what came of it. Any instance of the group may be asked, and twice."""
@@ -36,15 +44,19 @@ class AsyncTransactionListener(AsyncLocalTransaction, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AsyncTransactionProducer:
-    """Stores a half, runs the local transaction, and sends its end; as `TransactionProducer`."""
+    """Stores a half, runs the local transaction, and sends its end: RocketMQ's order. Safe to share between tasks.
+
+    The first check comes after `check_immunity_seconds`, by default after the broker's own time, at `check_url`, or at
+    any endpoint of the group.
+    """
 
     producer: AsyncProducer
     listener: AsyncLocalTransaction | AsyncTransactionListener
     check_immunity_seconds: float | None = None
     check_url: str | None = None
     half_retry: Retry = HALF_RETRY
-    #: Says what came of a local transaction, in place of the listener: it writes `EngineBarrier.insert_commit_async`,
-    #: or in a thread `Barrier.insert_commit`.
+    #: Says what came of a local transaction, in place of the listener: it writes `barrier.insert_commit`, or in a
+    #: coroutine `EngineBarrier.insert_commit_async`.
     barrier: "Barrier | None" = None
 
     def __post_init__(self) -> None:
@@ -54,9 +66,11 @@ class AsyncTransactionProducer:
     async def send_message_in_transaction(
         self, message: Message, arg: object = None, *, transaction_id: UUID | None = None
     ) -> TransactionSent:
-        """Store the half, run the local transaction, end it; as `TransactionProducer`.
+        """Store the half, run the local transaction, tell the broker.
 
-        A task that is cancelled meanwhile leaves the transaction undecided: a check ends it.
+        When the half cannot be stored, or its transaction was decided before, this raises and the local transaction
+        does not run. Afterwards nothing raises: an end that fails is logged, and the broker's check asks
+        `check_local_transaction`. To try again, call it again: that is a new transaction unless its id is given.
         """
         begun = await self.producer.begin_messages(
             [message],
@@ -72,9 +86,9 @@ class AsyncTransactionProducer:
         return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
-        """The function to give to `AsyncCheckPoller`, which turns its exceptions into UNKNOWN."""
+        """The function to give to `AsyncCheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
         if self.barrier is not None:
-            return await asyncio.to_thread(self.barrier.check, half)
+            return await blocking(self.barrier.check, half)
         assert isinstance(self.listener, AsyncTransactionListener)
         return await self.listener.check_local_transaction(half)
 
@@ -86,7 +100,7 @@ class AsyncTransactionProducer:
         if self.barrier is None:
             return outcome
         # The row is the truth, also of a COMMIT whose reply was lost and of a function that wrote none.
-        [found] = await asyncio.to_thread(self.barrier.answer, [half])
+        [found] = await blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 
     async def _end(self, half: HalfMessage, outcome: Outcome) -> bool:

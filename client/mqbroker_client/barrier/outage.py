@@ -6,8 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mqbroker_client import forks
-from mqbroker_client.retries import Retry
-from mqbroker_client.transactional import HALF_RETRY
+from mqbroker_client.retries import HALF_RETRY, Retry
 
 #: Between two transactions that ask a broker that is away: the first pause, which doubles, and the longest.
 FIRST_PAUSE_SECONDS = 1.0

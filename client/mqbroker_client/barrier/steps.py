@@ -17,9 +17,8 @@ from mqbroker_client.limits import DEFAULTS, Limits, validate
 from mqbroker_client.meanings import Meaning, meaning_of
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.producers import Producer
-from mqbroker_client.retries import Retry
+from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState
-from mqbroker_client.transactional import HALF_RETRY
 
 log = logging.getLogger(__name__)
 

@@ -3,17 +3,13 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
-#: A JSON object as it comes and goes.
-Document = dict[str, Any]
+from mqbroker_client.documents import Document, encoded
 
 Result = TypeVar("Result")
-
-#: What JSON does not have, as NaN, raises ValueError or TypeError.
-encoded = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 # Not frozen, as nothing changes them: to set the fields of a frozen object takes eight times as long.
@@ -76,20 +72,6 @@ def call(
         target += f"?{urlencode(query)}"
     content = None if body is None else encoded(body).encode()
     return Call(method, target, content, read, wait_seconds, operation, traceparent)
-
-
-def given(**fields: object) -> Document:
-    """The fields that are not None."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-@overload
-def in_utf8(text: str) -> str: ...
-@overload
-def in_utf8(text: None) -> None: ...
-def in_utf8(text: str | None) -> str | None:
-    """A text that can be sent: the name of a file, in the message of an error, may have bytes that are no text."""
-    return None if text is None else text.encode(errors="backslashreplace").decode()
 
 
 def same(document: Document) -> Document:

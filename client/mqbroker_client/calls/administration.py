@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Literal, TypedDict
 
-from mqbroker_client.calls import Call, Document, call, path, same
+from mqbroker_client.calls import Call, call, path, same
+from mqbroker_client.documents import Document
 
 
 class TopicSettings(TypedDict, total=False):

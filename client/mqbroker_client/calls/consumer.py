@@ -3,7 +3,8 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from mqbroker_client.calls import Call, Document, Operation, call, given, in_utf8, path
+from mqbroker_client.calls import Call, Operation, call, path
+from mqbroker_client.documents import Document, given, in_utf8
 from mqbroker_client.messages import Delivery
 from mqbroker_client.results import Page, Settled
 

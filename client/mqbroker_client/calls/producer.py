@@ -6,7 +6,8 @@ from functools import lru_cache
 from uuid import UUID
 
 from mqbroker_client import tracing
-from mqbroker_client.calls import Call, Document, Operation, call, encoded, given, in_utf8, path, same
+from mqbroker_client.calls import Call, Operation, call, path, same
+from mqbroker_client.documents import Document, encoded, given, in_utf8
 from mqbroker_client.messages import HalfMessage, Message
 from mqbroker_client.results import Begun, Ended, Sent
 from mqbroker_client.states import LocalTransactionState

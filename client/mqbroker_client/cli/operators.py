@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from mqbroker_client.calls import Document, path
+from mqbroker_client.calls import path
 from mqbroker_client.cli.output import Output
 from mqbroker_client.connection import Broker
+from mqbroker_client.documents import Document
 from mqbroker_client.errors import BrokerError
 
 PAGE = 100

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mqbroker_client.calls import Document
+from mqbroker_client.documents import Document
 from mqbroker_client.ids import uuid7
 from mqbroker_client.testing.topics import DELAY_LEVELS, Topics, refused
 

@@ -18,8 +18,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from mqbroker_client import errors
-from mqbroker_client.calls import Call, Document, Result
+from mqbroker_client.calls import Call, Result
 from mqbroker_client.connection import Broker
+from mqbroker_client.documents import Document
 from mqbroker_client.retries import Retry
 from mqbroker_client.testing.groups import Groups
 from mqbroker_client.testing.topics import Topics

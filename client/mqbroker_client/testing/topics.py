@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from mqbroker_client import errors
-from mqbroker_client.calls import Document
+from mqbroker_client.documents import Document
 from mqbroker_client.ids import uuid7
 
 QUEUES = 4

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from mqbroker_client.calls import Document
+from mqbroker_client.documents import Document
 from mqbroker_client.testing.topics import Topics, refused
 
 IMMUNITY_SECONDS = 6

@@ -1,0 +1,79 @@
+"""What is done with received messages, by their receipts: ack, nack, extend."""
+
+import logging
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from mqbroker_client import errors
+from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.calls import consumer as calls
+from mqbroker_client.handlers import delay_seconds, reason_of
+from mqbroker_client.messages import Delivery, handles_of
+from mqbroker_client.results import Settled
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class AsyncReceipts:
+    """The receipts of one consumer group."""
+
+    broker: AsyncBroker
+    group: str
+
+    async def ack(self, deliveries: Iterable[Delivery]) -> list[Settled]:
+        """Done: a delivery with the status 200 never comes again to the group.
+
+        410: its invisible time was over, and the message comes, or came, again.
+        """
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.ack(self.group, handles)) if handles else []
+
+    async def nack(
+        self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
+    ) -> list[Settled]:
+        """Not done: they come again after `delay_seconds`, or else after the delay of the group's retry policy.
+
+        After the group's last retry a message is a dead letter. The reason, of 1,000 characters at most, is kept with
+        the message's trace. The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        nack = calls.nack(self.group, handles, delay_seconds=delay_seconds, reason=reason)
+        return await self.broker.do(nack) if handles else []
+
+    async def extend(self, deliveries: Iterable[Delivery], *, invisible_seconds: float) -> list[Settled]:
+        """More time: they stay hidden from the group for `invisible_seconds` from now.
+
+        The statuses are those of `ack`.
+        """
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
+
+
+async def settle(receipts: AsyncReceipts, topic: str, delivery: Delivery, error: BaseException | None) -> None:
+    """Ack what a handler did, or nack it with the error that the handler raised; a failure is only logged."""
+    try:
+        if error is None:
+            await receipts.ack([delivery])
+        else:
+            await receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
+    except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
+        log.warning("message %s of %s comes again: %s", delivery.message.message_id, topic, problem)
+
+
+async def give_back(receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery]) -> None:
+    """Have what no handler has begun handed out again at once; a failure is only logged."""
+    try:
+        await receipts.nack(deliveries, delay_seconds=0)
+    except errors.BrokerError as error:
+        log.warning("%d messages of %s come again later: %s", len(deliveries), topic, error)
+
+
+async def keep(
+    receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery], *, invisible_seconds: float
+) -> None:
+    """Extend what is in hand; a failure is only logged."""
+    try:
+        await receipts.extend(deliveries, invisible_seconds=invisible_seconds)
+    except errors.BrokerError as error:
+        log.warning("%d messages of %s were not extended: %s", len(deliveries), topic, error)

@@ -1,0 +1,33 @@
+"""What a task does otherwise than a thread. `mqbroker_client.threads` has the same names, for threads."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from mqbroker_client.aio.connection import AsyncBroker
+from mqbroker_client.calls import Call
+from mqbroker_client.errors import BrokerError
+from mqbroker_client.results import Ended
+
+log = logging.getLogger(__name__)
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+async def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwargs) -> Found:
+    """What a function returns that may block: it runs in a thread."""
+    return await asyncio.to_thread(run, *given, **more)
+
+
+def send_later(broker: AsyncBroker, end: Call[Ended]) -> None:
+    """Send an end in the background, where a failure is only logged."""
+
+    async def send() -> None:
+        try:
+            await broker.do(end)
+        except BrokerError as error:
+            log.warning("%s was not sent, a check ends the transaction: %s", end.what, error)
+
+    broker.do_later(send())

@@ -1,0 +1,21 @@
+"""What a thread does otherwise than a task. `mqbroker_client.aio.tasks` has the same names, for tasks."""
+
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from mqbroker_client.calls import Call
+from mqbroker_client.connection import Broker
+from mqbroker_client.results import Ended
+
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
+
+
+def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwargs) -> Found:
+    """What a function returns that may block: it runs here."""
+    return run(*given, **more)
+
+
+def send_later(broker: Broker, end: Call[Ended]) -> None:
+    """Send an end in the background, where a failure is only logged."""
+    broker.do_later(end)

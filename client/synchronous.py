@@ -1,0 +1,115 @@
+"""Writes the client's synchronous modules from those in aio/: the same code without `async` and `await`.
+
+Run it after a change of a module in aio/ that MODULES names. With --check nothing is written: it fails where a module
+of MODULES is not what its origin gives. What differs by more than words stays out of MODULES, in modules of the same
+name in both places, as `threads` and `aio.tasks`.
+"""
+
+import argparse
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
+ROOT = PACKAGE.parents[1]
+MODULES = ("administration", "consumers", "producers", "receipts", "transactional")
+
+# Dropped, with the space behind it.
+DROPPED = {"async", "await"}
+# What has another name where there is no event loop. `Async` before a name goes without being told.
+NAMES = {
+    "__aenter__": "__enter__",
+    "__aexit__": "__exit__",
+    "asyncio": "threading",
+    "outcome_awaited": "outcome_of",
+}
+# In comments and docstrings.
+WORDS = {"task": "thread", "tasks": "threads"}
+# Of a whole text: modules, which are several tokens.
+PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.threads", "mqbroker_client.aio": "mqbroker_client"}
+
+PREFIX = re.compile(r"\bAsync(?=[A-Z])")
+WORD = re.compile(r"\w+")
+HEAD = "# Generated from {origin} by client/synchronous.py: change that file, then run the script.\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing, fail where a module is out of step")
+    is_check = parser.parse_args().check
+    differing = [module for module in MODULES if is_out_of_step(module)]
+    for module in differing:
+        if not is_check:
+            path_of(module).write_text(synchronous(module), encoding="utf-8")
+            print(f"{shown(path_of(module))} is written")
+        else:
+            print(f"{shown(path_of(module))} is not what {shown(origin_of(module))} gives.")
+    if differing and is_check:
+        print(f"Change the module in aio/, not the generated one, and run: {shown(Path(sys.executable))} {sys.argv[0]}")
+    return 1 if differing and is_check else 0
+
+
+def origin_of(module: str) -> Path:
+    return PACKAGE / "aio" / f"{module}.py"
+
+
+def path_of(module: str) -> Path:
+    return PACKAGE / f"{module}.py"
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(ROOT)) if path.is_relative_to(ROOT) else str(path)
+
+
+def is_out_of_step(module: str) -> bool:
+    path = path_of(module)
+    return not path.exists() or path.read_text(encoding="utf-8") != synchronous(module)
+
+
+def synchronous(module: str) -> str:
+    """The text of the synchronous module, formatted."""
+    origin = origin_of(module)
+    text = HEAD.format(origin=origin.relative_to(PACKAGE)) + without_async(origin.read_text(encoding="utf-8"))
+    name = str(path_of(module))
+    # Names of other lengths: other line breaks, and imports in another order.
+    text = ruff(text, "check", "--select", "I,RUF022", "--fix-only", "--quiet", "--stdin-filename", name, "-")
+    return ruff(text, "format", "--stdin-filename", name, "-")
+
+
+def without_async(text: str) -> str:
+    """The same code, token for token, in its synchronous words."""
+    for asynchronous, plain in PLACES.items():
+        text = text.replace(asynchronous, plain)
+    lines = text.splitlines(keepends=True)
+    # From the last one to the first, so that the places of those before stay as they are.
+    for token, end, new in reversed(list(replacements(text))):
+        (row, start), (last_row, _) = token.start, token.end
+        before, after = lines[row - 1][:start], lines[last_row - 1][end:]
+        lines[row - 1 : last_row] = [before + new + after]
+    return "".join(lines)
+
+
+def replacements(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, str]]:
+    """The tokens that change, each with the column at which its replaced part ends, and what takes its place."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        end = token.end[1]
+        if token.type == tokenize.NAME and token.string in DROPPED:
+            yield token, end + len(token.line[end:]) - len(token.line[end:].lstrip()), ""
+        elif token.type == tokenize.NAME:
+            yield token, end, NAMES.get(token.string, PREFIX.sub("", token.string))
+        elif token.type in (tokenize.STRING, tokenize.COMMENT):
+            words = WORD.sub(lambda found: WORDS.get(found[0], found[0]), token.string)
+            yield token, end, PREFIX.sub("", words)
+
+
+def ruff(text: str, *words: str) -> str:
+    command = [sys.executable, "-m", "ruff", *words]
+    return subprocess.run(command, input=text, capture_output=True, check=True, text=True, cwd=ROOT).stdout
+
+
+if __name__ == "__main__":
+    sys.exit(main())
