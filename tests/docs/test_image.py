@@ -23,6 +23,7 @@ from tests.broker.polling import eventually
 from tests.broker.wire import Wire
 from tests.docs import image
 from tests.docs.composition import filled, services
+from tests.house.sources import APPS
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 KEY = "mq_of_the_image"
@@ -65,9 +66,7 @@ def test_redoc_and_what_debuggers_read_leave_the_image_and_the_page_of_docs_stay
 
 
 def test_the_code_of_every_room_is_copied_and_to_its_own_place() -> None:
-    rooms = set(SETTINGS["tool"]["importlinter"]["root_packages"])
-
-    assert set(image.copied()) == {*rooms, "client", "examples", "manage.py"}
+    assert set(image.copied()) == {*APPS, "client", "examples", "manage.py"}
     places = dict(rest.split() for rest in image.said("COPY"))
     assert {source for source in image.copied() if places[source] not in (source, "./")} == set()
 

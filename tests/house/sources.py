@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
 # The SDK is a program of its own, on the broker's list of packages only to be kept apart from it.
-APPS: tuple[str, ...] = tuple(each for each in CONTRACTS["root_packages"] if each != "client")
+APPS: tuple[str, ...] = tuple(each for each in CONTRACTS["root_packages"] if each != "mqbroker_client")
 OURS = (*APPS, "client", "examples", "bench", "tests")
 
 
