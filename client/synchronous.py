@@ -16,14 +16,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent / "mqbroker_client"
 ROOT = PACKAGE.parents[1]
-MODULES = ("administration", "consumers", "producers", "receipts", "transactional")
+MODULES = ("administration", "checking", "consumers", "producers", "receipts", "transactional")
 
 # Dropped, with the space behind it.
 DROPPED = {"async", "await"}
 # What has another name where there is no event loop. `Async` before a name goes without being told.
 NAMES = {
-    "__aenter__": "__enter__",
-    "__aexit__": "__exit__",
+    "aclosing": "closing",
+    "anext": "next",
     "asyncio": "threading",
     "outcome_awaited": "outcome_of",
 }
@@ -34,6 +34,7 @@ PLACES = {"mqbroker_client.aio.tasks": "mqbroker_client.threads", "mqbroker_clie
 
 PREFIX = re.compile(r"\bAsync(?=[A-Z])")
 WORD = re.compile(r"\w+")
+FORMATTED = re.compile(r"(?i)(f|rf|fr)['\"]")
 HEAD = "# Generated from {origin} by client/synchronous.py: change that file, then run the script.\n"
 
 
@@ -95,13 +96,19 @@ def without_async(text: str) -> str:
 
 def replacements(text: str) -> Iterator[tuple[tokenize.TokenInfo, int, str]]:
     """The tokens that change, each with the column at which its replaced part ends, and what takes its place."""
+    is_formatted = 0
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         end = token.end[1]
-        if token.type == tokenize.NAME and token.string in DROPPED:
+        kind = tokenize.tok_name[token.type]
+        is_formatted += {"FSTRING_START": 1, "FSTRING_END": -1}.get(kind, 0)
+        if is_formatted or FORMATTED.match(token.string):
+            # One token until Python 3.12, many since: it stays as it is.
+            continue
+        if kind == "NAME" and token.string in DROPPED:
             yield token, end + len(token.line[end:]) - len(token.line[end:].lstrip()), ""
-        elif token.type == tokenize.NAME:
+        elif kind == "NAME":
             yield token, end, NAMES.get(token.string, PREFIX.sub("", token.string))
-        elif token.type in (tokenize.STRING, tokenize.COMMENT):
+        elif kind in ("STRING", "COMMENT"):
             words = WORD.sub(lambda found: WORDS.get(found[0], found[0]), token.string)
             yield token, end, PREFIX.sub("", words)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -28,7 +28,7 @@ class BatchCheck(Protocol):
     def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]: ...
 
 
-def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Iterator[tuple[HalfMessage, Outcome]]:
+def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Generator[tuple[HalfMessage, Outcome], None, None]:
     """Each half with its outcome, one after the other where the check takes one at a time."""
     if isinstance(check, BatchCheck):
         yield from zip(halves, check.answer(halves), strict=True)
@@ -95,6 +95,7 @@ class SignedListener:
         return Reply(HTTPStatus.OK, {"results": self._results(read)})
 
     def wsgi(self, environ: "WSGIEnvironment", start_response: "StartResponse") -> Iterable[bytes]:
+        """The listener as a WSGI application."""
         reply = self._wsgi_reply(environ)
         body = reply.body
         start_response(
@@ -108,6 +109,7 @@ class SignedListener:
         await self.asgi(scope, receive, send)
 
     async def asgi(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The listener as an ASGI application, for routers that take a function. Raises ValueError for no HTTP."""
         if scope["type"] != "http":
             raise ValueError(f"only http is answered here, not {scope['type']}")
         reply = await self._asgi_reply(scope, receive)

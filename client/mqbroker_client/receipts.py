@@ -12,7 +12,8 @@ from mqbroker_client.handlers import delay_seconds, reason_of
 from mqbroker_client.messages import Delivery, handles_of
 from mqbroker_client.results import Settled
 
-log = logging.getLogger(__name__)
+# By the module of what runs, which is what a program knows.
+log = logging.getLogger("mqbroker_client.running")
 
 
 @dataclass(frozen=True, slots=True)

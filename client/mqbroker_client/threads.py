@@ -1,5 +1,6 @@
 """What a thread does otherwise than a task. `mqbroker_client.aio.tasks` has the same names, for tasks."""
 
+import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
@@ -19,3 +20,13 @@ def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwar
 def send_later(broker: Broker, end: Call[Ended]) -> None:
     """Send an end in the background, where a failure is only logged."""
     broker.do_later(end)
+
+
+def apart(broker: Broker) -> Broker:
+    """The broker for a long poll that a stop ends: over a connection of its own, so that nothing else ends."""
+    return broker.apart()
+
+
+def pause(stopping: threading.Event, seconds: float) -> None:
+    """Pause until a stop, at the longest."""
+    stopping.wait(seconds)

@@ -19,9 +19,14 @@ def offered(module_name: str) -> Iterator[tuple[str, object]]:
         if not (inspect.isclass(found) or inspect.isfunction(found)):
             continue
         yield name, found
-        for method in vars(found) if inspect.isclass(found) else ():
+        for method in methods_of(found) if inspect.isclass(found) else ():
             if not method.startswith("_") and inspect.isroutine(getattr(found, method)):
                 yield f"{name}.{method}", getattr(found, method)
+
+
+def methods_of(found: type) -> list[str]:
+    """What a class and the classes of the client below it have."""
+    return [name for each in found.__mro__ if each.__module__.startswith("mqbroker_client") for name in vars(each)]
 
 
 @pytest.mark.parametrize("module", MODULES)

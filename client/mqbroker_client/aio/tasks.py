@@ -10,7 +10,8 @@ from mqbroker_client.calls import Call
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.results import Ended
 
-log = logging.getLogger(__name__)
+# By the module of the producer, which is what a program knows.
+log = logging.getLogger("mqbroker_client.aio.producers")
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -31,3 +32,13 @@ def send_later(broker: AsyncBroker, end: Call[Ended]) -> None:
             log.warning("%s was not sent, a check ends the transaction: %s", end.what, error)
 
     broker.do_later(send())
+
+
+def apart(broker: AsyncBroker) -> AsyncBroker:
+    """The broker for a long poll that a stop ends: a task is cancelled, and needs no connection of its own."""
+    return broker
+
+
+async def pause(stopping: asyncio.Event, seconds: float) -> None:
+    """Pause; a stop cancels the task."""
+    await asyncio.sleep(seconds)

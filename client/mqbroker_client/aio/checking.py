@@ -1,0 +1,94 @@
+"""The work of a poller of checks: fetch what is due, answer it, and try again after a failure."""
+
+import asyncio
+import logging
+from contextlib import aclosing
+
+from mqbroker_client import errors
+from mqbroker_client.aio.checks import AsyncCheck, outcomes_of
+from mqbroker_client.aio.producers import AsyncProducer
+from mqbroker_client.aio.tasks import apart, pause
+from mqbroker_client.calls import producer as calls
+from mqbroker_client.messages import HalfMessage
+from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
+from mqbroker_client.states import Outcome
+
+# By the module of the poller, which is what a program knows.
+log = logging.getLogger("mqbroker_client.aio.polling")
+
+# Between two looks for a group that is not there yet.
+GROUP_PAUSE_SECONDS = 1.0
+
+
+class AsyncChecking:
+    """Fetches due checks and answers them, for producers that the broker cannot call."""
+
+    def __init__(
+        self, producer: AsyncProducer, check: AsyncCheck, *, max_transactions: int = 16, wait_seconds: float = 20.0
+    ) -> None:
+        self.producer = producer
+        self.check = check
+        self.max_transactions = max_transactions
+        self.wait_seconds = wait_seconds
+        self._line = apart(producer.broker)
+        self._stopping = asyncio.Event()
+        self._answering = False
+
+    async def answer_due(self) -> int:
+        """Fetch and answer what is due, once; how many were asked."""
+        return await self._answer_due(self._line.retry)
+
+    async def _run(self) -> None:
+        # One try: the pauses between tries are here, where `stop` ends them.
+        once = Retry(tries=1, seconds=self._line.retry.seconds)
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                await self._answer_due(once)
+                failures = 0
+            except errors.GroupNotExist:
+                # It is made with its first half, or its first endpoint.
+                log.info("%s is not there yet: its checks are fetched when it is", self.producer.group)
+                await pause(self._stopping, GROUP_PAUSE_SECONDS)
+            except Exception as error:
+                if self._stopping.is_set():
+                    return
+                # Whatever it was, a task that ends here would leave every later check unanswered.
+                if isinstance(error, errors.BrokerError):
+                    level = logging.WARNING if isinstance(error, PASSING) else logging.ERROR
+                    log.log(level, "checks of %s were not fetched: %s", self.producer.group, error)
+                else:
+                    log.exception("checks of %s were not fetched", self.producer.group)
+                failures += 1
+                await pause(self._stopping, round_pause_seconds(failures))
+
+    async def _answer_due(self, retry: Retry) -> int:
+        fetch = calls.receive_checks(self.producer.group, self.max_transactions, self.wait_seconds)
+        halves = await self._line.do(fetch, retry=retry)
+        self._answering = True
+        try:
+            return await self._answer_all(halves)
+        finally:
+            self._answering = False
+
+    async def _answer_all(self, halves: list[HalfMessage]) -> int:
+        async with aclosing(outcomes_of(self.check, halves)) as outcomes:
+            for asked in range(len(halves)):
+                if self._stopping.is_set():
+                    return asked
+                await self._answer(*await anext(outcomes))
+        return len(halves)
+
+    async def _answer(self, half: HalfMessage, outcome: Outcome) -> None:
+        try:
+            await self.producer.end(
+                half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark
+            )
+        except errors.Conflict as error:
+            log.info("transaction %s was decided before the check was answered: %s", half.transaction_id, error)
+        except errors.BrokerError as error:
+            log.warning(
+                "transaction %s: the answer did not reach the broker, which checks again: %s",
+                half.transaction_id,
+                error,
+            )
