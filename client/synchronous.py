@@ -20,7 +20,7 @@ MODULES = ("administration", "checking", "consumers", "producers", "receipts", "
 
 # Dropped, with the space behind it.
 DROPPED = {"async", "await"}
-# What has another name where there is no event loop. `Async` before a name goes without being told.
+# What has another name where there is no event loop. `Async` before a name always goes.
 NAMES = {
     "aclosing": "closing",
     "anext": "next",
