@@ -61,9 +61,13 @@ class Caller:
         if not self.may_manage and METRICS not in self.scopes:
             raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
 
+    def has_any(self, *verbs: str) -> bool:
+        """Whether the key has some scope of one of these verbs."""
+        return any(scope.partition(":")[0] in verbs for scope in self.scopes)
+
     def require_any(self, *verbs: str) -> None:
         """Raises NoPermission unless the key has some scope of one of these verbs."""
-        if not any(scope.partition(":")[0] in verbs for scope in self.scopes):
+        if not self.has_any(*verbs):
             raise NoPermission(f"The key {self.name!r} has no {' or '.join(verbs)} scope: add one at /v1/api-keys.")
 
     def may_see(self, topic: str, *, is_visible: bool) -> bool:

@@ -13,11 +13,13 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 FORMS = ("text", "json")
 APPS = (
+    "tools",
     "embedded",
     "mqbroker",
     "console",
     "monitoring",
     "actions",
+    "sending",
     "transactions",
     "delivery",
     "analytics",
@@ -25,6 +27,7 @@ APPS = (
     "webhooks",
     "access",
     "store",
+    "wire",
 )
 # PostgreSQL's error shows the row that broke a constraint, and a row may hold a body.
 ROW = re.compile(r"(?<=Failing row contains )\(.*\)\.$", re.MULTILINE | re.DOTALL)

@@ -92,6 +92,7 @@ class Receiving(Operation[Handout]):
 
     __slots__ = ("nonce", "receiver")
     LANE = "receives"
+    IS_READ = True
 
     def __init__(self, receiver: Receiver) -> None:
         self.receiver = receiver

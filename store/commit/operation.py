@@ -39,6 +39,8 @@ class Operation(Generic[Result]):
     ORDER: ClassVar[int] = 0
     # Goes before those that are not, so that under load the backlog drains.
     URGENT: ClassVar[bool] = False
+    # Whether its caller has a read: a refusal behind its commit says nothing of what was stored.
+    IS_READ: ClassVar[bool] = False
 
     def __init__(self, key: bytes = b"", size: int = 0, ids: Iterable[bytes] = (), *, ordered: bool = False) -> None:
         self.key = key

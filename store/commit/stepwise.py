@@ -93,7 +93,8 @@ class StepwiseWriter:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
         result: Result = await pending.future
-        patience.current().has_committed = True
+        if not operation.IS_READ:
+            patience.current().has_committed = True
         return result
 
     async def close(self) -> None:

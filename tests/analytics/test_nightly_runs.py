@@ -35,7 +35,7 @@ sys.modules["pyspark"] = None
 import django
 django.setup()
 from analytics.nightly import tasks
-from store import runtime
+from store.process import runtime
 with runtime.installed(runtime.Runtime()):
     tasks.nightly()
     tasks.nightly()

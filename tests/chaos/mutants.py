@@ -73,13 +73,13 @@ ANSWERS_BEFORE_COMMIT = Mutant(
         # Between the answers and the sync nothing is there to be read.
         (
             "store.db.pipeline",
-            "                result = self._pgconn.get_result()\n                if result is not None:\n",
-            "                result = self._pgconn.get_result() or (\n"
-            "                    None if self._pgconn.is_busy() else self._pgconn.get_result()\n"
-            "                )\n"
-            "                if result is None and self._pgconn.status != pq.ConnStatus.BAD:\n"
-            "                    break\n"
-            "                elif result is not None:\n",
+            "            result = self._pgconn.get_result()\n            if result is not None:\n                self._take",
+            "            result = self._pgconn.get_result() or (\n"
+            "                None if self._pgconn.is_busy() else self._pgconn.get_result()\n"
+            "            )\n"
+            "            if result is None and self._pgconn.status != pq.ConnStatus.BAD:\n"
+            "                break\n"
+            "            elif result is not None:\n                self._take",
         ),
         ("store.db.pipeline", "            else:\n                exchange.done(exchange.results)\n", ""),
         (
@@ -104,9 +104,9 @@ ANSWERS_BEFORE_COMMIT = Mutant(
 READS_THEN_WRITES = Mutant(
     (
         (
-            "transactions.writing.pipelined",
-            "return len(requests) == 1 and (requests[0].queue",
-            "return False and (requests[0].queue",
+            "transactions.operations.packed",
+            "return len(ends) == 1 and (ends[0].queue",
+            "return False and (ends[0].queue",
         ),
         ("end_free_halves.sql", "h.xmax <> 0 AS touched", "false AS touched"),
         (
@@ -177,18 +177,18 @@ OFFSETS_BY_SEQUENCE = Mutant(
 TAKES_LATE_ANSWERS = Mutant(
     (
         (
-            "transactions.ends",
-            "        left = [one for one in pending if one.request.half is None]\n",
-            "        for one in pending:\n"
-            "            if one.request.half is None and one.request.attempt is not None:\n"
-            "                asked = {'transaction_ids': [one.request.transaction_id]}\n"
-            "                row = (await batch.read(FIND_TRANSACTIONS, asked))[0]\n"
-            "                one.request.half = EndedHalf(\n"
+            "transactions.operations.end",
+            "        for one in operations:\n            if (half := halves.get(one.transaction_id)) is not None:\n",
+            "        for one in operations:\n"
+            "            if one.transaction_id not in halves and one.attempt is not None:\n"
+            "                asked = {'transaction_ids': [one.transaction_id]}\n"
+            "                row = (await batch.read(judging.FIND_TRANSACTIONS, asked))[0]\n"
+            "                halves[one.transaction_id] = EndedHalf(\n"
             "                    row.transaction_id, row.producer_group_id, row.stored_at, row.check_times,\n"
             "                    row.log_segment, row.log_offsets, row.message_ids, row.topic_ids, row.queue_ids,\n"
             "                    [0] * len(row.message_ids), None, False,\n"
             "                )\n"
-            "        left = [one for one in pending if one.request.half is None]\n",
+            "        for one in operations:\n            if (half := halves.get(one.transaction_id)) is not None:\n",
         ),
     ),
     (DECIDES_ONCE,),

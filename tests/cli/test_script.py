@@ -32,6 +32,7 @@ class Checkout:
         shutil.copy(ROOT / "mq", home)
         for package in (
             ROOT / "embedded",
+            ROOT / "tools",
             Path(psutil.__file__).parent,
         ):  # psutil is what the commands need of the lock
             shutil.copytree(package, home / package.name, ignore=shutil.ignore_patterns("__pycache__"))

@@ -174,10 +174,10 @@ def test_what_a_receive_asks_for_has_bounds(
 def test_a_group_has_a_name(wire: Wire, producer: Producer, orders: str) -> None:
     producer.send(orders, b"order 1")
 
-    assert wire.post("/v1/consumer-groups/a%00b/receive", {"topic": orders}).problem == problem(
+    assert wire.post("/v1/consumer-groups/a%20b/receive", {"topic": orders}).problem == problem(
         422,
         "message_illegal",
-        "consumer group 'a\\x00b' is no group name: 1 to 120 letters, digits and % | _ -.",
+        "consumer group 'a b' is no group name: 1 to 120 letters, digits and % | _ -.",
     )
 
 

@@ -2,7 +2,7 @@
 
 FILES = {
     "mqbroker/api/handler.py": 335,
-    "store/commit/stepwise.py": 334,
+    "store/commit/stepwise.py": 335,
     "wire/connection.py": 324,
     "store/commit/writer.py": 322,
     "wire/exchange.py": 321,
@@ -35,7 +35,7 @@ CLASSES = {
     "mqbroker/api/handler.py: Handler": 279,
     "wire/connection.py: Connection": 271,
     "wire/exchange.py: Exchange": 257,
-    "store/commit/stepwise.py: StepwiseWriter": 243,
+    "store/commit/stepwise.py: StepwiseWriter": 244,
     "store/commit/writer.py: Writer": 204,
 }
 FUNCTIONS = {

@@ -45,7 +45,10 @@ def test_a_row_is_the_same_in_binary_and_in_text(keeper: Keeper) -> None:
     keeper.send("orders", "x")
 
     for statement, asked in (
-        (READ_ENTRIES, {"topic_id": topic_id(keeper), "queue_id": 0, "from_offset": 0, "max_entries": 9}),
+        (
+            READ_ENTRIES,
+            {"topic_id": topic_id(keeper), "queue_id": 0, "from_offset": 0, "max_entries": 9, "most_of_first": None},
+        ),
         (log.READ_MESSAGES, log.places(places(keeper))),
     ):
         given = {**asked, "max_bytes": 1000}

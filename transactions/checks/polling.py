@@ -163,6 +163,7 @@ class Handout(Operation[Sequence[ClaimedHalf]]):
 
     __slots__ = ("group_id", "max_bytes", "max_transactions", "topic_ids")
     LANE = "polls"
+    IS_READ = True
 
     def __init__(self, group_id: int, max_transactions: int, max_bytes: int, topic_ids: list[int] | None) -> None:
         super().__init__()
