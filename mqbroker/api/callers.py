@@ -30,10 +30,9 @@ async def require(exchange: Exchange, keys: KeyRing) -> None:
             raise Unauthenticated("The session is over: sign in at /console/, or send an API key.")
         return
     caller = await keys.caller(authorization or b"")
-    if not exchange.is_whole:
-        # A subscription is changed by a key that consumes.
-        if not caller.has_any("consume"):
-            caller.require_manage()
+    # A subscription is changed by a key that consumes.
+    if not exchange.is_whole and not caller.has_any("consume"):
+        caller.require_manage()
 
 
 async def is_signed_in(headers: dict[bytes, bytes]) -> bool:

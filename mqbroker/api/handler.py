@@ -297,12 +297,13 @@ class Handler:
         body = Body(exchange, self._budgets.control)
         content = b""
         try:
+            patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
             # That of a method that only reads stays unread.
             if exchange.is_unread and exchange.method not in READING:
                 is_form = exchange.path.startswith(CONSOLE)
                 body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
                 content = await body.read(limits.FORM_BYTES if is_form else limits.CONTROL_BYTES)
-            patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
+                patience.current().renew()
             found = await bridge.serve(exchange, self._otherwise, content)
             if found is not None:
                 # Django's thread is free again: however slowly the caller reads, it holds bytes only.
