@@ -73,13 +73,15 @@ ANSWERS_BEFORE_COMMIT = Mutant(
         # Between the answers and the sync nothing is there to be read.
         (
             "store.db.pipeline",
-            "            result = self._pgconn.get_result()\n            if result is not None:\n                self._take",
+            "            result = self._pgconn.get_result()\n            if result is not None:\n"
+            "                self._take",
             "            result = self._pgconn.get_result() or (\n"
             "                None if self._pgconn.is_busy() else self._pgconn.get_result()\n"
             "            )\n"
             "            if result is None and self._pgconn.status != pq.ConnStatus.BAD:\n"
             "                break\n"
-            "            elif result is not None:\n                self._take",
+            "            elif result is not None:\n"
+            "                self._take",
         ),
         ("store.db.pipeline", "            else:\n                exchange.done(exchange.results)\n", ""),
         (
