@@ -51,7 +51,7 @@ def have_keys(records: Sequence[Record]) -> bool:
 
 def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
     """The statements that store and enter these messages, under the locks of their queues."""
-    columns = {**accept.contents(_records_of(parts)), **_columns_of_levels(parts), "segment_id": segment_id}
+    columns = {**accept.contents(records_of(parts)), **_columns_of_levels(parts), "segment_id": segment_id}
     repeatable = [(number, id_) for number, part in enumerate(parts, start=1) for id_ in part.parcel.repeatable]
     places = _places_of_queues(parts)
     if repeatable:
@@ -107,7 +107,7 @@ def _columns_of_levels(parts: Sequence[Part]) -> dict[str, bytes]:
     waiting: Sequence[Part] = ()
     if [part.level for part in parts].count(None) < len(parts):
         waiting = [part for part in parts for _ in part.parcel.records]
-    records = _records_of(parts) if waiting else ()
+    records = records_of(parts) if waiting else ()
     return {
         "topic_id": arrays.int4s([record.topic_id for record in records]),
         "queue_id": arrays.int4s([record.queue_id for record in records]),
@@ -115,7 +115,8 @@ def _columns_of_levels(parts: Sequence[Part]) -> dict[str, bytes]:
     }
 
 
-def _records_of(parts: Sequence[Part]) -> list[Record]:
+def records_of(parts: Sequence[Part]) -> list[Record]:
+    """The messages, in the order of their places in the batch."""
     return [record for part in parts for record in part.parcel.records]
 
 

@@ -35,7 +35,7 @@ class Send(Operation[list[Sent]]):
     is what breaks a rule; nothing is stored then, and no topic is made. Without a caller it is the broker's own.
     """
 
-    __slots__ = ("caller", "given", "level", "parcel", "queue", "request_bytes", "topic", "traceparent")
+    __slots__ = ("caller", "given", "level", "parcel", "queue", "request_bytes", "traceparent")
     ORDER = 2
 
     def __init__(
@@ -52,9 +52,9 @@ class Send(Operation[list[Sent]]):
         self.request_bytes = request_bytes
         # Once it is complete:
         self.parcel: Parcel
-        self.level: Level | None = None
+        self.level: Level | None
         # The queue that the messages are entered in now.
-        self.queue = (0, 0)
+        self.queue: tuple[int, int]
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -63,24 +63,32 @@ class Send(Operation[list[Sent]]):
 
     def ready(self) -> bool:
         """Whether its topic is known, its key has no limits, and it is not delayed and not large, as almost all."""
-        given = self.given
+        given, caller = self.given, self.caller
+        if isinstance(given, SendBatch):
+            return self._batch_is_ready(given)
+        if caller is not None:
+            caller.require("produce", given.topic)
+            if caller.allowance is not None:
+                return False
+        if delays.of_message(given) is not None or is_large(given, MAX_BATCH_BYTES):
+            return False
+        accepted = accept.accept_known(given, self.traceparent)
+        if accepted is None:
+            return False
+        self._place(Parcel.of(accepted))
+        return self.is_plain
+
+    def _batch_is_ready(self, given: SendBatch) -> bool:
         if self.caller is not None:
-            self._authorise(self.caller)
+            for name in given.named_topics:
+                self.caller.require("produce", name)
             if self.caller.allowance is not None:
                 return False
-        if isinstance(given, SendBatch):
-            given.validate()
-            topic = topics.known_for_sending(given.topic_name)
-            if topic is None:
-                return False
-            self._place(accept.accept_for(topic, given.messages, self.traceparent))
-        else:
-            if delays.of_message(given) is not None or is_large(given, MAX_BATCH_BYTES):
-                return False
-            accepted = accept.accept_known(given, self.traceparent)
-            if accepted is None:
-                return False
-            self._place(Parcel.of(accepted))
+        given.validate()
+        topic = topics.known_for_sending(given.topic_name)
+        if topic is None:
+            return False
+        self._place(accept.accept_for(topic, given.messages, self.traceparent))
         return self.is_plain
 
     async def complete(self) -> None:
@@ -94,34 +102,22 @@ class Send(Operation[list[Sent]]):
         # A message that breaks a rule makes no topic.
         await delays.require_possible(given)
         accepted = await accept.accept(given, traceparent=self.traceparent)
-        self._place(Parcel.of(accepted), await _level_of(delays.of_message(given)))
-
-    def _authorise(self, caller: Caller) -> None:
-        given = self.given
-        if isinstance(given, SendBatch):
-            for topic in given.named_topics:
-                caller.require("produce", topic)
-        else:
-            caller.require("produce", given.topic)
+        delay = delays.of_message(given)
+        self._place(Parcel.of(accepted), await _level_of(delay))
+        # A timer has no statement there.
+        self.is_plain = self.is_plain and (delay is None or delay.level is not None)
 
     def _place(self, parcel: Parcel, level: Level | None = None) -> None:
         first = parcel.records[0]
         self.parcel, self.level = parcel, level
         self.queue = (first.topic_id, first.queue_id) if level is None else (level.topic_id, level.queue_id)
         self.key = first.message_id.bytes
-        self.ids = (self.key, *[message_id.bytes for message_id in parcel.repeatable])
+        chosen = [message_id.bytes for message_id in parcel.repeatable] if parcel.repeatable else ()
+        self.ids = (self.key, *chosen)
         self.size = accept.size_of(parcel.records)
         self.ordered = packed.have_keys(parcel.records)
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it fits into a batch, waits for no time of its own, and overtakes no earlier message of its key."""
-        if not 0 < self.size < MAX_BATCH_BYTES or self.overtakes:
-            return False
-        if self.level is not None or isinstance(self.given, SendBatch):
-            return True
-        delay = delays.of_message(self.given)
-        return delay is None or delay.level is not None
+        # It fits into a batch, and overtakes no earlier message of its key.
+        self.is_plain = self.size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
 
     @property
     def overtakes(self) -> bool:
@@ -151,11 +147,12 @@ class Send(Operation[list[Sent]]):
         if placed is None:
             return
         stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
-        by_place = [(one, record) for one in operations for record in one.parcel.records]
+        by_place = [one for one in operations for _ in one.parcel.records]
+        records = packed.records_of(operations)
         visible: Counter[int] = Counter()
         # In the order of their places within each queue, and so within each operation.
         for place, log_offset, queue_offset in packed.PLACED.iter_unpack(placed):
-            one, record = by_place[place - 1]
+            one, record = by_place[place - 1], records[place - 1]
             topic = one.parcel.topic
             sent = Sent(record.message_id, topic.name, record.queue_id, queue_offset, log_offset, stored_at)
             if one.result is None:

@@ -183,16 +183,13 @@ class Ack(Operation[Set[Handle]]):
         self.group = group
         self.unpacked = unpacked(group, self.given)
         self.handles = {one for one in self.unpacked if one is not None}
+        self.is_plain = bool(self.handles)
         if self.handles:
             self.key = PACKED.pack(*min(self.handles))
             self.ids = (self.key,)
             self.size = len(self.handles) * HANDLE_BYTES
         else:
             self.result = frozenset()
-
-    @property
-    def is_plain(self) -> bool:
-        return bool(self.handles)
 
     def outcomes(self) -> list[Refusal | None]:
         """In the order given: None, or ReceiptExpired."""

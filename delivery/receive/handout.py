@@ -98,18 +98,11 @@ class Receiving(Operation[Handout]):
         self.receiver = receiver
         self.nonce = secrets.randbits(62)
         super().__init__(self.nonce.to_bytes(8))
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is handed every entry, whatever it is, and the retries of one topic only.
-
-        A page out of the reserve holds small messages only: they are chosen by their heads.
-        """
-        receiver = self.receiver
         of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
-        if receiver.hold.is_small:
-            return False
-        return not (receiver.group.ordered or receiver.filter is not None or receiver.of_others or of_retries)
+        # It is handed every entry, whatever it is, and the retries of one topic only. A page out of the reserve holds
+        # small messages only: they are chosen by their heads.
+        chooses = receiver.group.ordered or receiver.filter is not None or receiver.of_others or receiver.hold.is_small
+        self.is_plain = not (chooses or of_retries)
 
     @classmethod
     def locks(cls, operations: Sequence[Self]) -> Iterator[int]:

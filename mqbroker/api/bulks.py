@@ -13,7 +13,7 @@ import structlog
 from access.callers import Caller
 from mqbroker.api import operations
 from mqbroker.api.answers import Answer, failed, refused, with_status
-from mqbroker.api.operations import Call, Origin, rest_of
+from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.receipts import AckDeliveries
 from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
 from scheduling import delays
@@ -101,6 +101,14 @@ class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_
     """The operations of a bulk request in which each is well-formed."""
 
     operations: list[Given]
+
+
+class Source(NamedTuple):
+    """Where an operation of a bulk comes from, as of a call by itself."""
+
+    caller: Caller
+    traceparent: str | None
+    size: int
 
 
 class Read(NamedTuple):
@@ -237,8 +245,7 @@ def _operation_of(read: Read, request: DataRequest) -> tuple[Call[Any, Any], Ope
         raise given
     of = CALLS[type(given)]
     traceparent = getattr(given, "traceparent", None) or request.traceparent
-    origin = Origin(request.caller, traceparent, read.size)
-    return of.call, of.call.make(given, origin, **of.named(given))
+    return of.call, of.call.make(given, Source(request.caller, traceparent, read.size), **of.named(given))
 
 
 async def _settled(call: Call[Any, Any], operation: Operation[Any]) -> msgspec.Raw | None:
@@ -265,8 +272,7 @@ async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Corouti
 
 
 def _answered(call: Call[Any, Any], operation: Operation[Any]) -> msgspec.Raw:
-    answered = call.answered(operation)
-    return with_status(answered.status, answered.document)
+    return with_status(*call.answered(operation))
 
 
 def _refused(refusal: Refusal) -> msgspec.Raw:

@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from access.callers import Caller
 from delivery.receipts.settling import Ack
@@ -23,19 +23,21 @@ Given = TypeVar("Given")
 Made = TypeVar("Made", bound=Operation[Any])
 
 
-class Origin(NamedTuple):
+class Source(Protocol):
     """Where an operation comes from: its caller, the trace it belongs to, and the bytes of its request."""
 
-    caller: Caller
-    traceparent: str | None
-    request_bytes: int
+    @property
+    def caller(self) -> Caller: ...
+
+    @property
+    def traceparent(self) -> str | None: ...
+
+    @property
+    def size(self) -> int: ...
 
 
-class Answered(NamedTuple):
-    """What an operation that is written is answered: a status, and what is encoded."""
-
-    status: int
-    document: object
+# What an operation that is written is answered: a status, and what is encoded.
+Answered = tuple[int, object]
 
 
 class Call(Generic[Given, Made]):
@@ -52,7 +54,7 @@ class Call(Generic[Given, Made]):
         # As a view has it: the schema's id of the call.
         self.__name__ = name
         self.shape = shape
-        # Takes what is given, its origin, and the path's parameters. Raises a Refusal.
+        # Takes what is given, its source, and the path's parameters. Raises a Refusal.
         self.make = make
         self.answered = answered
         # Raises NoPermission before the body is decoded, where the path says enough.
@@ -62,13 +64,12 @@ class Call(Generic[Given, Made]):
         """The operation of a request. Raises a Refusal."""
         if self._require is not None:
             self._require(request.caller, **named)
-        origin = Origin(request.caller, request.traceparent, len(request.body))
-        return self.make(decode(self.shape, request.body), origin, **named)
+        return self.make(decode(self.shape, request.body), request, **named)
 
     def answer(self, operation: Made) -> Answer:
         """The answer to an operation that is written."""
-        answered = self.answered(operation)
-        return answer(answered.document, answered.status)
+        status, document = self.answered(operation)
+        return answer(document, status)
 
     async def __call__(self, request: DataRequest, **named: Any) -> Answer:
         """The view."""
@@ -84,37 +85,37 @@ async def rest_of(operation: Operation[Any], *, is_ready: bool) -> None:
     await writer.write(operation)
 
 
-def _send(given: Message | SendBatch, origin: Origin) -> Send:
-    return Send(given, origin.traceparent, origin.caller, origin.request_bytes)
+def _send(given: Message | SendBatch, source: Source) -> Send:
+    return Send(given, source.traceparent, source.caller, source.size)
 
 
 def _sent(send: Send) -> Answered:
     assert send.result is not None
     document = SentBatch(send.result) if isinstance(send.given, SendBatch) else send.result[0]
-    return Answered(200 if send.result[0].duplicate is True else 201, document)
+    return 200 if send.result[0].duplicate is True else 201, document
 
 
-def _begin(given: BeginTransaction, origin: Origin) -> Begin:
-    return Begin(given, origin.traceparent, origin.caller, origin.request_bytes)
+def _begin(given: BeginTransaction, source: Source) -> Begin:
+    return Begin(given, source.traceparent, source.caller, source.size)
 
 
 def _begun(begin: Begin) -> Answered:
     assert begin.result is not None
-    return Answered(200 if begin.result.duplicate is True else 201, begin.result)
+    return 200 if begin.result.duplicate is True else 201, begin.result
 
 
-def _end(given: EndTransaction, origin: Origin, transaction_id: str | uuid.UUID) -> End:
+def _end(given: EndTransaction, source: Source, transaction_id: str | uuid.UUID) -> End:
     found = requests.transaction_id(transaction_id) if isinstance(transaction_id, str) else transaction_id
-    return End.of_producer(found, given, origin.caller)
+    return End.of_producer(found, given, source.caller)
 
 
 def _ended(end: End) -> Answered:
     """200 for a decision, 202 for an UNKNOWN."""
-    return Answered(202 if end.decision == "UNKNOWN" else 200, end.result)
+    return 202 if end.decision == "UNKNOWN" else 200, end.result
 
 
-def _ack(given: AckDeliveries, origin: Origin, group: str) -> Ack:
-    return Ack(group, given.receipt_handles, origin.caller)
+def _ack(given: AckDeliveries, source: Source, group: str) -> Ack:
+    return Ack(group, given.receipt_handles, source.caller)
 
 
 def _require_consume(caller: Caller, group: str) -> None:
@@ -122,7 +123,7 @@ def _require_consume(caller: Caller, group: str) -> None:
 
 
 def _acked(ack: Ack) -> Answered:
-    return Answered(200, results_of(ack.given, ack.outcomes()))
+    return 200, results_of(ack.given, ack.outcomes())
 
 
 SEND = Call("send", Message, _send, _sent)

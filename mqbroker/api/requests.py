@@ -70,6 +70,11 @@ class DataRequest:
         """Who changes something by this request, for the audit."""
         return Signature("key", self.caller.name, self._exchange.request_id.decode("latin-1"), reason)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the body."""
+        return len(self.body)
+
     def header(self, name: bytes) -> str | None:
         """A header's value, by its lower-case name."""
         value = self._exchange.headers.get(name)

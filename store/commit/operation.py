@@ -31,7 +31,19 @@ class Operation(Generic[Result]):
     class methods see all operations of their class in a batch at once.
     """
 
-    __slots__ = ("_future", "_is_resolved", "before", "ids", "key", "ordered", "refusal", "result", "settled", "size")
+    __slots__ = (
+        "_future",
+        "_is_resolved",
+        "before",
+        "ids",
+        "is_plain",
+        "key",
+        "ordered",
+        "refusal",
+        "result",
+        "settled",
+        "size",
+    )
 
     # The operations of a lane share writers, and so their batches; those of another lane keep no order with them.
     LANE: ClassVar[str] = "log"
@@ -47,6 +59,8 @@ class Operation(Generic[Result]):
         self.ids = (key, *ids)
         # Bytes, by `accept.size_of`.
         self.size = size
+        # Whether pipelined batches take it at all, once everything is known.
+        self.is_plain = False
         # No later batch may overtake it: a batch that is sent again would come behind the next one.
         self.ordered = ordered
         self.result: Result | None = None
@@ -89,11 +103,6 @@ class Operation(Generic[Result]):
 
     async def renew(self, refusal: Refusal) -> bool:
         """Looks up anew what this process remembered, where a refusal may come of that; whether it found a change."""
-        return False
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether pipelined batches take it at all, now that everything is known."""
         return False
 
     def detour(self) -> AbstractContextManager[None]:

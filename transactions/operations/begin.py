@@ -58,6 +58,8 @@ class Begin(Operation[Begun]):
         "group_id",
         "immunity_seconds",
         "limit",
+        "may_repeat",
+        "message",
         "request_bytes",
         "traceparent",
         "transaction_id",
@@ -76,25 +78,19 @@ class Begin(Operation[Begun]):
         self.traceparent = traceparent
         self.caller = caller
         self.request_bytes = request_bytes
+        # Whether the client chose the transaction's id.
+        self.may_repeat = given.transaction_id is not None
         self.transaction_id = given.transaction_id or new_id()
         # Once it is complete:
-        self.accepted: Sequence[Accepted] = ()
+        self.accepted: Sequence[Accepted]
+        # The one message of a plain transaction.
+        self.message: Accepted
         self.group_id = 0
         self.endpoint_id: int | None = None
         self.immunity_seconds = 0.0
         self.api_key_id: int | None = None
         # What it is answered when it was not begun before.
         self.limit: RateLimited | None = None
-
-    @property
-    def may_repeat(self) -> bool:
-        """Whether the client chose the transaction's id."""
-        return self.given.transaction_id is not None
-
-    @property
-    def message(self) -> Accepted:
-        """The one message of a plain transaction."""
-        return self.accepted[0]
 
     def ready(self) -> bool:
         """Whether it is one message, not delayed, not large, its group and topic known, and its key without limits."""
@@ -115,7 +111,8 @@ class Begin(Operation[Begun]):
         return self.is_plain
 
     def _is_known_to_be_allowed(self, caller: Caller) -> bool:
-        for topic in self.given.named_topics:
+        given = self.given
+        for topic in given.named_topics if given.messages else (given.topic,):
             caller.require("produce", topic)
         if caller.allowance is not None:
             return False
@@ -171,13 +168,10 @@ class Begin(Operation[Begun]):
         self.key = self.transaction_id.bytes
         self.ids = (self.key, *[one.message_id.bytes for one in accepted])
         self.size = accept.size_of([one.content for one in accepted])
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is one message without a delay, as almost all are, that fits into a batch and is in no limit."""
-        if self.limit is not None or len(self.accepted) != 1 or self.size >= MAX_BATCH_BYTES:
-            return False
-        return delays.of_message(self.message.message) is None
+        self.message = accepted[0]
+        # It is one message without a delay, as almost all are, that fits into a batch and is in no limit.
+        is_one = self.limit is None and len(accepted) == 1 and self.size < MAX_BATCH_BYTES
+        self.is_plain = is_one and delays.of_message(self.message.message) is None
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:

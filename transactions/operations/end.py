@@ -92,6 +92,8 @@ class End(Operation[Ended]):
         self.discarded = discarded
         # The asked check that gave this decision, for INSERT_CHECK_ATTEMPTS.
         self.attempt = attempt
+        # It is a decision about a pending transaction, as almost all are.
+        self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
         self.queue = runtime.part(BegunQueues).take(self.key)
         self.group_id: int | None = None
         self.group_name: str | None = None
@@ -147,11 +149,6 @@ class End(Operation[Ended]):
         groups.forget(self.group_name)
         before, self.group_id = self.group_id, await _group_id(self.group_name)
         return self.group_id != before
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether it is a decision about a pending transaction, as almost all are."""
-        return self.decision in STATE_AFTER and self.discarded is False and self.attempt is None
 
     @classmethod
     def before_locks(cls, operations: Sequence[Self]) -> Iterable[Call]:
