@@ -213,7 +213,8 @@ class Ack(Operation[Set[Handle]]):
         numbers = (int.from_bytes(rows.get_value(row, 0) or b"") for row in range(rows.ntuples))
         settled = {handles[number - 1] for number in numbers}
         for one in operations:
-            one.found = settled.intersection(one.handles)
+            # A batch is sent again for what it left out, and finds the deliveries of the first time no more.
+            one.found = one.found | settled.intersection(one.handles)
             if len(one.found) == len(one.handles):
                 one.result = one.found
                 _wake(one.group, one.found)

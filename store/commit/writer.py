@@ -294,7 +294,8 @@ async def write(operation: Operation[Result], note: Note | None = None) -> Resul
     if operation.result is not None:
         # There was nothing to write.
         return operation.result
-    if note is None and operation.is_plain:
+    # An earlier one may have gone the stepwise way since it was made ready: it has to come behind that.
+    if note is None and operation.is_plain and not operation.overtakes:
         hand_in(operation)
         if (result := await operation.future) is not None:
             return result

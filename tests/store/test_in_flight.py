@@ -214,7 +214,7 @@ def answer_on(connection: socket.socket) -> tuple[int, Document]:
         ("/v1/bulk", ["metrics", "read:*"], "has no produce or consume scope: add one at /v1/api-keys."),
         ("/v1/consumer-groups/c/receive", ["produce:*"], "has no consume scope: add one at /v1/api-keys."),
         ("/v1/discarded/x/resume", ["produce:*"], "has no manage scope: add one at /v1/api-keys."),
-        ("/v1/topics/zz", ["metrics"], "has no manage or consume scope: add one at /v1/api-keys."),
+        ("/v1/topics/zz", ["metrics"], "lacks the scope manage: add it at /v1/api-keys."),
     ],
 )
 def test_a_body_of_a_key_that_may_do_nothing_with_it_is_not_waited_for(
