@@ -31,6 +31,8 @@ from transactions.operations.validation import BeginTransaction
 logger = structlog.stdlib.get_logger(__name__)
 
 MAX_OPERATIONS = 1000
+# Of the scopes of a key, of which a bulk needs one; each operation needs what its call needs.
+VERBS = ("produce", "consume", "manage")
 TOO_LATE = msgspec.Raw(refused(SystemBusy("The database does not answer: nothing was stored, try again.")).content)
 
 # An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
@@ -121,6 +123,8 @@ class Read(NamedTuple):
 
 async def bulk(request: DataRequest) -> Answer:
     """POST /v1/bulk."""
+    # Asked here, too: whether its body comes in one piece with its head decides nothing.
+    request.caller.require_any(*VERBS)
     return Answer(b'{"results":[%s]}' % b",".join(map(bytes, await _results(request))))
 
 

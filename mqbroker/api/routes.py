@@ -51,7 +51,7 @@ routes = [
     route("v1/discarded/<str:transaction_id>/resume", "manage", POST=operators.resume),
     route("v1/discarded/<str:transaction_id>/resolve", "manage", POST=operators.resolve_discarded),
     route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
-    route("v1/bulk", "produce", "consume", limit=limits.bulk, POST=bulks.bulk),
+    route("v1/bulk", *bulks.VERBS, limit=limits.bulk, POST=bulks.bulk),
     route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
     route("v1/consumer-groups/<str:group>/ack", "consume", POST=operations.ACK),
     route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),

@@ -211,7 +211,7 @@ def answer_on(connection: socket.socket) -> tuple[int, Document]:
     ("path", "scopes", "detail"),
     [
         ("/v1/messages", ["metrics"], "has no produce scope: add one at /v1/api-keys."),
-        ("/v1/bulk", ["metrics", "read:*"], "has no produce or consume scope: add one at /v1/api-keys."),
+        ("/v1/bulk", ["metrics", "read:*"], "has no produce or consume or manage scope: add one at /v1/api-keys."),
         ("/v1/consumer-groups/c/receive", ["produce:*"], "has no consume scope: add one at /v1/api-keys."),
         ("/v1/discarded/x/resume", ["produce:*"], "has no manage scope: add one at /v1/api-keys."),
         ("/v1/topics/zz", ["metrics"], "lacks the scope manage: add it at /v1/api-keys."),
