@@ -45,7 +45,7 @@ async def transact(connection: Connection, number: int) -> bool:
     """A half message of 1 kB and its commit: two requests, by an id in the order of time, as the client makes them.
 
     Random ids go to other pages of three indexes each time, which are written whole to the WAL after a checkpoint, and
-    so the figures of a case depended on when that came: `grown` has them.
+    so the figures of a case depended on when that came.
     """
     transaction_id = str(uuid7())
     begun, _ = await connection.ask("POST", "/v1/transactions", msgspec.json.encode(half(transaction_id)))
