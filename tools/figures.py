@@ -36,7 +36,6 @@ WRITE_AND_RECEIVE = (
     "mqbroker/api",
     "sending",
     "transactions/operations",
-    "transactions/writing",
     "store/commit",
     "store/messages",
     "store/notices",
