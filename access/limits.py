@@ -122,14 +122,14 @@ class Allowances:
         counts = {one.key_id: one.refused for one in refused}
         for one in refused:
             one.refused = 0
-        await connections.read(ADD_REFUSALS, {"id": list(counts), "refused": list(counts.values())})
+        await connections.read_control(ADD_REFUSALS, {"id": list(counts), "refused": list(counts.values())})
 
 
 def of(row: KeyRow) -> Allowance | None:
     """`Allowances.of` of this process."""
-    return runtime.part(Allowances).of(row)
+    return runtime.control(Allowances).of(row)
 
 
 async def keep() -> None:
     """`Allowances.keep` of this process."""
-    await runtime.part(Allowances).keep()
+    await runtime.control(Allowances).keep()

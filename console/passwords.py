@@ -75,7 +75,7 @@ def derived(password: str, salt: str, iterations: int) -> str:
     # Neither the environment nor installed packages are read: it starts in 15 ms.
     words = [sys.executable, "-I", "-S", "-c", PROGRAM]
     sync.give_connection_back()
-    with runtime.part(Turns).take():
+    with runtime.control(Turns).take():
         try:
             done = subprocess.run(
                 words, input=given, capture_output=True, text=True, timeout=MAX_SECONDS, check=True, env={}

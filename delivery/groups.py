@@ -58,7 +58,7 @@ class ConsumerGroups(Groups[GroupFacts]):
 
 
 def _groups() -> ConsumerGroups:
-    return runtime.part(ConsumerGroups)
+    return runtime.control(ConsumerGroups)
 
 
 def validate_name(name: str) -> None:
@@ -133,9 +133,9 @@ async def retry_queue_of(group_id: int, group_name: str, topic_id: int) -> int:
 
 async def _create_retry_queue(group_id: int, topic_id: int) -> int:
     parameters = {"group_id": group_id, "topic_id": topic_id}
-    while not (rows := await connections.read(FIND_RETRY_QUEUE, parameters)):
+    while not (rows := await connections.read_control(FIND_RETRY_QUEUE, parameters)):
         # A process that loses the race for a number inserts nothing, and tries the next number.
-        await connections.read(CREATE_RETRY_QUEUE, parameters)
+        await connections.read_control(CREATE_RETRY_QUEUE, parameters)
     return rows[0].queue_id
 
 

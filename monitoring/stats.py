@@ -94,7 +94,7 @@ class Latest:
 
 def now() -> Statistics:
     """The statistics, read at most BELIEVED_SECONDS ago."""
-    return runtime.part(Latest).now()
+    return runtime.control(Latest).now()
 
 
 def _read() -> Statistics:

@@ -53,7 +53,7 @@ class KeyRing:
 
 
 async def _find(key: str) -> Caller | None:
-    rows = await connections.read(keys.FIND_KEY, {"digest": keys.digest_of(key)})
+    rows = await connections.read_control(keys.FIND_KEY, {"digest": keys.digest_of(key)})
     return Caller(rows[0].name, tuple(rows[0].scopes), allowance=limits.of(rows[0])) if rows else None
 
 

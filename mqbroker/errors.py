@@ -51,6 +51,7 @@ STATUS_OF_CODE = {
     "queue_illegal": 422,
     "rate_limited": 429,
     "system_busy": 503,
+    "cell_away": 503,
     "outcome_unknown": 503,
 }
 # Of what no refusal of the domain stands for.

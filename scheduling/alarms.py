@@ -22,9 +22,10 @@ BUCKET_SECONDS = 0.005
 
 
 class Alarms:
-    """The alarms of one process, and the release that they start. No alarm is set before `start`."""
+    """The alarms of one process for one cell, and the release that they start. No alarm is set before `start`."""
 
     def __init__(self) -> None:
+        self._home = runtime.here()
         self._release: Callable[[], Awaitable[object]] | None = None
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
@@ -62,7 +63,8 @@ class Alarms:
         """Starts the release. One runs at a time: an alarm during a release makes it run once more."""
         self._buckets.discard(bucket)
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run(), name="alarm")
+            with self._home.entered():
+                self._task = asyncio.get_running_loop().create_task(self._run(), name="alarm")
         else:
             self._again = True
 

@@ -121,7 +121,7 @@ class Send(Operation[list[Sent]]):
 
     @property
     def overtakes(self) -> bool:
-        return self.ordered and runtime.part(Detours).has(self._real_queue)
+        return self.ordered and runtime.control(Detours).has(self._real_queue)
 
     @property
     def _real_queue(self) -> tuple[int, int]:
@@ -130,7 +130,7 @@ class Send(Operation[list[Sent]]):
 
     @contextmanager
     def detour(self) -> Iterator[None]:
-        with runtime.part(Detours).of(self._real_queue):
+        with runtime.control(Detours).of(self._real_queue):
             yield
 
     @classmethod

@@ -138,6 +138,12 @@ class SystemBusy(Refusal):
     code = "system_busy"
 
 
+class CellAway(SystemBusy):
+    """The database of one cell is away: what lies in the others goes on."""
+
+    code = "cell_away"
+
+
 class OutcomeUnknown(Refusal):
     """The connection broke during the commit: stored or not is unknown yet. Repeating is safe."""
 

@@ -70,7 +70,7 @@ async def of_url(group: ProducerGroupRow | None, group_name: str, url: str) -> i
     rows: Sequence[EndpointId] = ()
     # PostgreSQL takes no NUL in a text, and no endpoint has one.
     if group is not None and "\x00" not in url:
-        rows = await connections.read(FIND_ENDPOINT, {"group_id": group.id, "url": url})
+        rows = await connections.read_control(FIND_ENDPOINT, {"group_id": group.id, "url": url})
     if not rows:
         raise MessageIllegal(
             f"check_url {url[:200]!r} is no endpoint of the producer group {group_name}: "

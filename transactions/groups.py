@@ -36,7 +36,7 @@ class ProducerGroups(Groups[ProducerGroupRow]):
 
 
 def _groups() -> ProducerGroups:
-    return runtime.part(ProducerGroups)
+    return runtime.control(ProducerGroups)
 
 
 def known(name: str) -> ProducerGroupRow | None:
@@ -140,7 +140,7 @@ async def name(group_id: int) -> str:
 
 async def names(ids: set[int]) -> dict[int, str]:
     """The names of groups by their ids; one that was deleted is missing."""
-    return {row.id: row.name for row in await connections.read(NAME_PRODUCER_GROUPS, {"ids": list(ids)})}
+    return {row.id: row.name for row in await connections.read_control(NAME_PRODUCER_GROUPS, {"ids": list(ids)})}
 
 
 def deleted_name(group_id: int) -> str:

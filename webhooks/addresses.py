@@ -200,7 +200,7 @@ def check_url(url: str, allowed: Networks) -> None:
 
 def _known_addresses(host: str, port: int) -> list[Address]:
     try:
-        found = runtime.part(Lookups).submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
+        found = runtime.control(Lookups).submit(look_up, host, port).result(LOOKUP_PATIENCE_SECONDS)
     except OSError:
         return []  # The time-out of `result` is an OSError too. The name may resolve when it is called.
     return [ip_address(address) for address in found]

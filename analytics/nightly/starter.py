@@ -29,7 +29,7 @@ async def run() -> None:
     if find_spec("pyspark") is None:
         _complain()
         return
-    for claimed in await connections.read(runs.CLAIM_NIGHTLY, runs.claim()):
+    for claimed in await connections.read_control(runs.CLAIM_NIGHTLY, runs.claim()):
         process = start(str(claimed.day))
         logger.info("the nightly export is started", day=str(claimed.day), tries=claimed.tries, process=process.pid)
 
@@ -47,7 +47,7 @@ def start(day: str) -> subprocess.Popen[bytes]:
 
 
 def _complain() -> None:
-    complaint = runtime.part(Complaint)
+    complaint = runtime.control(Complaint)
     if not complaint.said:
         complaint.said = True
         logger.error(

@@ -56,4 +56,4 @@ def kept_seconds(wanted_seconds: float, took_seconds: float) -> float:
 
 def shared(read: Callable[[], Read]) -> Read:
     """What `read`, a function of a module, returns, or returned to another request of this process a moment ago."""
-    return runtime.part(Readings).of(read)
+    return runtime.control(Readings).of(read)

@@ -31,7 +31,7 @@ class Producers:
 async def producers(rows: Iterable[MessageRow]) -> Mapping[int, str]:
     """The names of the producer groups of messages, by their ids."""
     ids = {row.producer_group_id for row in rows if row.producer_group_id is not None}
-    return await runtime.part(Producers).names(ids)
+    return await runtime.control(Producers).names(ids)
 
 
 def add_properties(message: StoredMessage, row: MessageRow, check_times: int, names: Mapping[int, str]) -> None:

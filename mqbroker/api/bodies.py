@@ -34,7 +34,7 @@ class Budgets:
 
 def budgets() -> Budgets:
     """The budgets of this process."""
-    return runtime.part(Budgets)
+    return runtime.control(Budgets)
 
 
 class RequestTimeout(Refusal):

@@ -82,7 +82,7 @@ class Handler:
         self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
         self._files = files
         self._otherwise = otherwise
-        self._keys = runtime.part(KeyRing)
+        self._keys = runtime.control(KeyRing)
         self._budgets = bodies.budgets()
         self._tasks: set[asyncio.Task[None] | None] = set()
         # A request's id is unique by the process that took it and its number there.

@@ -23,7 +23,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         await _write_page(exchange, answer)
     elif len(answer.content) > unread.SMALL_BYTES:
         body.release()
-        has_left = await runtime.part(Unread).send(exchange, answer.status, answer.headers, answer.content)
+        has_left = await runtime.control(Unread).send(exchange, answer.status, answer.headers, answer.content)
         if not has_left and answer.give_back is not None:
             await answer.give_back(exchange.gone)
     else:

@@ -35,6 +35,7 @@ class Operation(Generic[Result]):
         "_future",
         "_is_resolved",
         "before",
+        "cell",
         "ids",
         "is_plain",
         "key",
@@ -59,6 +60,8 @@ class Operation(Generic[Result]):
         self.ids = (key, *ids)
         # Bytes, by `accept.size_of`.
         self.size = size
+        # That whose writer takes it, known once it is complete; None for that of the task which has it written.
+        self.cell: int | None = None
         # Whether pipelined batches take it at all, once everything is known.
         self.is_plain = False
         # No later batch may overtake it: a batch that is sent again would come behind the next one.

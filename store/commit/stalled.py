@@ -51,6 +51,7 @@ class Watch:
     """Looks for stalled writers while locks are waited for in vain."""
 
     def __init__(self) -> None:
+        self._home = runtime.here()
         self._task: asyncio.Task[None] | None = None
         self._until = 0.0
 
@@ -58,7 +59,8 @@ class Watch:
         """Has it look, for WATCH_SECONDS from now."""
         self._until = time.monotonic() + WATCH_SECONDS
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._look(), name="watch for stalled writers")
+            with self._home.entered():
+                self._task = asyncio.get_running_loop().create_task(self._look(), name="watch for stalled writers")
 
     async def _look(self) -> None:
         while time.monotonic() < self._until:

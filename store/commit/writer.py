@@ -30,6 +30,7 @@ from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.process import runtime
+from store.process.runtime import Runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -53,7 +54,8 @@ MAX_ATTEMPTS = 3
 class Writer:
     """A bounded queue of operations for pipelined batches, and one connection that empties it batch by batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Runtime) -> None:
+        self._home = home
         self.waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
@@ -170,10 +172,12 @@ class Writer:
             self._pump()
         self._resting = True
         try:
-            if isinstance(written, Exception):
-                self._refuse(batch, pipeline, written)
-            else:
-                self._settle(batch, written if read is None else {**written, **found(read)})
+            # Whichever cell the request was of that began to wait for this answer.
+            with self._home.entered():
+                if isinstance(written, Exception):
+                    self._refuse(batch, pipeline, written)
+                else:
+                    self._settle(batch, written if read is None else {**written, **found(read)})
         except Exception as problem:
             # Committed, but not understood: its callers are answered all the same.
             logger.exception("a batch could not be answered")
@@ -249,8 +253,9 @@ class Writer:
 
     async def _reconnect(self) -> None:
         try:
-            async with asyncio.timeout(WRITE_SECONDS):
-                self._pipeline = await open_pipeline("mqbroker-writer")
+            with self._home.entered():
+                async with asyncio.timeout(WRITE_SECONDS):
+                    self._pipeline = await open_pipeline("mqbroker-writer")
         except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
             self._refuse_waiting(connections.away(problem))
         self._schedule()
@@ -263,11 +268,12 @@ def answer(operations: Sequence[Operation[Any]], problem: Exception | None = Non
 
 
 class Writers:
-    """The writers of one process, by lane: those of pipelined batches, and the stepwise ones."""
+    """The writers of one process for one cell, by lane: those of pipelined batches, and the stepwise ones."""
 
     def __init__(self) -> None:
-        self.pipelined: defaultdict[str, Writer] = defaultdict(Writer)
-        self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
+        home = runtime.here()
+        self.pipelined: defaultdict[str, Writer] = defaultdict(lambda: Writer(home))
+        self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(lambda: StepwiseWriter(home))
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the stepwise ones last: they get what is left out meanwhile."""
@@ -306,16 +312,20 @@ async def finish(operation: Operation[Result], note: Note | None = None) -> Resu
     """Has an operation written stepwise that is complete, and not written: as `run`."""
     try:
         with operation.detour():
-            return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
+            return await _stepwise(operation).write(operation, note)
     except Refusal as refusal:
         if not await operation.renew(refusal):
             raise
-    return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
+    return await _stepwise(operation).write(operation, note)
+
+
+def _stepwise(operation: Operation[Any]) -> StepwiseWriter:
+    return runtime.part_of(operation.cell, Writers).stepwise[operation.LANE]
 
 
 def hand_in(operation: Operation[Any], *, at_once: bool = False) -> None:
     """Has an operation written in a pipelined batch of this process; as `Writer.hand_in`."""
-    runtime.part(Writers).pipelined[operation.LANE].hand_in(operation, at_once=at_once)
+    runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, at_once=at_once)
 
 
 def waiting() -> Waiting:

@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 from django.conf import settings
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import LockNotAvailable, QueryCanceled, ReadOnlySqlTransaction
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
@@ -54,30 +54,37 @@ SESSION = " ".join(
 )
 
 
-def conninfo(application: str) -> str:
-    """The connection string of the database, for libpq."""
-    default: dict[str, Any] = settings.DATABASES["default"]
-    # Options of the URL, such as sslmode.
-    options = {name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS}
-    return make_conninfo(
-        **options,
-        dbname=default["NAME"],
-        user=default["USER"],
-        password=default["PASSWORD"] or None,
-        host=default["HOST"] or None,
-        port=default["PORT"] or None,
-        connect_timeout=CONNECT_TIMEOUT_SECONDS,
-        tcp_user_timeout=TCP_USER_TIMEOUT_MS,
-        application_name=application,
+def conninfo(application: str, url: str = "") -> str:
+    """The connection string of the database of a URL, or else of the settings', for libpq."""
+    given = conninfo_to_dict(url) if url else _of_settings()
+    ours = {
+        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
+        "tcp_user_timeout": TCP_USER_TIMEOUT_MS,
+        "application_name": application,
         # SESSION comes last: a URL must not change what the message path relies on.
-        options=f"{default['OPTIONS'].get('options', '')} {SESSION}".strip(),
-    )
+        "options": f"{given.get('options', '')} {SESSION}".strip(),
+    }
+    return make_conninfo(**{**given, **ours})
+
+
+def _of_settings() -> dict[str, Any]:
+    default: dict[str, Any] = settings.DATABASES["default"]
+    return {
+        # Options of the URL, such as sslmode.
+        **{name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS},
+        "options": default["OPTIONS"].get("options", ""),
+        "dbname": default["NAME"],
+        "user": default["USER"],
+        "password": default["PASSWORD"] or None,
+        "host": default["HOST"] or None,
+        "port": default["PORT"] or None,
+    }
 
 
 async def connect(application: str) -> Connection:
-    """A new connection, in autocommit; the caller closes it."""
+    """A new connection to the cell of this task, in autocommit; the caller closes it."""
     connection = await PatientAsyncConnection.connect(
-        conninfo(application), autocommit=True, row_factory=namedtuple_row
+        conninfo(application, runtime.here().url), autocommit=True, row_factory=namedtuple_row
     )
     await _prepare(connection)
     return connection
@@ -91,9 +98,10 @@ async def _prepare(connection: Connection) -> None:
 
 
 class Reads:
-    """The pool of a process, in its event loop."""
+    """The pool of a process for one cell, in its event loop."""
 
     def __init__(self) -> None:
+        self._url = runtime.here().url
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._opening = asyncio.Lock()
         self._is_closed = False
@@ -106,7 +114,7 @@ class Reads:
                 raise runtime.ending()
             if self._pool is None:
                 self._pool = AsyncConnectionPool(
-                    conninfo("mqbroker-reads"),
+                    conninfo("mqbroker-reads", self._url),
                     connection_class=PatientAsyncConnection,
                     min_size=1,
                     max_size=settings.DATABASE_CONNECTIONS,
@@ -129,13 +137,23 @@ class Reads:
 
 
 async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
+    """The rows of one statement, in the cell of this task; as `_read`."""
+    return await _read(runtime.part(Reads), statement, parameters)
+
+
+async def read_control(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
+    """The rows of one statement about the configuration, which the control has; as `read`."""
+    return await _read(runtime.control(Reads), statement, parameters)
+
+
+async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
     """The rows of one statement.
 
     Raises SystemBusy when the database is away or does not answer in time (`patience`), no connection gets free within
     3 s, a lock is not free within 3 s, or it writes and the database is read-only.
     """
     try:
-        return await _read(statement, parameters)
+        return await _read_once(reads, statement, parameters)
     except (PoolTimeout, ReadOnlySqlTransaction, Unanswered, LockNotAvailable, QueryCanceled) as problem:
         if isinstance(problem, PoolTimeout):
             patience.current().unanswered(POOL_WAIT_SECONDS)
@@ -143,15 +161,17 @@ async def read(statement: Statement[RowType], parameters: Mapping[str, Any] | No
         raise away(problem) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: replace them, and try once more.
-        await (await runtime.part(Reads).pool()).check()
+        await (await reads.pool()).check()
     try:
-        return await _read(statement, parameters)
+        return await _read_once(reads, statement, parameters)
     except psycopg.OperationalError as problem:
         raise away(problem) from problem
 
 
-async def _read(statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
-    pool = await runtime.part(Reads).pool()
+async def _read_once(
+    reads: Reads, statement: Statement[RowType], parameters: Mapping[str, Any] | None
+) -> Sequence[RowType]:
+    pool = await reads.pool()
     async with pool.connection(min(patience.current().left_seconds, POOL_WAIT_SECONDS)) as connection:
         return await execute(connection, statement, parameters)
 

@@ -27,10 +27,10 @@ def note() -> None:
     """Keeps in mind that a write has just failed for want of room."""
     # A command without a runtime has nothing that asks.
     with contextlib.suppress(RuntimeError):
-        runtime.part(FullDisk).met_at = time.monotonic()
+        runtime.control(FullDisk).met_at = time.monotonic()
 
 
 def is_recent() -> bool:
     """Whether a write failed for want of room within RECENT_SECONDS."""
-    met_at = runtime.part(FullDisk).met_at
+    met_at = runtime.control(FullDisk).met_at
     return met_at is not None and time.monotonic() - met_at < RECENT_SECONDS

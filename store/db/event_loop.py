@@ -27,4 +27,4 @@ def run(work: Coroutine[Any, Any, Result], limit_seconds: float) -> Result:
 
     Raises TimeoutError when the work takes longer than the limit; it is cancelled then.
     """
-    return runtime.part(EventLoop).run(work, limit_seconds)
+    return runtime.control(EventLoop).run(work, limit_seconds)

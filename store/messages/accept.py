@@ -238,7 +238,7 @@ def _queue_of(message: Message, topic: TopicFacts) -> int:
         return message.queue_id
     if message.sharding_key is not None:
         return crc32(message.sharding_key.encode()) % topic.queues
-    return runtime.part(Turns).next() % topic.queues
+    return runtime.control(Turns).next() % topic.queues
 
 
 def size_of(records: Sequence[Record]) -> int:

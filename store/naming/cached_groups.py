@@ -45,7 +45,7 @@ class Groups(Generic[Facts]):
         """The group of this name, or None."""
 
         async def look_up() -> Facts | None:
-            rows = await connections.read(self.found, {"name": name})
+            rows = await connections.read_control(self.found, {"name": name})
             return rows[0] if rows else None
 
         # No group has an impossible name, which may be of any length, and hold what PostgreSQL refuses in text.
@@ -86,7 +86,7 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await connections.read(self.created, {"name": name, **fields})
+            await connections.read_control(self.created, {"name": name, **fields})
             self.forget(name)
             return await self.find(name)
 

@@ -128,7 +128,7 @@ async def look_up(name: str) -> None:
 
 def known_for_sending(name: str) -> TopicFacts | None:
     """The topic a message goes to, where this process has looked it up just before; None for `for_sending` to find."""
-    topic = runtime.part(Topics).by_name.known(name)
+    topic = runtime.control(Topics).by_name.known(name)
     return None if topic is None or "w" not in topic.permission or is_system(name) else topic
 
 
@@ -192,7 +192,7 @@ async def own(name: str, queues: int) -> TopicFacts:
     topic = await _find(name)
     permission = "r" if is_system(name) else "rw"
     if topic is None or topic.queues < queues or (permission == "r" and topic.permission != "r"):
-        await connections.read(CREATE_TOPIC, {"name": name, "queues": queues, "permission": permission})
+        await connections.read_control(CREATE_TOPIC, {"name": name, "queues": queues, "permission": permission})
         forget(name)
         topic = await _find(name)
     assert topic is not None
@@ -201,10 +201,10 @@ async def own(name: str, queues: int) -> TopicFacts:
 
 async def names(ids: set[int]) -> dict[int, str]:
     """The names of topics by their ids; a topic never changes its name."""
-    known = runtime.part(Topics).names
+    known = runtime.control(Topics).names
     missing = ids.difference(known)
     if missing:
-        for row in await connections.read(FIND_TOPICS, {"ids": list(missing)}):
+        for row in await connections.read_control(FIND_TOPICS, {"ids": list(missing)}):
             known[row.id] = row.name
     return {id_: known.get(id_) or deleted_name(id_) for id_ in ids}
 
@@ -216,20 +216,20 @@ def deleted_name(topic_id: int) -> str:
 
 def forget(name: str) -> None:
     """Drops a topic from the cache: this process has just changed it."""
-    runtime.part(Topics).by_name.forget(name)
+    runtime.control(Topics).by_name.forget(name)
 
 
 async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
-        rows = await connections.read(FIND_TOPIC, {"name": name})
+        rows = await connections.read_control(FIND_TOPIC, {"name": name})
         return rows[0] if rows else None
 
-    return await runtime.part(Topics).by_name.get(name, look_up)
+    return await runtime.control(Topics).by_name.get(name, look_up)
 
 
 async def _create(name: str) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
-    topic = await runtime.part(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
+    topic = await runtime.control(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
     assert topic is not None
     return topic

@@ -54,7 +54,7 @@ class Changes:
         """Drops what this process has cached, and waits until the others have; see `drop_everywhere`."""
         changed_at = time.monotonic()
         runtime.current().forget()
-        peers = runtime.part(Peers)
+        peers = runtime.control(Peers)
         processes = peers.others(changed_at)
         if peers.may_be_unknown(changed_at):
             # It confirms nothing.
@@ -71,7 +71,7 @@ class Changes:
     def heard(self, payload: str) -> None:
         """A notice of CHANNEL has come: `changed`, the process and its number, or `dropped`, these and who did."""
         word, process, number, *by = payload.split(":")
-        peers = runtime.part(Peers)
+        peers = runtime.control(Peers)
         if word == "dropped" and process == peers.name and number in self._unconfirmed:
             self._unconfirmed[number].confirmed(*by)
         elif word == "changed" and process != peers.name:
@@ -81,7 +81,7 @@ class Changes:
 
     async def _confirm(self, payload: str) -> None:
         with contextlib.suppress(Refusal):
-            await connections.read(NOTIFY, {"channel": CHANNEL, "payload": payload})
+            await connections.read_control(NOTIFY, {"channel": CHANNEL, "payload": payload})
         self._confirming.discard(asyncio.current_task())
 
 
@@ -92,4 +92,4 @@ def drop_everywhere() -> None:
     after LONGEST_CACHED_SECONDS: where one of them does not confirm, or this process has lost its connection for
     notices or has just begun to listen. In a process that never listens, such as a worker, it returns at once.
     """
-    transaction.on_commit(runtime.part(Changes).announce)
+    transaction.on_commit(runtime.control(Changes).announce)

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Coroutine, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,11 +91,12 @@ class Waiter:
 
 
 class Wakeups:
-    """The listeners of one process; each new message wakes one request of each reader of its topic."""
+    """The listeners of one process in one cell; each new message wakes one request of each reader of its topic."""
 
     def __init__(self) -> None:
+        self._home = runtime.here()
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
-        self._peers = runtime.part(Peers)
+        self._peers = self._home.part(Peers)
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
         self._receiver: asyncio.Task[None] | None = None
@@ -137,7 +138,7 @@ class Wakeups:
             return
         self._unsent.update(topics)
         if self._unsent and (self._sender is None or self._sender.done()):
-            self._sender = asyncio.create_task(self._send_notices(), name="notify")
+            self._sender = self._task(self._send_notices(), "notify")
 
     async def _send_notices(self) -> None:
         while self._unsent:
@@ -157,8 +158,8 @@ class Wakeups:
         """Starts to receive the notices of other processes, and announces this process to them."""
         if self._receiver is None:
             self._peers.begin()
-            self._receiver = asyncio.create_task(self._receive_notices(), name="listen")
-            self._presence = asyncio.create_task(self._be_present(), name="present")
+            self._receiver = self._task(self._receive_notices(), "listen")
+            self._presence = self._task(self._be_present(), "present")
 
     async def _be_present(self) -> None:
         """Also while it does not listen: those that change something wait until its caches have run out."""
@@ -183,26 +184,32 @@ class Wakeups:
             await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _begin_listening(self, connection: psycopg.AsyncConnection[Any]) -> None:
-        for channel in (CHANNEL, caches.CHANNEL):
-            await connection.execute(f"LISTEN {channel}".encode())
-        # What was changed before this process heard of changes may be cached.
-        runtime.current().forget()
+        await connection.execute(f"LISTEN {CHANNEL}".encode())
+        if self._home is runtime.current():
+            await connection.execute(f"LISTEN {caches.CHANNEL}".encode())
+            # What was changed before this process heard of changes may be cached.
+            self._home.forget()
         self._peers.listen(time.monotonic())
         await self._say("")
 
     def _received(self, notice: psycopg.Notify) -> None:
         if notice.channel == caches.CHANNEL:
-            runtime.part(Changes).heard(notice.payload)
+            runtime.control(Changes).heard(notice.payload)
             return
         name, _, topics = notice.payload.partition(";")
         if name == self._peers.name:
             self._peers.hear_itself(time.monotonic())
             return
         if self._peers.hear(name, time.monotonic()):
-            self._greeting = asyncio.create_task(self._say(""), name="greet")
+            self._greeting = self._task(self._say(""), "greet")
         for topic in filter(None, topics.split(",")):
             topic_id, _, messages = topic.partition(":")
             self.wake(int(topic_id), int(messages))
+
+    def _task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """A task of this cell, whichever cell the work was of that needs it."""
+        with self._home.entered():
+            return asyncio.create_task(work, name=name)
 
     async def close(self) -> None:
         """Stops sending and receiving notices."""

@@ -132,7 +132,7 @@ class Answers:
 
 def answers() -> Answers:
     """The answers of this process."""
-    return runtime.part(Answers)
+    return runtime.control(Answers)
 
 
 class Hold:

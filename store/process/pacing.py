@@ -27,7 +27,7 @@ async def step() -> AsyncIterator[None]:
     A small send passes the event loop some ten times. With all large readers at work in each pass it waited for all of
     them ten times; with pauses most passes meet none of them. The block must not await.
     """
-    async with runtime.part(Pace).turn:
+    async with runtime.control(Pace).turn:
         began = time.perf_counter()
         yield
         await asyncio.sleep(min(time.perf_counter() - began, MAX_PAUSE_SECONDS))

@@ -2,24 +2,41 @@
 
 Connections, writers, caches and background work are *parts*. No module makes one at import: the web's lifespan, the
 worker's start and a test install a runtime, and each part is made at its first use there.
+
+Each cell has a runtime of its own. What holds a connection or knows of entries, halves or timers is a part of a cell:
+`part`. What knows of the configuration, or bounds the whole process, is a part of the control, cell 0: `control`. An
+operation names its cell. Other work chooses it at its begin by `in_cell`, and what it begins keeps it. A task or a
+callback that serves more than the work which happened to begin it enters the cell of its part by `Runtime.entered`.
 """
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
-from store.errors import SystemBusy
+from store.errors import CellAway, SystemBusy
 
 Part = TypeVar("Part")
 
+CONTROL = 0
+
 
 class Runtime:
-    """The parts of one process, at most one of each kind."""
+    """The parts of one cell in this process, at most one of each kind; the control's has the runtimes of all cells.
 
-    def __init__(self) -> None:
+    `url` is that of the cell's database; the control's is in the settings.
+    """
+
+    def __init__(self, cell: int = CONTROL, name: str = "c0", url: str = "") -> None:
+        self.cell = cell
+        self.name = name
+        self.url = url
         # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
         self.is_closing = False
+        # By their ids, this one included; of a cell that is not the control only itself.
+        self.cells: dict[int, Runtime] = {cell: self}
         self._parts: dict[Callable[[], Any], Any] = {}
         self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
@@ -38,13 +55,30 @@ class Runtime:
             if kind in self._closed:
                 raise ending()
             if kind not in self._parts:
-                self._parts[kind] = kind()
+                # A part may keep the runtime that it belongs to: `here`.
+                with self.entered():
+                    self._parts[kind] = kind()
             part: Part = self._parts[kind]
         return part
 
+    @contextlib.contextmanager
+    def entered(self) -> Iterator[None]:
+        """The work of the block, and what it begins, is this cell's."""
+        token = _here.set(self)
+        try:
+            yield
+        finally:
+            _here.reset(token)
+
+    def add(self, cell: "Runtime") -> None:
+        """Has this process serve another cell; of the control's runtime."""
+        self.cells = {**self.cells, cell.cell: cell}
+        if _control is self:
+            install(self)
+
     def forget(self) -> None:
         """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""
-        for part in list(self._parts.values()):
+        for part in [part for cell in self.cells.values() for part in list(cell._parts.values())]:
             forget_all = getattr(part, "forget_all", None)
             if forget_all is not None:
                 forget_all()
@@ -52,9 +86,11 @@ class Runtime:
     async def close(self, first: tuple[Callable[[], Any], ...] = ()) -> None:
         """Closes the parts that have a `close`: the kinds of `first` in their order, then the others, newest first.
 
-        The other parts stay: work that is still under way in a thread goes on in the same event loop.
+        The other cells' before the control's, all of them at once. The other parts stay: work that is still under way
+        in a thread goes on in the same event loop.
         """
         self.is_closing = True
+        await asyncio.gather(*(cell.close(first) for cell in self.cells.values() if cell is not self))
         named = [kind for kind in first if kind in self._parts]
         for kind in [*named, *(kind for kind in reversed(list(self._parts)) if kind not in named)]:
             close = getattr(self._parts.get(kind), "close", None)
@@ -69,36 +105,96 @@ def ending() -> SystemBusy:
     return SystemBusy("This process is ending: nothing was stored, ask again.")
 
 
-_current: Runtime | None = None
+_control: Runtime | None = None
+# The runtime of a process that serves one cell, where there is nothing to choose.
+_only: Runtime | None = None
+# The cell that this task or callback works for.
+_here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 
 def install(runtime: Runtime | None) -> None:
-    """Makes this the runtime of the process, or leaves the process without one."""
-    global _current
-    _current = runtime
+    """Makes this the control's runtime of the process, or leaves the process without one."""
+    global _control, _only
+    _control = runtime
+    _only = None if runtime is None or len(runtime.cells) > 1 else runtime
 
 
 def current() -> Runtime:
-    """The runtime of the process.
+    """The control's runtime of the process, which knows those of all its cells.
 
     Raises RuntimeError where none is installed: a process that uses parts makes its runtime first.
     """
-    if _current is None:
+    if _control is None:
         raise RuntimeError("this process has no runtime: install one before it uses connections, writers or caches")
-    return _current
+    return _control
+
+
+def here() -> Runtime:
+    """The runtime of the cell that this task works for.
+
+    Raises RuntimeError in a process of several cells where the work has chosen none: any of them would be a guess.
+    """
+    chosen = _here.get() or _only
+    if chosen is None:
+        _ = current()
+        raise RuntimeError("this work has chosen no cell: it begins with runtime.in_cell")
+    return chosen
+
+
+def of(cell: int) -> Runtime:
+    """The runtime of a cell. Raises CellAway for one that this process does not know."""
+    found = current().cells.get(cell)
+    if found is None:
+        raise CellAway(f"This process does not know cell {cell} yet: nothing was stored, try again in a second.")
+    return found
+
+
+def cells() -> list[Runtime]:
+    """The runtimes of all cells, the control's first."""
+    return list(current().cells.values())
+
+
+def is_only() -> bool:
+    """Whether there is one cell, so that nothing has to be chosen."""
+    return _only is not None
+
+
+def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:
+    """The work of the block, and what it begins, is that of a cell; as `of`."""
+    return of(cell).entered()
+
+
+def begin() -> None:
+    """The rest of this task works for no cell until it chooses one: whatever began it may have worked for another."""
+    _here.set(None)
 
 
 def part(kind: Callable[[], Part]) -> Part:
-    """The part of this kind of the process's runtime."""
+    """The part of this kind of the cell that this task works for; as `here`."""
     # Asked several times for each request: what is there is found without a further call.
-    found: Part | None = None if _current is None else _current._parts.get(kind)
+    found: Part | None = None if _only is None else _only._parts.get(kind)
+    return here().part(kind) if found is None else found
+
+
+def part_of(cell: int | None, kind: Callable[[], Part]) -> Part:
+    """The part of this kind of a cell, as `of`; None for the cell that this task works for."""
+    if _only is not None and (cell is None or cell == _only.cell):
+        found: Part | None = _only._parts.get(kind)
+        if found is not None:
+            return found
+    return (here() if cell is None else of(cell)).part(kind)
+
+
+def control(kind: Callable[[], Part]) -> Part:
+    """The part of this kind that all cells of the process share."""
+    found: Part | None = None if _control is None else _control._parts.get(kind)
     return current().part(kind) if found is None else found
 
 
 @contextlib.contextmanager
 def installed(runtime: Runtime) -> Iterator[Runtime]:
     """Makes this the runtime of the process meanwhile, in place of the one before."""
-    before = _current
+    before = _control
     install(runtime)
     try:
         yield runtime

@@ -137,7 +137,7 @@ async def topic_of(name: str) -> TopicFacts:
     Raises TopicIllegal or TopicNotExist.
     """
     topics.validate_name(name)
-    rows = await connections.read(FIND_TOPIC, {"name": name})
+    rows = await connections.read_control(FIND_TOPIC, {"name": name})
     if not rows:
         raise topics.absent(name)
     return rows[0]

@@ -120,7 +120,7 @@ async def receive(
 async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
     if may_produce is None:
         return None
-    rows = await connections.read(LIST_TOPIC_NAMES, {"max_topics": MAX_TOPICS})
+    rows = await connections.read_control(LIST_TOPIC_NAMES, {"max_topics": MAX_TOPICS})
     return [row.id for row in rows if may_produce(row.name)]
 
 

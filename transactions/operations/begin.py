@@ -184,7 +184,7 @@ class Begin(Operation[Begun]):
             return
         stored_at = arrays.moment(written.get_value(0, 0) or b"")
         offsets = packed.LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
-        begun = runtime.part(BegunQueues)
+        begun = runtime.control(BegunQueues)
         for one, (log_offset,) in zip(operations, offsets, strict=True):
             if log_offset >= 0:
                 next_check_at = stored_at + timedelta(seconds=one.immunity_seconds)

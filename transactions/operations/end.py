@@ -94,7 +94,7 @@ class End(Operation[Ended]):
         self.attempt = attempt
         # It is a decision about a pending transaction, as almost all are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
-        self.queue = runtime.part(BegunQueues).take(self.key)
+        self.queue = runtime.control(BegunQueues).take(self.key)
         self.group_id: int | None = None
         self.group_name: str | None = None
         self.caller: Caller | None = None
