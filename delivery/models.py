@@ -4,7 +4,7 @@ from django.db import models
 from django.db.models.functions import Now
 
 from store.db.columns import CText
-from webhooks.sealing import SealedField
+from store.db.sealing import SealedField
 
 
 class ConsumerGroup(models.Model):

@@ -1,4 +1,4 @@
-"""The sealed secrets of this database, of endpoints and subscriptions alike: looked at before a start, and resealed."""
+"""The sealed secrets of this database, URLs of cells among them: looked at before a start, and resealed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,14 @@ from django.conf import settings
 from django.core import checks
 from django.db import DatabaseError, connection
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from delivery.models import Subscription
-from store.db import patience
+from store.db import patience, sealing
 from store.db.guards import Unfit
+from store.models import Cell
 from transactions.models import Endpoint
-from webhooks import sealing
+from webhooks.signing import make_secret
 
 WITHOUT_KEYS = checks.Warning(
     "MQBROKER_SECRETS_KEYS is empty: a reader of the database, or of a back-up, can sign calls as the broker does.",
@@ -21,7 +23,7 @@ WITHOUT_KEYS = checks.Warning(
 )
 
 
-def _rows() -> Sequence[QuerySet[Any]]:
+def _callees() -> Sequence[QuerySet[Any]]:
     return (Endpoint.objects.all(), Subscription.objects.all())
 
 
@@ -30,19 +32,25 @@ def reseal(*, plain_only: bool = False) -> int:
 
     Raises SecretUnreadable.
     """
-    return sum(sealing.reseal(rows, plain_only=plain_only) for rows in _rows())
+    return sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all()))
 
 
 def replace_unreadable() -> int:
-    """Sets new secrets in place of those that no key opens; returns how many rows it changed."""
-    return sum(map(sealing.replace_unreadable, _rows()))
+    """Sets new secrets of endpoints and subscriptions in place of those that no key opens; returns how many it set."""
+    return sum(map(_replace_unreadable, _callees()))
+
+
+def _replace_unreadable(rows: QuerySet[Any]) -> int:
+    new = {"previous_secret": None, "rotated_at": Now()}
+    return sum(rows.filter(id=id_).update(secret=make_secret(), **new) for id_ in sealing.unreadable(rows))
 
 
 @patience.of(patience.REQUEST_SECONDS)
 def require_readable() -> None:
     """Raises Unfit when this process cannot open the secrets of the database. One that is away now is not looked at."""
     try:
-        unreadable = sum(map(sealing.unreadable, _rows()))
+        unreadable = sum(len(sealing.unreadable(rows)) for rows in _callees())
+        cells = sealing.unreadable(Cell.objects.all())
     except DatabaseError:
         return
     finally:
@@ -53,6 +61,11 @@ def require_readable() -> None:
             f"The secrets of {unreadable} endpoints and subscriptions are sealed under a key that is not in "
             "MQBROKER_SECRETS_KEYS: add that key to the end of the list. If it is lost, "
             "`manage.py reseal --replace-unreadable` gives each of them a new secret."
+        )
+    if cells:
+        raise Unfit(
+            f"The URLs of {len(cells)} cells are sealed under a key that is not in MQBROKER_SECRETS_KEYS: add that key "
+            "to the end of the list. If it is lost, `manage.py cells add NAME URL` sets the URL of a cell again."
         )
 
 

@@ -1,15 +1,20 @@
 """The tables of the store: messages, the entries that make them visible, and progress."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.functions import RandomUUID
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models.functions import Now
 
 from store.db.columns import CText
+from store.db.sealing import SealedField
 
 
 class Topic(models.Model):
-    """A named stream of messages with a fixed number of queues (it only grows)."""
+    """A named stream of messages with a fixed number of queues (it only grows), in one cell.
+
+    Topics of one home lie in one cell; a topic whose home is empty is a home of its own.
+    """
 
     id = models.AutoField(primary_key=True)
     name = CText(unique=True)
@@ -17,6 +22,8 @@ class Topic(models.Model):
     reserved_hours = models.IntegerField(null=True)
     permission = models.TextField(default="rw")
     created_at = models.DateTimeField(db_default=Now())
+    cell_id = models.IntegerField(default=0, db_default=0)
+    home = models.TextField(default="", db_default="")
 
     class Meta:
         db_table = "topic"
@@ -27,6 +34,59 @@ class Topic(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+
+class Cell(models.Model):
+    """A database with the tables of the message path, for some of the topics. Rows are kept by the control, cell 0.
+
+    The URL of cell 0 is empty: it is that of the process. Ids and handles hold a cell's id in ten bits.
+    """
+
+    id = models.IntegerField(primary_key=True)
+    name = CText(unique=True)
+    url = SealedField(default="")
+    takes_topics = models.BooleanField(default=False)
+    made_at = models.DateTimeField(db_default=Now())
+
+    class Meta:
+        db_table = "cell"
+        constraints = (
+            models.CheckConstraint(condition=models.Q(id__gte=0, id__lt=1024), name="cell_id_has_ten_bits"),
+            # The open cell: new topics go there.
+            models.UniqueConstraint(
+                fields=("takes_topics",), condition=models.Q(takes_topics=True), name="cell_one_is_open"
+            ),
+        )
+
+    def __str__(self) -> str:
+        return str(self.name)
+
+
+class CellIdentity(models.Model):
+    """Which cell this database is, of which installation: one row in each database, (0, 0) until it joins another.
+
+    `epoch` is raised by each fence. `installation` is made with the tables, and taken over from the control on joining.
+    """
+
+    only = models.BooleanField(primary_key=True, default=True, db_default=True)
+    cell_id = models.IntegerField()
+    epoch = models.BigIntegerField()
+    installation = models.UUIDField(db_default=RandomUUID())
+
+    class Meta:
+        db_table = "cell_identity"
+        constraints = (models.CheckConstraint(condition=models.Q(only=True), name="cell_identity_once"),)
+
+
+class CellMap(models.Model):
+    """The version of the map from topics to cells, in one row: each change of a topic's cell, or a cell, raises it."""
+
+    only = models.BooleanField(primary_key=True, default=True, db_default=True)
+    version = models.BigIntegerField()
+
+    class Meta:
+        db_table = "cell_map"
+        constraints = (models.CheckConstraint(condition=models.Q(only=True), name="cell_map_once"),)
 
 
 class QueueFloor(models.Model):

@@ -11,12 +11,11 @@ from typing import Generic, Protocol, Self, TypeVar, cast
 
 import structlog
 
-from store.db import connections
+from store.db import connections, sealing
+from store.db.sealing import SecretUnreadable
 from store.db.statements import Statement
-from webhooks import sealing
 from webhooks.answers import Answer
 from webhooks.endpoint_health import Circuit, State
-from webhooks.sealing import SecretUnreadable
 
 logger = structlog.stdlib.get_logger(__name__)
 

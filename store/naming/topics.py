@@ -20,6 +20,7 @@ class TopicFacts(NamedTuple):
     name: str
     queues: int
     permission: str
+    cell_id: int
 
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)

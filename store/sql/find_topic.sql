@@ -1,4 +1,4 @@
 -- Find a topic by its name.
-SELECT id, name, queues, permission
+SELECT id, name, queues, permission, cell_id
 FROM topic
 WHERE name = %(name)s

@@ -1,4 +1,4 @@
 -- Find topics by their ids.
-SELECT id, name, queues, permission
+SELECT id, name, queues, permission, cell_id
 FROM topic
 WHERE id = any(%(ids)s::integer [])

@@ -6,7 +6,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from mqbroker import sealed_secrets
-from webhooks.sealing import SecretUnreadable
+from store.db.sealing import SecretUnreadable
 
 
 class Command(BaseCommand):

@@ -1,4 +1,4 @@
-"""Secrets of endpoints and subscriptions at rest: sealed under keys that the database does not hold.
+"""Secrets of endpoints and subscriptions, and URLs of cells, at rest: sealed under keys that no database holds.
 
 The first key of SECRETS_KEYS seals, each of them opens. Without a key a secret is stored as it is, as every secret was
 before there were keys: what is stored says by its prefix which it is.
@@ -14,13 +14,12 @@ import structlog
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 from django.db.models import F, Model, QuerySet, TextField
-from django.db.models.functions import Cast, Now
-
-from webhooks.signing import PREFIX, make_secret
+from django.db.models.functions import Cast
 
 logger = structlog.stdlib.get_logger(__name__)
 
-COLUMNS = ("secret", "previous_secret")
+# How a text begins that is stored as it is: a secret, or the URL of a cell.
+PLAIN = ("whsec_", "postgres://", "postgresql://")
 
 
 class SecretUnreadable(Exception):
@@ -28,8 +27,10 @@ class SecretUnreadable(Exception):
 
 
 def seal(secret: str) -> str:
-    """The secret as it is stored."""
-    return _fernets(settings.SECRETS_KEYS).encrypt(secret.encode()).decode() if settings.SECRETS_KEYS else secret
+    """The secret as it is stored; none, the empty text, is stored as it is."""
+    if not secret or not settings.SECRETS_KEYS:
+        return secret
+    return _fernets(settings.SECRETS_KEYS).encrypt(secret.encode()).decode()
 
 
 def opened(stored: str) -> str:
@@ -37,7 +38,11 @@ def opened(stored: str) -> str:
 
     Raises SecretUnreadable.
     """
-    return stored if stored.startswith(PREFIX) else _opened(stored, settings.SECRETS_KEYS)
+    return stored if _is_plain(stored) else _opened(stored, settings.SECRETS_KEYS)
+
+
+def _is_plain(stored: str) -> bool:
+    return not stored or stored.startswith(PLAIN)
 
 
 # Opening costs 30 µs, and a callee's row is read for each claim of its work.
@@ -83,17 +88,9 @@ class SealedField(TextField):  # type: ignore[type-arg]  # Django's own class ta
         return name, "django.db.models.TextField", arguments, options
 
 
-def unreadable(rows: QuerySet[Any]) -> int:
-    """How many of the rows have a secret that no key of this process opens."""
-    return sum(any(not _can_open(stored) for _, stored in columns) for _, columns in _stored(rows))
-
-
-def replace_unreadable(rows: QuerySet[Any]) -> int:
-    """Gives new secrets to the rows with one that no key of this process opens; how many it changed."""
-    lost = [id_ for id_, columns in _stored(rows) if any(not _can_open(stored) for _, stored in columns)]
-    for id_ in lost:
-        rows.filter(id=id_).update(secret=make_secret(), previous_secret=None, rotated_at=Now())
-    return len(lost)
+def unreadable(rows: QuerySet[Any]) -> list[int]:
+    """The ids of the rows with a secret that no key of this process opens."""
+    return [id_ for id_, columns in _stored(rows) if any(not _can_open(stored) for _, stored in columns)]
 
 
 def reseal(rows: QuerySet[Any], *, plain_only: bool = False) -> int:
@@ -106,7 +103,7 @@ def reseal(rows: QuerySet[Any], *, plain_only: bool = False) -> int:
     changed = 0
     for id_, columns in _stored(rows):
         for column, stored in columns:
-            if stored.startswith(PREFIX) or not (plain_only or _is_newest(stored)):
+            if stored and (_is_plain(stored) or not (plain_only or _is_newest(stored))):
                 found = rows.model._default_manager.filter(id=id_).annotate(raw=Cast(F(column), TextField()))
                 changed += found.filter(raw=stored).update(**{column: opened(stored)})
     return changed
@@ -130,6 +127,7 @@ def _is_newest(stored: str) -> bool:
 
 def _stored(rows: QuerySet[Model]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
     """The id of each row, and its secrets as they are stored, by their columns."""
-    texts = {f"stored_{column}": Cast(F(column), TextField()) for column in COLUMNS}
+    sealed = [field.name for field in rows.model._meta.concrete_fields if isinstance(field, SealedField)]
+    texts = {f"stored_{column}": Cast(F(column), TextField()) for column in sealed}
     for id_, *found in rows.annotate(**texts).values_list("id", *texts).iterator():
-        yield id_, [(column, text) for column, text in zip(COLUMNS, found, strict=True) if text is not None]
+        yield id_, [(column, text) for column, text in zip(sealed, found, strict=True) if text is not None]
