@@ -15,6 +15,7 @@ from scheduling.trace import Entry, Wait, Way
 from store.messages import Time
 from store.naming import topics
 from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
+from store.reading import holders
 from store.rows import Copy
 from transactions.answers import EventOf, TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
@@ -82,7 +83,8 @@ async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
     """
     first = copies[0]
     transaction = await _transaction(first.transaction_id)
-    way, names, standings = await _settled(message_id, copies)
+    async with holders.of_message(message_id):
+        way, names, standings = await _settled(message_id, copies)
     events = [
         TraceEvent(event="stored", at=first.stored_at, commit_log_offset=first.log_offset),
         *(TraceEvent(**msgspec.structs.asdict(event)) for event in (transaction.history if transaction else ())),

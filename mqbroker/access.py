@@ -1,5 +1,6 @@
 """Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.http import HttpRequest
@@ -12,6 +13,7 @@ from access.callers import Caller
 from store.db import connections
 from store.db.ttl_cache import TtlCache
 from store.errors import Unauthenticated
+from store.naming import cells
 from store.notices.caches import LONGEST_CACHED_SECONDS
 
 # A revoked key must be refused within 5 s by every process: no answer about a key is believed for longer than this.
@@ -46,10 +48,13 @@ class KeyRing:
             raise Unauthenticated(NO_KEY)
         # A longer header is a key with blanks around it: remembered as it came, it would take the memory of many.
         is_short = len(authorization) <= MAX_AUTHORIZATION
-        caller = await (self._callers.get(authorization, lambda: _find(key)) if is_short else _find(key))
+        caller = await (self._callers.get(authorization, self._look_up(authorization, key)) if is_short else _find(key))
         if caller is None:
             raise Unauthenticated(KEY_UNKNOWN)
         return caller
+
+    def _look_up(self, authorization: bytes, key: str) -> Callable[[], Awaitable[Caller | None]]:
+        return lambda: cells.or_last(self._callers, authorization, lambda: _find(key))
 
 
 async def _find(key: str) -> Caller | None:

@@ -23,6 +23,7 @@ from store.db.connections import away, is_read_only
 AWAY = (OperationalError, InterfaceError, psycopg.OperationalError)
 STATUS_OF_CODE = {
     "bad_request": 400,
+    "transaction_spans_cells": 400,
     "unauthenticated": 401,
     "no_permission": 403,
     "topic_forbidden": 403,

@@ -63,8 +63,7 @@ class Alarms:
         """Starts the release. One runs at a time: an alarm during a release makes it run once more."""
         self._buckets.discard(bucket)
         if self._task is None or self._task.done():
-            with self._home.entered():
-                self._task = asyncio.get_running_loop().create_task(self._run(), name="alarm")
+            self._task = self._home.task(self._run(), "alarm")
         else:
             self._again = True
 

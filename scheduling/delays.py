@@ -74,7 +74,7 @@ async def require_possible(message: Message) -> None:
         return
     _validate_seconds(delay)
     if delay.at is not None:
-        [clock] = await connections.read(READ_CLOCK)
+        [clock] = await connections.read_control(READ_CLOCK)
         validate(delay, clock.now)
 
 

@@ -21,7 +21,7 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 from store.messages.times import exact
 from store.naming import topics
-from store.reading import lookup, progress
+from store.reading import holders, lookup, progress
 
 
 class Fate(NamedTuple):
@@ -123,7 +123,9 @@ async def recall(recall_handle: str, note: Note | None = None) -> Recalled:
 
     Raises AlreadyDelivered when it became visible before, MessageIllegal when `recall_handle` is not one.
     """
-    return await writer.run(Recall(_read(recall_handle)), note)
+    given = _read(recall_handle)
+    async with holders.of_message(given.message_id):
+        return await writer.run(Recall(given), note)
 
 
 async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Recalled:
@@ -132,7 +134,8 @@ async def recall_message(message_id: uuid.UUID, note: Note | None = None) -> Rec
     Raises MessageNotFound or AlreadyDelivered, too, when it waits nowhere.
     """
     parameters = {"message_ids": [message_id], "scheduler": progress.SCHEDULER}
-    rows = await connections.read(FIND_STANDINGS, parameters)
+    async with holders.of_message(message_id):
+        rows = await connections.read(FIND_STANDINGS, parameters)
     if not rows:
         raise lookup.not_found(message_id)
     [row] = rows

@@ -109,7 +109,7 @@ class Send(Operation[list[Sent]]):
 
     def _place(self, parcel: Parcel, level: Level | None = None) -> None:
         first = parcel.records[0]
-        self.parcel, self.level = parcel, level
+        self.parcel, self.level, self.cell = parcel, level, parcel.topic.cell_id
         self.queue = (first.topic_id, first.queue_id) if level is None else (level.topic_id, level.queue_id)
         self.key = first.message_id.bytes
         chosen = [message_id.bytes for message_id in parcel.repeatable] if parcel.repeatable else ()

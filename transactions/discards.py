@@ -22,6 +22,7 @@ from transactions.answers import Awaited, Ended
 from transactions.errors import TransactionDiscarded, TransactionEnded
 from transactions.operations.end import End
 from transactions.operations.judging import INSERT_OPERATIONS, operation
+from transactions.operations.located import OfTransaction
 from transactions.reads import history, states
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import DiscardedHalf, ResumedHalf
@@ -119,14 +120,13 @@ async def resume(transaction_id: uuid.UUID, reason: str | None, note: Note | Non
         raise
 
 
-class Resume(Operation[Awaited]):
+class Resume(OfTransaction[Awaited]):
     """A resume is one update and its operation."""
 
-    __slots__ = ("reason", "transaction_id")
+    __slots__ = ("reason",)
 
     def __init__(self, transaction_id: uuid.UUID, reason: str | None) -> None:
-        super().__init__(transaction_id.bytes)
-        self.transaction_id = transaction_id
+        super().__init__(transaction_id)
         self.reason = reason
 
     @classmethod

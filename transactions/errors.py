@@ -9,6 +9,12 @@ class TransactionNotFound(Refusal):
     code = "transaction_not_found"
 
 
+class TransactionSpansCells(Refusal):
+    """The topics of a transaction lie in several cells."""
+
+    code = "transaction_spans_cells"
+
+
 class TransactionsRejected(Refusal):
     """Half messages are refused by setting or for the group (RocketMQ's rejectTransactionMessage)."""
 

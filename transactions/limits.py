@@ -11,6 +11,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
+from store.naming import topics
 from store.process import runtime
 from store.process.configuration import setting
 from transactions.rows import ProducerGroupRow
@@ -36,9 +37,10 @@ Counted = tuple[Statement[UndecidedCount], int, int]
 
 
 class Counts:
-    """What one process knows of the numbers of undecided transactions."""
+    """What one process knows of the numbers of undecided transactions in one cell: a limit holds in each."""
 
     def __init__(self) -> None:
+        self.home = runtime.here()
         self.cached: TtlCache[Counted, int] = TtlCache(_seconds_of, since_answer=True)
         # Requests that need a small count at the same time share one read.
         self.running: TtlCache[Counted, int] = TtlCache(0)
@@ -58,13 +60,19 @@ async def of_group(group: ProducerGroupRow) -> RateLimited | None:
     )
 
 
-def is_known_below(group: ProducerGroupRow) -> bool:
-    """Whether this process has just counted fewer undecided transactions of the group than its limit.
+def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
+    """Whether this process has just counted fewer undecided transactions of the group than its limit, in the cell of
+    the topic.
 
     False, too, for a limit up to SMALL_COUNT: it is counted for each begin.
     """
+    cell = None
+    if not runtime.is_only():
+        if (known := topics.known_for_sending(topic)) is None:
+            return False
+        cell = known.cell_id
     counted = _counted(group)
-    undecided = runtime.part(Counts).cached.known(counted)
+    undecided = runtime.part_of(cell, Counts).cached.known(counted)
     return undecided is not None and undecided < counted[2]
 
 
@@ -93,11 +101,13 @@ def counted_key(allowance: Allowance | None) -> int | None:
 
 async def _is_reached(counted: Counted) -> bool:
     statement, id_, limit = counted
+    counts = runtime.part(Counts)
 
     async def count() -> int:
-        rows = await connections.read(statement, {"id": id_, "max_count": limit})
+        # It is counted again by whichever request finds the number old.
+        with counts.home.entered():
+            rows = await connections.read(statement, {"id": id_, "max_count": limit})
         return rows[0].undecided
 
-    counts = runtime.part(Counts)
     undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0
     return undecided >= limit

@@ -59,6 +59,12 @@ class BadRequest(BrokerError):
     status_of_class = 400
 
 
+class TransactionSpansCells(BadRequest):
+    """The topics of a transaction lie in several databases of the broker: one of them decides it."""
+
+    code_of_class = "transaction_spans_cells"
+
+
 class Unauthenticated(BrokerError):
     status_of_class = 401
 
@@ -203,6 +209,12 @@ class Unavailable(BrokerError):
 
 class SystemBusy(Unavailable):
     code_of_class = "system_busy"
+
+
+class CellAway(SystemBusy):
+    """The one of the broker's databases in which the topic lies is away; topics of the others go on."""
+
+    code_of_class = "cell_away"
 
 
 class OutcomeUnknown(Unavailable):

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -11,21 +10,19 @@ import msgspec
 
 from access.audit import Outcome
 from delivery import groups, registry
-from delivery.receive import deliveries
 from delivery.rows import GroupFacts
 from scheduling.publish import Publication, publish
-from store import messages, queues
+from store import queues
 from store import registry as topic_registry
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Note, Operation
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist, require_between
-from store.messages import MessageRow, StoredMessage, Time
+from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist
 from store.naming import topics
 from store.naming.topics import TopicFacts
-from store.process.answers import Hold
+from store.process import runtime
 from store.reading import progress
 
 
@@ -33,20 +30,6 @@ class LetterCount(NamedTuple):
     """How many dead letters there are, up to a limit."""
 
     letters: int
-
-
-class DeadLetterEntry(MessageRow, gc=False):
-    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
-
-    `bytes_before`: those of the bodies before it on its page.
-    """
-
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    letters: int
-    bytes_before: int
-    reason: str | None
 
 
 class DeadLetterHead(NamedTuple):
@@ -65,27 +48,8 @@ COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)
 INSERT_REDRIVES = Statement(__file__, "insert_redrives")
 NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
-READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterEntry)
 
-DEFAULT_LISTED = 50
-MAX_LISTED = 200
 MAX_REDRIVEN = 1000
-
-
-class DeadLetter(msgspec.Struct):
-    """A message that a group gave up; `reason` is that of the last nack that gave one."""
-
-    message: StoredMessage
-    queue_offset: int
-    dead_at: Time
-    reason: str | None
-
-
-class DeadLetters(msgspec.Struct):
-    """A page of dead letters; `next` is the cursor of the next one."""
-
-    results: list[DeadLetter]
-    next: int | None
 
 
 class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -94,34 +58,6 @@ class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     message_ids: list[uuid.UUID] | None = None
     all: bool = False
     to_topic: str | None = None
-
-
-async def listed(group_name: str, after_offset: int, limit: int, hold: Hold) -> DeadLetters:
-    """A group's dead letters that were not redriven, the oldest first; `next` continues the list.
-
-    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has left for
-    answers, where they count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
-    """
-    group = await groups.existing(group_name)
-    require_between("limit", limit, 1, MAX_LISTED)
-    topic = await groups.dead_letter_topic(group.name)
-    await hold.room()
-    page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
-    rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
-    hold.set(sum(len(row.body) for row in rows))
-    names = await topics.names({row.topic_id for row in rows})
-    is_last = not rows or len(rows) == rows[0].letters < limit
-    return DeadLetters(
-        results=[_letter(row, names[row.topic_id]) for row in rows],
-        next=None if is_last else rows[-1].queue_offset + 1,
-    )
-
-
-def _letter(row: DeadLetterEntry, topic_name: str) -> DeadLetter:
-    message = messages.stored(row, topic_name)
-    message.reconsume_times = row.reconsume_times
-    deliveries.add_retry_properties(message, topic_name, row.reconsume_times)
-    return DeadLetter(message, row.queue_offset, row.entered_at, row.reason)
 
 
 def end(group_name: str) -> int:
@@ -225,8 +161,35 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
     dead_letters = await groups.dead_letter_topic(group.name)
     wanted = Redrive(group, dead_letters, request.message_ids, to_topic)
     if request.message_ids is not None:
-        return list((await writer.run(wanted, note)).results)
-    return await _redrive_all(wanted, note)
+        return await _redrive_named(wanted, request.message_ids, note)
+    results: list[Sent | Refusal] = []
+    for cell in _cells_to(to_topic):
+        with runtime.in_cell(cell):
+            results += await _redrive_all(wanted, note)
+    return results
+
+
+def _cells_to(to_topic: TopicFacts | None) -> list[int]:
+    """The cells whose dead letters are sent again: a message goes to no topic of another cell."""
+    return [cell.cell for cell in runtime.cells()] if to_topic is None else [to_topic.cell_id]
+
+
+async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Sent | Refusal]:
+    """In each cell the letters that it has; where there are several, what none has is refused by the last."""
+    became: dict[uuid.UUID, Sent | Refusal] = {}
+    cells = _cells_to(wanted.to_topic)
+    for cell in cells:
+        left = [id_ for id_ in ids if id_ not in became]
+        with runtime.in_cell(cell):
+            if cell != cells[-1]:
+                of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
+                rows = await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": left})
+                left = list({row.message_id for row in rows})
+            if left:
+                redrive = Redrive(wanted.group, wanted.dead_letters, left, wanted.to_topic)
+                results = (await writer.run(redrive, note)).results
+                became |= dict(zip(left, results, strict=True))
+    return [became[id_] for id_ in ids]
 
 
 async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:

@@ -5,8 +5,18 @@ import struct
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from store.process import runtime
+from store.process.runtime import CONTROL
+
+# Before what a handle of another cell than the control holds: the version of its form, and the cell. Handles of the
+# control have none, as those of earlier versions.
+CELL = struct.Struct(">BH")
+VERSION = 1
 # Widths match integer and bigint, so a forged handle cannot overflow a parameter.
 PACKED = struct.Struct(">iiiqq")
+WITH_CELL = CELL.size + PACKED.size
+# Of a handle of the control: base64 without its padding.
+CHARACTERS = -(-PACKED.size * 4 // 3)
 
 
 class Handle(NamedTuple):
@@ -19,18 +29,49 @@ class Handle(NamedTuple):
     nonce: int
 
 
-def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce: int) -> str:
-    """A receipt handle; opaque to consumers."""
+def handle(group_id: int, topic_id: int, queue_id: int, queue_offset: int, nonce: int, cell: int = CONTROL) -> str:
+    """A receipt handle of a delivery in a cell; opaque to consumers."""
     packed = PACKED.pack(group_id, topic_id, queue_id, queue_offset, nonce)
+    if cell:
+        packed = CELL.pack(VERSION, cell) + packed
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def unpack(given: str) -> Handle | None:
     """What a handle holds, or None when no broker made it."""
     try:
-        return Handle(*PACKED.unpack(base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))))
+        packed = _decoded(given)
+        if len(packed) == WITH_CELL and packed[0] == VERSION:
+            packed = packed[CELL.size :]
+        return Handle(*PACKED.unpack(packed))
     except (ValueError, struct.error):
         return None
+
+
+def cell_of(given: str) -> int:
+    """The cell of a handle's delivery; the control for what no broker made."""
+    if len(given) == CHARACTERS:
+        return CONTROL
+    try:
+        packed = _decoded(given)
+        version, cell = CELL.unpack_from(packed)
+    except (ValueError, struct.error):
+        return CONTROL
+    return int(cell) if version == VERSION and len(packed) == WITH_CELL else CONTROL
+
+
+def by_cell(given: Iterable[str]) -> dict[int, list[str]]:
+    """Handles by the cells of their deliveries, those of one cell in their order."""
+    if runtime.is_only():
+        return {CONTROL: list(given)}
+    found: dict[int, list[str]] = {}
+    for one in given:
+        found.setdefault(cell_of(one), []).append(one)
+    return found
+
+
+def _decoded(given: str) -> bytes:
+    return base64.urlsafe_b64decode(given + "=" * (-len(given) % 4))
 
 
 def columns(handles: Iterable[Handle]) -> dict[str, object]:

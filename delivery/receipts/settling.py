@@ -1,6 +1,5 @@
 """Receipts: the proof of a delivery, and how its consumer settles it: ack, nack, extend."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from typing import NamedTuple, Self
@@ -9,19 +8,19 @@ from django.conf import settings
 
 from access.callers import Caller
 from delivery import groups
-from delivery.errors import ReceiptExpired
-from delivery.receipts.handles import PACKED, Handle, columns, unpack
+from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
+from delivery.receipts.handles import PACKED, Handle, by_cell, columns
 from delivery.retries import nacks, ordered, redelivery
 from delivery.rows import FailedReceipt, GroupFacts
 from scheduling.publish import publish
-from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import MessageIllegal, Refusal, require_between
-from store.notices import notifier
+from store.errors import Refusal, require_between
+from store.process import runtime
+from store.process.runtime import CONTROL
 
 
 class SettledHandle(NamedTuple):
@@ -35,7 +34,6 @@ EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)
 LOCK_RECEIPTS = Statement(__file__, "lock_receipts", FailedReceipt)
 TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
 
-MAX_HANDLES = 1000
 # What a handle adds to a batch.
 HANDLE_BYTES = 64
 
@@ -62,11 +60,7 @@ async def nack(
         require_between("delay_seconds", delay_seconds, 0, settings.MAX_TIMER_DELAY_SECONDS)
     kept_reason = nacks.validate(reason)
     group = await groups.existing(group_name)
-    handles = unpacked(group, given)
-    given_handles = {one for one in handles if one is not None}
-    settled = await writer.run(Nack(given_handles, delay_seconds, kept_reason)) if given_handles else set()
-    _wake(group, settled)
-    return _outcomes(given, handles, settled)
+    return await settle(group, given, lambda handles: Nack(handles, delay_seconds, kept_reason))
 
 
 async def extend(group_name: str, given: list[str], invisible_seconds: float | None) -> list[Refusal | None]:
@@ -76,39 +70,7 @@ async def extend(group_name: str, given: list[str], invisible_seconds: float | N
     """
     seconds = invisible_time(invisible_seconds)
     group = await groups.existing(group_name)
-    handles = unpacked(group, given)
-    given_handles = {one for one in handles if one is not None}
-    settled = await writer.run(Extension(given_handles, seconds)) if given_handles else set()
-    _wake(group, settled)
-    return _outcomes(given, handles, settled)
-
-
-def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
-    """What each handle holds; None for one of another group or of no broker.
-
-    Raises MessageIllegal for no or too many handles.
-    """
-    if not 1 <= len(given) <= MAX_HANDLES:
-        raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
-    return [found if (found := unpack(one)) and found.group_id == group.id else None for one in given]
-
-
-def _wake(group: GroupFacts, settled: Set[Handle]) -> None:
-    if group.ordered:
-        # The queues have no delivery in flight any more.
-        notifier.notify(Counter(one.topic_id for one in settled))
-
-
-def _outcomes(given: list[str], unpacked: list[Handle | None], settled: Set[Handle]) -> list[Refusal | None]:
-    return [None if one in settled else expired(text) for text, one in zip(given, unpacked, strict=True)]
-
-
-def expired(given: str) -> ReceiptExpired:
-    """The refusal of a handle that proves no delivery."""
-    return ReceiptExpired(
-        f"The receipt {given[:60]} is acked already, or its invisible time is over: "
-        "a message that is not done comes again; ack within the invisible time, or extend it."
-    )
+    return await settle(group, given, lambda handles: Extension(handles, seconds))
 
 
 async def _settled(
@@ -150,7 +112,7 @@ class Ack(Operation[Set[Handle]]):
     that moment was not in its snapshot.
     """
 
-    __slots__ = ("caller", "found", "given", "group", "group_name", "handles", "unpacked")
+    __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "unpacked")
     LANE = "acks"
     URGENT = True
 
@@ -165,19 +127,25 @@ class Ack(Operation[Set[Handle]]):
         self.handles: Set[Handle] = frozenset()
         # What the pipelined batch has deleted, where it is not all.
         self.found: Set[Handle] = frozenset()
+        # The refusals of cells that are away, by the handles of their deliveries.
+        self.away: dict[str, Refusal] = {}
 
     def ready(self) -> bool:
         """Whether this process knows the group."""
         if self.caller is not None:
             self.caller.require("consume", self.group_name)
         group = groups.known(self.group_name)
-        if group is None:
+        if group is None or not self._is_of_one_cell():
             return False
         self._place(group)
         return self.is_plain
 
     async def complete(self) -> None:
-        self._place(await groups.existing(self.group_name))
+        group = await groups.existing(self.group_name)
+        self._place(group)
+        if not self._is_of_one_cell():
+            parts = list(by_cell(self.given).values())
+            self.result, self.away = await ack([Ack(self.group_name, part) for part in parts], parts)
 
     def _place(self, group: GroupFacts) -> None:
         self.group = group
@@ -191,9 +159,16 @@ class Ack(Operation[Set[Handle]]):
         else:
             self.result = frozenset()
 
+    def _is_of_one_cell(self) -> bool:
+        """Whether its deliveries lie in one cell, which it is for then."""
+        if runtime.is_only():
+            return True
+        self.cell, *others = by_cell(self.given) or (CONTROL,)
+        return not others
+
     def outcomes(self) -> list[Refusal | None]:
         """In the order given: None, or ReceiptExpired."""
-        return _outcomes(self.given, self.unpacked, self.result or frozenset())
+        return outcomes(self.given, self.unpacked, self.result or frozenset(), self.away)
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
@@ -217,7 +192,7 @@ class Ack(Operation[Set[Handle]]):
             one.found = one.found | settled.intersection(one.handles)
             if len(one.found) == len(one.handles):
                 one.result = one.found
-                _wake(one.group, one.found)
+                wake(one.group, one.found)
 
     @staticmethod
     def _sorted(operations: Sequence["Ack"]) -> list[Handle]:
@@ -230,7 +205,7 @@ class Ack(Operation[Set[Handle]]):
         acked = await _settled(batch, ACK_RECEIPTS, left, {})
         for one in operations:
             settled = one.result = one.found | acked.intersection(one.handles)
-            batch.after_commit(partial(_wake, one.group, settled))
+            batch.after_commit(partial(wake, one.group, settled))
 
 
 class Nack(Operation[Set[Handle]]):

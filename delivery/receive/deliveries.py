@@ -47,6 +47,9 @@ class Receiver:
     invisible_seconds: float
     # The bytes that its answer holds.
     hold: Hold
+    # Where it reads, and whether another cell is read behind it: each has its own queues of the broker's topics.
+    cell: int
+    has_next_cell: bool
     # Done as soon as the consumer has hung up.
     gone: asyncio.Future[object] | None = None
 
@@ -92,9 +95,9 @@ class HandedOut:
         """The segment and the log offset of its message."""
         return self.segment_id, self.log_offset
 
-    def receipt_handle(self, group_id: int) -> str:
+    def receipt_handle(self, receiver: Receiver) -> str:
         """The handle that the group's consumer gets."""
-        return handles.handle(group_id, *self.queue, self.queue_offset, self.nonce)
+        return handles.handle(receiver.group.id, *self.queue, self.queue_offset, self.nonce, receiver.cell)
 
 
 @dataclass(slots=True)
@@ -155,7 +158,7 @@ def answered(
         handed.queue[1],
         handed.queue_offset,
         handed.reconsume_times + 1,
-        handed.receipt_handle(receiver.group.id),
+        handed.receipt_handle(receiver),
     )
 
 

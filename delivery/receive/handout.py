@@ -98,6 +98,7 @@ class Receiving(Operation[Handout]):
         self.receiver = receiver
         self.nonce = secrets.randbits(62)
         super().__init__(self.nonce.to_bytes(8))
+        self.cell = receiver.cell
         of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
         # It is handed every entry, whatever it is, and the retries of one topic only. A page out of the reserve holds
         # small messages only: they are chosen by their heads.

@@ -21,6 +21,7 @@ from store.errors import MessageIllegal, Refusal
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
+from store.process import runtime
 from store.reading import progress
 from store.rows import PositionRow
 
@@ -103,7 +104,8 @@ async def of(group_name: str, topic_name: str | None, shows: Callable[[str], boo
 
 async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
     topic = await topics.for_reading(topic_name)
-    rows = await _read_progress(group, topic, range(topic.queues))
+    with runtime.in_cell(topic.cell_id):
+        rows = await _read_progress(group, topic, range(topic.queues))
     reached = [QueueProgress.of(row, group) for row in rows]
     return [
         QueuePosition(topic.name, row.queue_id, at.next_offset, row.min_offset, row.max_offset, at.lag)
@@ -112,7 +114,8 @@ async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
 
 
 async def _in_all_topics(group: GroupFacts) -> list[QueuePosition]:
-    rows = await connections.read(progress.FIND_LAGS, {"reader_ids": [group.id], "max_queues": progress.MAX_QUEUES})
+    limits = {"reader_ids": [group.id], "max_queues": progress.MAX_QUEUES}
+    rows = await connections.read_everywhere(progress.FIND_LAGS, limits)
     return [
         QueuePosition(row.topic, row.queue_id, row.next_offset, row.min_offset, row.max_offset, row.lag) for row in rows
     ]
@@ -136,19 +139,14 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     queue_ids = list(range(topic.queues)) if request.queue_id is None else [request.queue_id]
     topics.require_queue(topic.name, queue_ids[0], topic.queues)
     wanted = Reset(group, topic, queue_ids, _target(request.to))
-    if request.dry_run:
-        moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
-    else:
-        moves = await writer.run(wanted, note)
-        notifier.notify(Counter({topic.id: len(moves)}))
-    return OffsetsReset(
-        group=group.name,
-        topic=topic.name,
-        dry_run=request.dry_run,
-        results=moves,
-        replayed=sum(move.replayed for move in moves),
-        skipped=sum(move.skipped for move in moves),
-    )
+    with runtime.in_cell(topic.cell_id):
+        if request.dry_run:
+            moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
+        else:
+            moves = await writer.run(wanted, note)
+            notifier.notify(Counter({topic.id: len(moves)}))
+    replayed, skipped = sum(move.replayed for move in moves), sum(move.skipped for move in moves)
+    return OffsetsReset(group.name, topic.name, request.dry_run, moves, replayed, skipped)
 
 
 def _target(to: str | int) -> Target:

@@ -5,6 +5,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Self
 
 import msgspec
@@ -21,8 +22,10 @@ from store.errors import require_between
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
+from store.process import runtime
 from store.process.answers import Hold
 from store.queues import Queue
+from store.reading import holders
 
 # A blocked receive reads again after this: a wake-up may be lost. What an ordered group holds becomes due without one.
 READ_AGAIN_SECONDS = 5.0
@@ -63,8 +66,8 @@ class Received:
         """
         if gone is None or not gone.done() or self.handout is None or not self.handout.entries:
             return False
-        group_id = self.handout.receiver.group.id
-        await returns.give_back(self.group, [handed.receipt_handle(group_id) for handed in self.handout.entries], 0)
+        receiver = self.handout.receiver
+        await returns.give_back(self.group, [handed.receipt_handle(receiver) for handed in self.handout.entries], 0)
         return True
 
 
@@ -103,24 +106,36 @@ async def entries(
     if makes:
         await topics.for_consuming(request.topic)
         await groups.for_consuming(group_name)
+    turns = count()
     while gone is None or not gone.done():
-        receiver = await terms.receiver(hold, gone)
-        # What an ordered group is handed again may be large, whatever comes next.
-        await hold.room(may_be_small=not receiver.group.ordered)
-        with notifier.listening({topic_id for topic_id, _ in receiver.queues}, receiver.group.id) as waiter:
-            handout = await _handout(receiver)
-            left = deadline - time.monotonic()
-            is_cut = hold.is_small and hold.is_large
-            if handout.entries or (left <= 0 and not is_cut):
-                received = await _received(group_name, handout)
-                return Received(group_name) if await received.given_back(gone) else received
-            hold.set(0)
-            if not handout.more:
-                pause = READ_AGAIN_ORDERED_SECONDS if receiver.group.ordered else READ_AGAIN_SECONDS
-                await waiter.wait(min(left, pause), gone)
+        receiver = await terms.receiver(hold, gone, next(turns))
+        with runtime.in_cell(receiver.cell):
+            received = await _receive_in_cell(receiver, deadline)
+        if received is not None:
+            return Received(group_name) if await received.given_back(gone) else received
         if require is not None:
             await require()
     return Received(group_name)
+
+
+async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | None:
+    """What one cell has, waited for where no other one is read behind it; None to read again."""
+    hold, group = receiver.hold, receiver.group
+    # What an ordered group is handed again may be large, whatever comes next.
+    await hold.room(may_be_small=not group.ordered)
+    with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
+        handout = await _handout(receiver)
+        left = deadline - time.monotonic()
+        is_cut = hold.is_small and hold.is_large
+        if handout.entries or (left <= 0 and not is_cut and not receiver.has_next_cell):
+            return await _received(group.name, handout)
+        hold.set(0)
+        if not handout.more and not receiver.has_next_cell:
+            # Another cell's entries wake no request that listens to this one.
+            is_soon = group.ordered or len(holders.of_topic(receiver.topic)) > 1
+            pause = READ_AGAIN_ORDERED_SECONDS if is_soon else READ_AGAIN_SECONDS
+            await waiter.wait(min(left, pause), receiver.gone)
+    return None
 
 
 async def _handout(receiver: Receiver) -> Handout:
@@ -152,10 +167,14 @@ class Terms:
         require_between("wait_seconds", request.wait_seconds, 0, settings.MAX_WAIT_SECONDS)
         return cls(group_name, request.topic, wanted, max_messages, settling.invisible_time(request.invisible_seconds))
 
-    async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None) -> Receiver:
-        """With the group and the topic as they are now. Raises a Refusal where they may not be read."""
+    async def receiver(self, hold: Hold, gone: asyncio.Future[object] | None, turn: int) -> Receiver:
+        """With the group and the topic as they are now. Raises a Refusal where they may not be read.
+
+        With each `turn`, from 0, it reads the next cell of those that hold entries of the topic.
+        """
         topic = await topics.for_reading(self.topic)
         group = await groups.existing(self.group)
+        cells = holders.of_topic(topic)
         return Receiver(
             group=group,
             topic=topic,
@@ -164,6 +183,8 @@ class Terms:
             max_messages=self.max_messages,
             invisible_seconds=self.invisible_seconds,
             hold=hold,
+            cell=cells[turn % len(cells)],
+            has_next_cell=(turn + 1) % len(cells) > 0,
             gone=gone,
         )
 

@@ -15,6 +15,7 @@ from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.notices import notifier
+from store.process import runtime
 
 RETURN_RECEIPTS = Statement(__file__, "return_receipts")
 
@@ -26,11 +27,13 @@ async def give_back(group_name: str, given: list[str], delay_seconds: float) -> 
     is on its way again, or done. Raises GroupNotExist.
     """
     group = await groups.existing(group_name)
-    returned = sorted(handle for one in given if (handle := handles.unpack(one)) is not None)
-    await writer.run(Return(group.id, returned, delay_seconds))
-    if group.ordered:
-        # The queues have no delivery in flight any more.
-        notifier.notify(Counter(handle.topic_id for handle in returned))
+    for cell, of_cell in handles.by_cell(given).items():
+        returned = sorted(handle for one in of_cell if (handle := handles.unpack(one)) is not None)
+        with runtime.in_cell(cell):
+            await writer.run(Return(group.id, returned, delay_seconds))
+            if group.ordered:
+                # The queues have no delivery in flight any more.
+                notifier.notify(Counter(handle.topic_id for handle in returned))
 
 
 class Return(Operation[bool]):

@@ -18,7 +18,7 @@ from mqbroker.api import answers, bodies, callers, limits, responding, unread
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.operations import Call, rest_of
-from mqbroker.api.requests import DataRequest
+from mqbroker.api.requests import DataRequest, begin_request
 from mqbroker.api.router import Route, Router, View
 from store.commit import waiting, writer
 from store.commit.operation import Operation
@@ -171,7 +171,7 @@ class Handler:
         rest: Coroutine[Any, Any, object],
     ) -> None:
         """Answers an operation once the rest of its way is behind it."""
-        patience.begin(patience.REQUEST_SECONDS)
+        begin_request()
         problem: Exception | None = None
         try:
             await rest
@@ -192,7 +192,7 @@ class Handler:
     async def _answer(
         self, exchange: Exchange, found: Found | None, body: Body | None = None, content: bytes | None = None
     ) -> None:
-        patience.begin(patience.REQUEST_SECONDS)
+        begin_request()
         try:
             if found is None:
                 await self._leave(exchange)
@@ -206,12 +206,12 @@ class Handler:
         return exchange.method == "POST" and exchange.target in self._beginning
 
     def has_room(self) -> bool:
-        """Whether new work would be in the next batch."""
-        return self._waiting.has_room
+        """Whether new work would be in the next batch; of several cells each says so behind the body of a request."""
+        return self._waiting.has_room or not runtime.is_only()
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return waited > self._most_wait_seconds or self._waiting.is_full
+        return (waited > self._most_wait_seconds or self._waiting.is_full) and runtime.is_only()
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""

@@ -13,7 +13,7 @@ from store import messages
 from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.naming import topics
-from store.process import pacing
+from store.process import pacing, runtime
 from store.reading import lookup
 from store.reading.lookup import Found, Place
 
@@ -65,11 +65,12 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Place)
     topic = await lookup.topic_of(name)
-    if key is None:
-        page = await lookup.by_time(topic, since, until, after, count, request.hold)
-    else:
-        hidden_too = request.caller.may_see(name, is_visible=False)
-        page = await lookup.by_key(topic, key, since, until, after, count, request.hold, hidden_too=hidden_too)
+    with runtime.in_cell(topic.cell_id):
+        if key is None:
+            page = await lookup.by_time(topic, since, until, after, count, request.hold)
+        else:
+            hidden_too = request.caller.may_see(name, is_visible=False)
+            page = await lookup.by_key(topic, key, since, until, after, count, request.hold, hidden_too=hidden_too)
     names = await topics.names({found.message.topic_id for found in page.found})
     following = None if page.after is None else cursors.encode(page.after)
     results = (_found(found, names) for found in page.found)

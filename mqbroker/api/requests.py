@@ -12,9 +12,11 @@ import msgspec
 from access.audit import Signature
 from access.callers import Caller
 from mqbroker.access import KeyRing
+from store.db import patience
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
 from store.messages.strict_json import DuplicateName
+from store.process import runtime
 from store.process.answers import Hold
 from transactions.errors import TransactionNotFound
 from wire.exchange import Exchange
@@ -190,3 +192,9 @@ def message_id(given: str) -> uuid.UUID:
         return uuid.UUID(given)
     except ValueError as problem:
         raise MessageNotFound(f"There is no message {given[:64]}: a message_id is a UUID.") from problem
+
+
+def begin_request() -> None:
+    """A task begins to serve a request: in no cell yet, and with the patience of one."""
+    runtime.begin()
+    patience.begin(patience.REQUEST_SECONDS)

@@ -3,7 +3,7 @@
 from inspect import cleandoc
 from typing import Any
 
-from delivery.receipts.settling import MAX_HANDLES
+from delivery.receipts.given import MAX_HANDLES
 from store.messages import MAX_SHARDING_KEY
 from store.messages.properties import MAX_PROPERTIES
 from store.naming import names

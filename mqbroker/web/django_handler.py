@@ -10,6 +10,9 @@ from django.core.handlers.asgi import ASGIHandler
 from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 
+from store.process import runtime
+from store.process.runtime import CONTROL
+
 # As many as Django's pool has connections: more requests at once wait for each other there.
 KEPT_THREADS = 4
 
@@ -30,8 +33,11 @@ class DjangoHandler(ASGIHandler):
         super().load_middleware(is_async=False)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        async with self._thread():
-            await super().__call__(scope, receive, send)
+        # What Django serves is the configuration, and what of the control's own cell it shows; what an id names is
+        # looked for in its cell.
+        with runtime.in_cell(CONTROL):
+            async with self._thread():
+                await super().__call__(scope, receive, send)
 
     async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
         return await sync_to_async(self.get_response)(request)

@@ -112,6 +112,10 @@ class Operation(Generic[Result]):
         """Entered while it is written stepwise, without an await before: later operations may have to follow it."""
         return nullcontext()
 
+    def may_be_elsewhere(self, problem: Exception) -> bool:
+        """Whether another cell may have what this one, for this problem, did not find."""
+        return False
+
     # In a pipelined batch.
 
     @classmethod
@@ -149,6 +153,9 @@ class Operation(Generic[Result]):
         if self._is_resolved or (self._future is not None and self._future.done()):
             return
         self._is_resolved = True
+        if problem is not None and self.may_be_elsewhere(problem):
+            # Left out: `finish` asks the other cells.
+            problem = None
         if self.settled is not None:
             # It knows this operation: left in place it would make a circle, which waits for the garbage collector.
             settled, self.settled = self.settled, None
@@ -176,6 +183,12 @@ class Operation(Generic[Result]):
         finds belongs into the variables of this method.
         """
         raise NotImplementedError
+
+
+def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:
+    """Answers the callers of these operations, each as it stands."""
+    for operation in operations:
+        operation.resolve(problem)
 
 
 # Writes a row about an operation beside what its class writes; called once its result or refusal is known, before the

@@ -59,8 +59,7 @@ class Watch:
         """Has it look, for WATCH_SECONDS from now."""
         self._until = time.monotonic() + WATCH_SECONDS
         if self._task is None or self._task.done():
-            with self._home.entered():
-                self._task = asyncio.get_running_loop().create_task(self._look(), name="watch for stalled writers")
+            self._task = self._home.task(self._look(), "watch for stalled writers")
 
     async def _look(self) -> None:
         while time.monotonic() < self._until:

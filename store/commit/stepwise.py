@@ -26,7 +26,6 @@ from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
 from store.errors import KeyTooLong, OutcomeUnknown, Refusal, SystemBusy
 from store.notices import notifier
-from store.process.runtime import Runtime
 from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -60,8 +59,7 @@ MAX_BATCH_BYTES = 16 * 1024 * 1024
 class StepwiseWriter:
     """A bounded queue of operations, and one connection that empties it batch by batch."""
 
-    def __init__(self, home: Runtime) -> None:
-        self._home = home
+    def __init__(self) -> None:
         self._urgent: deque[Pending] = deque()
         self._ordinary: deque[Pending] = deque()
         self._ordinary_keys: Counter[bytes] = Counter()
@@ -93,8 +91,7 @@ class StepwiseWriter:
         self._bytes += operation.size
         self._wake.set()
         if self._task is None or self._task.done():
-            with self._home.entered():
-                self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
+            self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
         result: Result = await pending.future
         if not operation.IS_READ:
             patience.current().has_committed = True

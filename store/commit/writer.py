@@ -13,14 +13,13 @@
 
 import asyncio
 from collections import defaultdict, deque
-from collections.abc import Sequence
 from typing import Any
 
 import psycopg
 import structlog
 
 from store.commit import stalled
-from store.commit.operation import Note, Operation, Result
+from store.commit.operation import Note, Operation, Result, answer
 from store.commit.pipelined import PipelinedBatch
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, StepwiseWriter
 from store.commit.waiting import Waiting
@@ -30,7 +29,6 @@ from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.process import runtime
-from store.process.runtime import Runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -54,7 +52,7 @@ MAX_ATTEMPTS = 3
 class Writer:
     """A bounded queue of operations for pipelined batches, and one connection that empties it batch by batch."""
 
-    def __init__(self, home: Runtime) -> None:
+    def __init__(self, home: runtime.Runtime) -> None:
         self._home = home
         self.waiting = Waiting()
         self._again: deque[PipelinedBatch] = deque()
@@ -77,7 +75,7 @@ class Writer:
         """
         self.waiting.add(operation)
         self._is_quiet = False
-        if self._is_worth_a_batch() if at_once else self.waiting.is_large:
+        if self._is_worth() if at_once else self.waiting.is_large:
             self._pump()
         elif not self._scheduled:
             self._schedule()
@@ -110,7 +108,8 @@ class Writer:
             self._schedule()
 
     def _pump(self) -> None:
-        while not self._resting and not self._is_held_up() and (self._again or self._is_worth_a_batch()):
+        # A batch under way whose messages have sharding keys is not overtaken.
+        while not (self._resting or any(one.ordered for one in self._under_way)) and (self._again or self._is_worth()):
             if self._pipeline is None or not self._pipeline.is_open:
                 self._connect()
                 return
@@ -118,11 +117,7 @@ class Writer:
             if batch.operations:
                 self._send(self._pipeline, batch)
 
-    def _is_held_up(self) -> bool:
-        """Whether a batch is under way that none may overtake: its messages have sharding keys."""
-        return any(batch.ordered for batch in self._under_way)
-
-    def _is_worth_a_batch(self) -> bool:
+    def _is_worth(self) -> bool:
         if len(self._under_way) >= DEPTH or not self.waiting.count:
             return False
         return self.waiting.is_enough or (not self._under_way and (self._is_quiet or self.waiting.are_all))
@@ -189,7 +184,7 @@ class Writer:
         if isinstance(problem, Failed):
             self._failed(batch, pipeline, problem)
         elif isinstance(problem, NotSent):
-            answer(batch.operations, connections.away(psycopg.OperationalError(str(problem))))
+            answer(batch.operations, connections.away(psycopg.OperationalError(str(problem)), self._home))
         else:
             answer(batch.operations, OutcomeUnknown(COMMIT_LOST))
 
@@ -197,7 +192,7 @@ class Writer:
         """The server hangs: what is under way is Lost, and what waits has waited as long."""
         problem = Unanswered(REQUEST_SECONDS)
         pipeline.close(problem)
-        self._refuse_waiting(connections.away(problem))
+        self._refuse_waiting(connections.away(problem, self._home))
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         while self._again:
@@ -238,7 +233,7 @@ class Writer:
             if problem.code.startswith(SESSION_GONE):
                 pipeline.close()
             kind = psycopg.errors.lookup(problem.code) if problem.code in NAMED else psycopg.OperationalError
-            answer(batch.operations, connections.away(kind(str(problem))))
+            answer(batch.operations, connections.away(kind(str(problem)), self._home))
         elif len(batch) > 1 and problem.code.startswith(OF_ONE_OPERATION):
             middle = len(batch) // 2
             for part in (batch.operations[:middle], batch.operations[middle:]):
@@ -249,22 +244,15 @@ class Writer:
 
     def _connect(self) -> None:
         if self._connecting is None or self._connecting.done():
-            self._connecting = asyncio.get_running_loop().create_task(self._reconnect(), name="connect the writer")
+            self._connecting = self._home.task(self._reconnect(), "connect the writer")
 
     async def _reconnect(self) -> None:
         try:
-            with self._home.entered():
-                async with asyncio.timeout(WRITE_SECONDS):
-                    self._pipeline = await open_pipeline("mqbroker-writer")
+            async with asyncio.timeout(WRITE_SECONDS):
+                self._pipeline = await open_pipeline("mqbroker-writer")
         except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
-            self._refuse_waiting(connections.away(problem))
+            self._refuse_waiting(connections.away(problem, self._home))
         self._schedule()
-
-
-def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:
-    """Answers the callers of these operations, each as it stands."""
-    for operation in operations:
-        operation.resolve(problem)
 
 
 class Writers:
@@ -273,7 +261,7 @@ class Writers:
     def __init__(self) -> None:
         home = runtime.here()
         self.pipelined: defaultdict[str, Writer] = defaultdict(lambda: Writer(home))
-        self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(lambda: StepwiseWriter(home))
+        self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the stepwise ones last: they get what is left out meanwhile."""
@@ -310,17 +298,19 @@ async def write(operation: Operation[Result], note: Note | None = None) -> Resul
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:
     """Has an operation written stepwise that is complete, and not written: as `run`."""
-    try:
-        with operation.detour():
-            return await _stepwise(operation).write(operation, note)
-    except Refusal as refusal:
-        if not await operation.renew(refusal):
-            raise
-    return await _stepwise(operation).write(operation, note)
+    for _ in runtime.cells():
+        try:
+            with operation.detour():
+                return await _write_stepwise(operation, note)
+        except Refusal as refusal:
+            if not await operation.renew(refusal):
+                raise
+    return await _write_stepwise(operation, note)
 
 
-def _stepwise(operation: Operation[Any]) -> StepwiseWriter:
-    return runtime.part_of(operation.cell, Writers).stepwise[operation.LANE]
+async def _write_stepwise(operation: Operation[Result], note: Note | None) -> Result:
+    with runtime.entered(operation.cell):
+        return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
 
 
 def hand_in(operation: Operation[Any], *, at_once: bool = False) -> None:
@@ -329,5 +319,5 @@ def hand_in(operation: Operation[Any], *, at_once: bool = False) -> None:
 
 
 def waiting() -> Waiting:
-    """The new messages and half messages of this process, and the ends, that no batch has taken yet."""
-    return runtime.part(Writers).pipelined[Operation.LANE].waiting
+    """The new messages, the half messages and the ends in the control's own cell that no batch has taken yet."""
+    return runtime.control(Writers).pipelined[Operation.LANE].waiting

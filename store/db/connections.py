@@ -7,78 +7,47 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
+import structlog
 from django.conf import settings
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import LockNotAvailable, QueryCanceled, ReadOnlySqlTransaction
 from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from store.db import disk, patience
-from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
+from store.db.conninfo import conninfo
+from store.db.patience import RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
-from store.errors import SystemBusy
+from store.errors import CellAway, SystemBusy
 from store.process import pacing, runtime
+from store.process.runtime import Runtime
+
+logger = structlog.stdlib.get_logger(__name__)
 
 # A row of a statement whose type is not declared; `Statement` has the others.
 Row = Any
 Connection = PatientAsyncConnection
 
-CONNECT_TIMEOUT_SECONDS = 3
-# Settings of Django's own connections; these connections have their own.
-ORM_OPTIONS = ("pool", "connect_timeout", "tcp_user_timeout", "application_name", "options")
-# A cut network is noticed after this, where keepalives alone took more than 25 s.
-TCP_USER_TIMEOUT_MS = 3000
 POOL_WAIT_SECONDS = 3.0
 # The columns of a message that may make a row large: its body, or where that is not read, its properties.
 LARGE = ("body", "properties")
-SESSION = " ".join(
-    (
-        "-c statement_timeout=15s",
-        # Below REQUEST_SECONDS: a request that waits for a lock is answered with that reason.
-        "-c lock_timeout=3s",
-        "-c idle_in_transaction_session_timeout=20s",
-        "-c synchronous_commit=on",
-        KEEPALIVES,
-        # A batch reads the ends of its queues in statements that are newer than its locks.
-        "-c default_transaction_isolation=read\\ committed",
-        "-c TimeZone=UTC",
-        # The statements of the message path go by index. A plan made while a partition was empty must not scan it
-        # when it is full, and planning anew each time costs more than the statement.
-        "-c enable_seqscan=off",
-        "-c plan_cache_mode=force_generic_plan",
-    )
-)
 
 
-def conninfo(application: str, url: str = "") -> str:
-    """The connection string of the database of a URL, or else of the settings', for libpq."""
-    given = conninfo_to_dict(url) if url else _of_settings()
-    ours = {
-        "connect_timeout": CONNECT_TIMEOUT_SECONDS,
-        "tcp_user_timeout": TCP_USER_TIMEOUT_MS,
-        "application_name": application,
-        # SESSION comes last: a URL must not change what the message path relies on.
-        "options": f"{given.get('options', '')} {SESSION}".strip(),
-    }
-    return make_conninfo(**{**given, **ours})
+class CellIdentity(NamedTuple):
+    """Which cell a database is, and how often it was fenced."""
+
+    cell_id: int
+    epoch: int
 
 
-def _of_settings() -> dict[str, Any]:
-    default: dict[str, Any] = settings.DATABASES["default"]
-    return {
-        # Options of the URL, such as sslmode.
-        **{name: value for name, value in default["OPTIONS"].items() if name not in ORM_OPTIONS},
-        "options": default["OPTIONS"].get("options", ""),
-        "dbname": default["NAME"],
-        "user": default["USER"],
-        "password": default["PASSWORD"] or None,
-        "host": default["HOST"] or None,
-        "port": default["PORT"] or None,
-    }
+IDENTIFY_CELL = Statement(__file__, "identify_cell", CellIdentity)
+
+
+class AnotherCell(psycopg.OperationalError):
+    """A database is not the cell that its URL stands for: nothing is read or written there."""
 
 
 async def connect(application: str) -> Connection:
@@ -86,22 +55,31 @@ async def connect(application: str) -> Connection:
     connection = await PatientAsyncConnection.connect(
         conninfo(application, runtime.here().url), autocommit=True, row_factory=namedtuple_row
     )
-    await _prepare(connection)
+    try:
+        await _prepare(connection, runtime.here())
+    except BaseException:
+        await connection.close()
+        raise
     return connection
 
 
-async def _prepare(connection: Connection) -> None:
+async def _prepare(connection: Connection, cell: Runtime) -> None:
+    """Makes a new connection ready. Raises AnotherCell."""
     # Every int goes as int8, so that a statement is prepared once and not once per width of its numbers.
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
+    [identity] = await execute(connection, IDENTIFY_CELL)
+    if identity.cell_id != cell.cell:
+        logger.error("a database is another cell's", wanted=cell.name, found=identity.cell_id)
+        raise AnotherCell(f"the database at the URL of the cell {cell.name} is that of cell {identity.cell_id}")
 
 
 class Reads:
     """The pool of a process for one cell, in its event loop."""
 
     def __init__(self) -> None:
-        self._url = runtime.here().url
+        self.home = runtime.here()
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._opening = asyncio.Lock()
         self._is_closed = False
@@ -114,18 +92,21 @@ class Reads:
                 raise runtime.ending()
             if self._pool is None:
                 self._pool = AsyncConnectionPool(
-                    conninfo("mqbroker-reads", self._url),
+                    conninfo("mqbroker-reads", self.home.url),
                     connection_class=PatientAsyncConnection,
                     min_size=1,
                     max_size=settings.DATABASE_CONNECTIONS,
                     open=False,
-                    configure=_prepare,
+                    configure=self._prepare,
                     kwargs={"autocommit": True, "row_factory": namedtuple_row},
                     timeout=POOL_WAIT_SECONDS,
                     reconnect_timeout=RECONNECT_SECONDS,
                 )
                 await self._pool.open()
         return self._pool
+
+    async def _prepare(self, connection: Connection) -> None:
+        await _prepare(connection, self.home)
 
     async def close(self) -> None:
         """Closes the pool for good."""
@@ -146,6 +127,16 @@ async def read_control(statement: Statement[RowType], parameters: Mapping[str, A
     return await _read(runtime.control(Reads), statement, parameters)
 
 
+async def read_everywhere(
+    statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
+) -> Sequence[RowType]:
+    """The rows of one statement in all cells, which are asked at once; as `read`."""
+    if runtime.is_only():
+        return await read(statement, parameters)
+    asked = (_read(cell.part(Reads), statement, parameters) for cell in runtime.cells())
+    return [row for rows in await asyncio.gather(*asked) for row in rows]
+
+
 async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping[str, Any] | None) -> Sequence[RowType]:
     """The rows of one statement.
 
@@ -158,14 +149,14 @@ async def _read(reads: Reads, statement: Statement[RowType], parameters: Mapping
         if isinstance(problem, PoolTimeout):
             patience.current().unanswered(POOL_WAIT_SECONDS)
         # Its connection answers: a second try would wait for as long again.
-        raise away(problem) from problem
+        raise away(problem, reads.home) from problem
     except psycopg.OperationalError:
         # Connections that were idle while the database was restarted are all dead: replace them, and try once more.
         await (await reads.pool()).check()
     try:
         return await _read_once(reads, statement, parameters)
     except psycopg.OperationalError as problem:
-        raise away(problem) from problem
+        raise away(problem, reads.home) from problem
 
 
 async def _read_once(
@@ -222,8 +213,9 @@ def is_read_only(problem: BaseException | None) -> bool:
     )
 
 
-def away(problem: Exception) -> SystemBusy:
-    """The refusal for a database that does not answer, or takes no writes."""
+def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
+    """The refusal for a database that does not answer, or takes no writes; of one cell among several, by itself that of
+    the task, a CellAway."""
     if is_read_only(problem):
         return SystemBusy("This database is read-only: nothing was stored. Ask a broker that is at the primary.")
     if disk.is_full(problem):
@@ -231,6 +223,12 @@ def away(problem: Exception) -> SystemBusy:
         return SystemBusy("The database's disk is full: nothing was stored. Free some space on its server.")
     if isinstance(problem, LockNotAvailable):
         return locked()
+    cell = cell or runtime.chosen()
+    if cell is not None and not runtime.is_only():
+        return CellAway(
+            f"The cell {cell.name} is away ({type(problem).__name__}): nothing was stored there, and the topics of "
+            "other cells go on. Try again in a second."
+        )
     if isinstance(problem, Unanswered):
         return SystemBusy(f"The database does not answer ({problem}): nothing was stored, try again in a second.")
     return SystemBusy(f"The database is away ({type(problem).__name__}): nothing was stored, try again in a second.")

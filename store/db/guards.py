@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import psycopg
 
-from store.db import connections, patience
+from store.db import patience
+from store.db.conninfo import conninfo
 from store.db.patience import PatientConnection
 from store.db.statements import Statement
 
@@ -51,7 +52,7 @@ def look(application: str) -> Look:
     Raises psycopg's OperationalError when it is away, or does not answer in time (`patience`).
     """
     try:
-        with PatientConnection.connect(connections.conninfo(application), autocommit=True) as session:
+        with PatientConnection.connect(conninfo(application), autocommit=True) as session:
             state = _state_of(session)
             reasons = _reasons(state)
             # A proxy makes up the number that its client would cancel by.
@@ -84,7 +85,7 @@ def _reasons(state: ServerState) -> list[str]:
 
 def _is_shared(application: str, pid: int) -> bool:
     """Whether another session, in a transaction, is given the same process while the first one is open."""
-    with PatientConnection.connect(connections.conninfo(application)) as other:
+    with PatientConnection.connect(conninfo(application)) as other:
         return _state_of(other).pid == pid
 
 

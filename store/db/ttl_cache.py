@@ -104,6 +104,11 @@ class TtlCache(Generic[Key, Value]):
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
         self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, value, look_up)
 
+    def last(self, key: Key) -> Value | None:
+        """The value that was found last, however old; None for one that was dropped."""
+        cached = self._values.get(key)
+        return None if cached is None else cached.value
+
     def forget(self, key: Key) -> None:
         """Drops a value that was changed in this process, and ignores the result of a running look-up."""
         self._values.pop(key, None)

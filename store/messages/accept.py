@@ -4,21 +4,18 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import count
 from typing import NamedTuple, Self
-from zlib import crc32
 
 from msgspec.structs import replace
 
 from store import errors, messages
 from store.db import arrays, connections
 from store.db.statements import Statement
-from store.messages import Message, Record
-from store.messages.ids import new_id, new_ids
+from store.messages import Message, Record, placing
+from store.messages.ids import in_cell, new_id, new_ids
 from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.naming.topics import TopicFacts
-from store.process import runtime
 from store.process.configuration import setting
 
 
@@ -117,24 +114,22 @@ def columns_of_one(record: Record) -> dict[str, bytes | None]:
     }
 
 
-class Turns:
-    """Spreads the messages of one process that name no queue over the queues of their topics."""
-
-    def __init__(self) -> None:
-        self._turns = count()
-
-    def next(self) -> int:
-        return next(self._turns)
-
-
-async def accept(message: Message, *, traceparent: str | None = None, message_id: uuid.UUID | None = None) -> Accepted:
+async def accept(
+    message: Message,
+    *,
+    traceparent: str | None = None,
+    message_id: uuid.UUID | None = None,
+    beside: str | None = None,
+) -> Accepted:
     """Validates a message and finds its topic and queue. `message_id` is its id when the producer chose none.
+
+    A topic that is made now lies beside the topic `beside`, as by `topics.for_sending`.
 
     Raises the refusal that names what is wrong; nothing is stored then.
     """
     body = messages.checked(message)
     chosen = message.message_id or message_id
-    topic = await for_messages(message.topic, message.queue_id, [] if chosen is None else [chosen])
+    topic = await for_messages(message.topic, message.queue_id, [] if chosen is None else [chosen], beside)
     return _accepted(message, body, topic, traceparent, message_id)
 
 
@@ -151,7 +146,10 @@ def _accepted(
     message: Message, body: bytes, topic: TopicFacts, traceparent: str | None, message_id: uuid.UUID | None
 ) -> Accepted:
     chosen = message.message_id or message_id
-    content = Record.of(message, chosen or new_id(), topic.id, _queue_of(message, topic), body, traceparent)
+    made = chosen or new_id()
+    if topic.cell_id and chosen is None:
+        made = in_cell(made, topic.cell_id)
+    content = Record.of(message, made, topic.id, placing.queue_of(message, topic), body, traceparent)
     return Accepted(message, topic, may_repeat=chosen is not None, content=content)
 
 
@@ -170,7 +168,9 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
     return accept_for(topic, given, traceparent)
 
 
-async def for_messages(topic_name: str, queue_id: int | None, chosen: Sequence[uuid.UUID]) -> TopicFacts:
+async def for_messages(
+    topic_name: str, queue_id: int | None, chosen: Sequence[uuid.UUID], beside: str | None = None
+) -> TopicFacts:
     """The topic of messages with these ids, which the client chose; as `topics.for_sending`.
 
     Raises MessageIdReused, too, where their first use of the topic would be refused once it was made.
@@ -180,7 +180,7 @@ async def for_messages(topic_name: str, queue_id: int | None, chosen: Sequence[u
         return await topics.find_for_sending(topic_name) is None
 
     await require_unused(chosen, is_first_use)
-    return await topics.for_sending(topic_name, queue_id)
+    return await topics.for_sending(topic_name, queue_id, beside)
 
 
 async def require_unused(message_ids: Sequence[uuid.UUID], is_first_use: Callable[[], Awaitable[bool]]) -> None:
@@ -191,7 +191,9 @@ async def require_unused(message_ids: Sequence[uuid.UUID], is_first_use: Callabl
     """
     if not message_ids or not await is_first_use():
         return
-    stored = {row.message_id for row in await connections.read(FIND_MESSAGES, {"message_ids": list(message_ids)})}
+    stored = {
+        row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, {"message_ids": list(message_ids)})
+    }
     if stored and await is_first_use():
         raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
@@ -201,13 +203,18 @@ def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | N
     bodies = [messages.checked(message) for message in given]
     repeatable = [message.message_id for message in given if message.message_id is not None]
     validate_together(bodies, repeatable, "batch")
-    queue_id = _common_queue(given, topic)
-    made = iter(new_ids(len(given) - len(repeatable)))
+    queue_id = placing.common_queue(given, topic)
+    made = iter(_ids_in(topic.cell_id, len(given) - len(repeatable)))
     records = [
         Record.of(message, message.message_id or next(made), topic.id, queue_id, body, traceparent)
         for message, body in zip(given, bodies, strict=True)
     ]
     return Parcel(topic, records, repeatable)
+
+
+def _ids_in(cell: int, count: int) -> list[uuid.UUID]:
+    made = new_ids(count)
+    return [in_cell(one, cell) for one in made] if cell else made
 
 
 def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], together: str) -> None:
@@ -219,26 +226,6 @@ def validate_together(bodies: Sequence[bytes], chosen_ids: Sequence[uuid.UUID], 
         raise errors.MessageTooLarge(f"The bodies have {size} bytes together, the limit is {limit}.")
     if len(set(chosen_ids)) < len(chosen_ids):
         raise errors.MessageIdReused(f"Two messages of the {together} have the same message_id: give each its own.")
-
-
-def _common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
-    named = {
-        _queue_of(message, topic)
-        for message in given
-        if message.queue_id is not None or message.sharding_key is not None
-    }
-    if len(named) > 1:
-        raise errors.BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
-    return named.pop() if named else _queue_of(given[0], topic)
-
-
-def _queue_of(message: Message, topic: TopicFacts) -> int:
-    if message.queue_id is not None:
-        topics.require_queue(topic.name, message.queue_id, topic.queues)
-        return message.queue_id
-    if message.sharding_key is not None:
-        return crc32(message.sharding_key.encode()) % topic.queues
-    return runtime.control(Turns).next() % topic.queues
 
 
 def size_of(records: Sequence[Record]) -> int:

@@ -15,6 +15,7 @@ _stock: list[int] = []
 # A child process must not continue its parent's stock: it would make the same ids.
 os.register_at_fork(after_in_child=_stock.clear)
 
+CELL_BITS = 10
 # Version 7 and its variant, and the bits that are random.
 _FORM = 0x7 << 76 | 0x2 << 62
 _RANDOM = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
@@ -77,6 +78,20 @@ def _random_bits(count: int) -> list[int]:
     """What so many ids have behind their time."""
     given = os.urandom(_ID_BYTES * count)
     return [_FORM | int.from_bytes(given[at : at + _ID_BYTES]) & _RANDOM for at in range(0, len(given), _ID_BYTES)]
+
+
+def in_cell(made: UUID, cell: int) -> UUID:
+    """An id of the broker's whose lowest ten bits name a cell, so that it is looked for there first.
+
+    A hint, no more: ids of cell 0 keep their random bits, as do those that callers choose and those of earlier
+    versions. What is not found where these bits lead is looked for in the other cells.
+    """
+    return of_int(made.int >> CELL_BITS << CELL_BITS | cell)
+
+
+def cell_of(named: UUID) -> int:
+    """The cell that an id names, if the broker made it for one."""
+    return named.int & (1 << CELL_BITS) - 1
 
 
 def derived_id(namespace: UUID, name: str) -> UUID:

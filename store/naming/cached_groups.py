@@ -11,7 +11,7 @@ from store.db import connections
 from store.db.statements import NoRow, Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import GroupNotExist, MessageIllegal
-from store.naming import names
+from store.naming import cells, names
 
 Facts = TypeVar("Facts")
 
@@ -49,7 +49,9 @@ class Groups(Generic[Facts]):
             return rows[0] if rows else None
 
         # No group has an impossible name, which may be of any length, and hold what PostgreSQL refuses in text.
-        return await self._by_name.get(name, look_up) if self.is_name(name) else None
+        if not self.is_name(name):
+            return None
+        return await self._by_name.get(name, lambda: cells.or_last(self._by_name, name, look_up))
 
     async def existing(self, name: str) -> Facts:
         """The group of this name.

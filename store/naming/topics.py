@@ -9,6 +9,7 @@ from store import errors
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
+from store.naming import cells
 from store.naming.names import is_name, rule
 from store.process import runtime
 
@@ -86,8 +87,10 @@ def validate_sending(name: str) -> None:
         raise errors.TopicForbidden(f"The topic {name} is the broker's own: send to a topic of yours.")
 
 
-async def for_sending(name: str, queue_id: int | None = None) -> TopicFacts:
+async def for_sending(name: str, queue_id: int | None = None, beside: str | None = None) -> TopicFacts:
     """The topic a message goes to; made at its first use where AUTO_CREATE_TOPICS is on, if it gets the queue then.
+
+    It is made in the cell and with the home of the topic `beside`, or else in the open cell.
 
     Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), TopicNotExist or QueueIllegal.
     """
@@ -95,7 +98,7 @@ async def for_sending(name: str, queue_id: int | None = None) -> TopicFacts:
     if topic is None:
         if queue_id is not None:
             require_queue(name, queue_id, settings.DEFAULT_QUEUES)
-        topic = await _create(name)
+        topic = await _create(name, beside)
         _require_writable(name, topic.permission)
     return topic
 
@@ -185,7 +188,7 @@ def _not_permitted(name: str, permission: str, consequence: str) -> errors.Topic
     )
 
 
-async def own(name: str, queues: int) -> TopicFacts:
+async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
     """A topic with at least so many queues: made when it is missing, grown when it has fewer.
 
     The broker's own say `r`, for no caller may send to them: an earlier version made some with `rw`.
@@ -193,7 +196,8 @@ async def own(name: str, queues: int) -> TopicFacts:
     topic = await _find(name)
     permission = "r" if is_system(name) else "rw"
     if topic is None or topic.queues < queues or (permission == "r" and topic.permission != "r"):
-        await connections.read_control(CREATE_TOPIC, {"name": name, "queues": queues, "permission": permission})
+        parameters = {"name": name, "queues": queues, "permission": permission, "beside": beside}
+        await connections.read_control(CREATE_TOPIC, parameters)
         forget(name)
         topic = await _find(name)
     assert topic is not None
@@ -223,14 +227,18 @@ def forget(name: str) -> None:
 async def _find(name: str) -> TopicFacts | None:
     async def look_up() -> TopicFacts | None:
         rows = await connections.read_control(FIND_TOPIC, {"name": name})
+        if rows and not runtime.serves(rows[0].cell_id):
+            # The cell was added since this process has looked.
+            await cells.learn()
         return rows[0] if rows else None
 
-    return await runtime.control(Topics).by_name.get(name, look_up)
+    by_name = runtime.control(Topics).by_name
+    return await by_name.get(name, lambda: cells.or_last(by_name, name, look_up))
 
 
-async def _create(name: str) -> TopicFacts:
+async def _create(name: str, beside: str | None = None) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
-    topic = await runtime.control(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES))
+    topic = await runtime.control(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES, beside))
     assert topic is not None
     return topic

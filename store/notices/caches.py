@@ -15,6 +15,7 @@ from django.db import DatabaseError, transaction
 
 from store.db import connections, patience, sync
 from store.errors import Refusal
+from store.naming import cells
 from store.notices.peers import NOT_LISTENING, NOTIFY, Peers
 from store.process import runtime
 
@@ -81,6 +82,8 @@ class Changes:
 
     async def _confirm(self, payload: str) -> None:
         with contextlib.suppress(Refusal):
+            # The change may be a cell, which it serves from its answer on.
+            await cells.learn()
             await connections.read_control(NOTIFY, {"channel": CHANNEL, "payload": payload})
         self._confirming.discard(asyncio.current_task())
 

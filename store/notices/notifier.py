@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Collection, Coroutine, Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -138,7 +138,7 @@ class Wakeups:
             return
         self._unsent.update(topics)
         if self._unsent and (self._sender is None or self._sender.done()):
-            self._sender = self._task(self._send_notices(), "notify")
+            self._sender = self._home.task(self._send_notices(), "notify")
 
     async def _send_notices(self) -> None:
         while self._unsent:
@@ -158,8 +158,8 @@ class Wakeups:
         """Starts to receive the notices of other processes, and announces this process to them."""
         if self._receiver is None:
             self._peers.begin()
-            self._receiver = self._task(self._receive_notices(), "listen")
-            self._presence = self._task(self._be_present(), "present")
+            self._receiver = self._home.task(self._receive_notices(), "listen")
+            self._presence = self._home.task(self._be_present(), "present")
 
     async def _be_present(self) -> None:
         """Also while it does not listen: those that change something wait until its caches have run out."""
@@ -201,15 +201,10 @@ class Wakeups:
             self._peers.hear_itself(time.monotonic())
             return
         if self._peers.hear(name, time.monotonic()):
-            self._greeting = self._task(self._say(""), "greet")
+            self._greeting = self._home.task(self._say(""), "greet")
         for topic in filter(None, topics.split(",")):
             topic_id, _, messages = topic.partition(":")
             self.wake(int(topic_id), int(messages))
-
-    def _task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        """A task of this cell, whichever cell the work was of that needs it."""
-        with self._home.entered():
-            return asyncio.create_task(work, name=name)
 
     async def close(self) -> None:
         """Stops sending and receiving notices."""

@@ -5,14 +5,15 @@ worker's start and a test install a runtime, and each part is made at its first 
 
 Each cell has a runtime of its own. What holds a connection or knows of entries, halves or timers is a part of a cell:
 `part`. What knows of the configuration, or bounds the whole process, is a part of the control, cell 0: `control`. An
-operation names its cell. Other work chooses it at its begin by `in_cell`, and what it begins keeps it. A task or a
-callback that serves more than the work which happened to begin it enters the cell of its part by `Runtime.entered`.
+operation names its cell. Other work chooses it at its begin by `in_cell`, and what it begins keeps it. A task that
+serves more than the work which happened to begin it is a `Runtime.task`, and what the event loop calls enters the cell
+of its part.
 """
 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -37,6 +38,8 @@ class Runtime:
         self.is_closing = False
         # By their ids, this one included; of a cell that is not the control only itself.
         self.cells: dict[int, Runtime] = {cell: self}
+        # What begins in each cell that this process serves; of the control's.
+        self.begins: Callable[[Runtime], None] | None = None
         self._parts: dict[Callable[[], Any], Any] = {}
         self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
@@ -70,11 +73,20 @@ class Runtime:
         finally:
             _here.reset(token)
 
+    def task(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """A task of this cell, whichever cell the work was of that needs it."""
+        with self.entered():
+            return asyncio.get_running_loop().create_task(work, name=name)
+
     def add(self, cell: "Runtime") -> None:
         """Has this process serve another cell; of the control's runtime."""
+        if self.is_closing:
+            return
         self.cells = {**self.cells, cell.cell: cell}
         if _control is self:
             install(self)
+        if self.begins is not None:
+            self.begins(cell)
 
     def forget(self) -> None:
         """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""
@@ -108,7 +120,7 @@ def ending() -> SystemBusy:
 _control: Runtime | None = None
 # The runtime of a process that serves one cell, where there is nothing to choose.
 _only: Runtime | None = None
-# The cell that this task or callback works for.
+# The cell that this task works for.
 _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 
@@ -149,6 +161,16 @@ def of(cell: int) -> Runtime:
     return found
 
 
+def serves(cell: int) -> bool:
+    """Whether this process knows the cell."""
+    return cell in current().cells
+
+
+def chosen() -> Runtime | None:
+    """The runtime of the cell that this task has chosen, if it has."""
+    return _here.get()
+
+
 def cells() -> list[Runtime]:
     """The runtimes of all cells, the control's first."""
     return list(current().cells.values())
@@ -162,6 +184,11 @@ def is_only() -> bool:
 def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:
     """The work of the block, and what it begins, is that of a cell; as `of`."""
     return of(cell).entered()
+
+
+def entered(cell: int | None) -> contextlib.AbstractContextManager[None]:
+    """As `in_cell`; None for the cell that this task works for."""
+    return (here() if cell is None else of(cell)).entered()
 
 
 def begin() -> None:

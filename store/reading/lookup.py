@@ -20,6 +20,8 @@ from store.naming import topics
 from store.naming.topics import FIND_TOPIC, TopicFacts
 from store.process.answers import Hold
 from store.process.budget import SMALL_BYTES
+from store.reading import holders
+from store.reading.holders import FIND_COPIES
 from store.rows import Copy
 from store.segments import log
 
@@ -73,7 +75,6 @@ class FirstEntry(NamedTuple):
 
 
 FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
-FIND_COPIES = Statement(__file__, "find_copies", Copy)
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
 FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", VisibleEntry)
 LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
@@ -137,16 +138,15 @@ async def topic_of(name: str) -> TopicFacts:
     Raises TopicIllegal or TopicNotExist.
     """
     topics.validate_name(name)
-    rows = await connections.read_control(FIND_TOPIC, {"name": name})
-    if not rows:
+    if not (rows := await connections.read_control(FIND_TOPIC, {"name": name})):
         raise topics.absent(name)
     return rows[0]
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
     """The places of a message in the log, the oldest first; none when it was never stored, or is dropped."""
-    rows = await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES})
-    return rows[::-1]
+    async with holders.of_message(message_id):
+        return (await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES}))[::-1]
 
 
 async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
@@ -154,8 +154,7 @@ async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
 
     Raises MessageNotFound when it was never stored, or its segment is dropped.
     """
-    found = await find_copies(message_id)
-    if not found:
+    if not (found := await find_copies(message_id)):
         raise not_found(message_id)
     return found
 
@@ -165,19 +164,20 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
 
     Raises MessageNotFound, or SystemBusy while too many answers are in flight.
     """
-    newest = (await copies(message_id))[-1]
-    await _fitting([newest.body_bytes], 1, hold)
-    messages = await _messages([(newest.segment_id, newest.log_offset)])
-    if not messages:
-        raise not_found(message_id)
-    [found] = await _with_first_entries(messages, newest.topic_id)
-    return found
+    async with holders.of_message(message_id):
+        newest = (await copies(message_id))[-1]
+        await _fitting([newest.body_bytes], 1, hold)
+        messages = await _messages([(newest.segment_id, newest.log_offset)])
+        if not messages:
+            raise not_found(message_id)
+        return (await _with_first_entries(messages, newest.topic_id))[0]
 
 
 async def is_visible(message_id: uuid.UUID) -> bool:
     """Whether consumers can see the message: it has an entry where they read, be it as a retry or a dead letter."""
     parameters = {"message_id": message_id, "hidden": list(topics.HIDDEN)}
-    return bool(await connections.read(FIND_VISIBLE_ENTRY, parameters))
+    async with holders.of_message(message_id):
+        return bool(await connections.read(FIND_VISIBLE_ENTRY, parameters))
 
 
 async def by_key(

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from store.db.connections import SESSION
+from store.db.conninfo import SESSION
 from tests.broker import databases
 from tests.house.sources import sources
 

@@ -20,7 +20,7 @@ import structlog
 
 from store.commit import writer
 from store.commit.batch import Batch
-from store.commit.operation import Note, Operation
+from store.commit.operation import Note
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -29,6 +29,7 @@ from transactions import answers, endpoints
 from transactions.answers import Awaited
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf
+from transactions.operations.located import OfTransaction
 from transactions.reads import states
 from transactions.reads.states import FIND_TRANSACTIONS
 from webhooks.callees import Callee
@@ -104,14 +105,10 @@ async def make_due(transaction_id: uuid.UUID, note: Note | None = None) -> Await
     return await writer.run(QuestionNow(transaction_id), note)
 
 
-class QuestionNow(Operation[Awaited]):
+class QuestionNow(OfTransaction[Awaited]):
     """A half is made due for a check by one update."""
 
-    __slots__ = ("transaction_id",)
-
-    def __init__(self, transaction_id: uuid.UUID) -> None:
-        super().__init__(transaction_id.bytes)
-        self.transaction_id = transaction_id
+    __slots__ = ()
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:

@@ -1,7 +1,9 @@
 """Polled checks: a producer that cannot be called fetches the half messages whose check is due."""
 
 import asyncio
+import contextlib
 import math
+import random
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +18,10 @@ from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
-from store.errors import require_between
+from store.errors import SystemBusy, require_between
 from store.process import runtime
 from store.process.answers import Hold
+from store.process.runtime import CONTROL
 from transactions import groups, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
@@ -66,6 +69,7 @@ class Received:
     """What a poll was handed: the transactions to check, each with its document."""
 
     documents: dict[uuid.UUID, Document]
+    cell: int = CONTROL
 
     async def given_back(self, gone: asyncio.Future[object]) -> bool:
         """Takes the checks back if the producer's connection is `gone`: it was not asked, so they are not counted.
@@ -75,7 +79,8 @@ class Received:
         """
         if not gone.done() or not self.documents:
             return False
-        await writer.run(Return([_attempt(transaction_id, RETURNED) for transaction_id in self.documents]))
+        with runtime.in_cell(self.cell):
+            await writer.run(Return([_attempt(transaction_id, RETURNED) for transaction_id in self.documents]))
         return True
 
 
@@ -96,25 +101,45 @@ async def receive(
     _validate(request)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + request.wait_seconds
-    halves: Sequence[ClaimedHalf] = ()
+    received: Received | None = None
     due_in = 0.0  # A poll that begins claims what is due; one that waits only when there is something.
     while gone is None or not gone.done():
         group = await groups.existing(group_name)  # Read each time: its checks may be paused during the wait.
         if due_in <= 0 and not group.checks_paused:
             topic_ids = None if allowed is None else await _topics(await allowed())
             await hold.room()
-            max_bytes = min(MAX_BYTES, hold.page())
-            halves = await writer.run(Handout(group.id, request.max_transactions, max_bytes, topic_ids))
-            hold.set(halves[0].claimed_bytes if halves else 0)
+            received = await _received(group.id, request.max_transactions, topic_ids, hold)
         left = deadline - loop.time()
-        if halves or left <= 0:
+        if received is not None or left <= 0:
             break
         due_in = await _seconds_to_next(group.id)
         await _wait(min(left, max(due_in, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS), gone)
         due_in = await _seconds_to_next(group.id)
-    documents = await questions.transactions(halves)
-    ids = [half.transaction_id for half in halves if half.transaction_id in documents]
-    return Received({transaction_id: documents[transaction_id] for transaction_id in ids})
+    return received or Received({})
+
+
+async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold: Hold) -> Received | None:
+    """What is due in one of the cells, asked one after another from a different one each time; None without any.
+
+    Raises SystemBusy where all of them are away.
+    """
+    max_bytes = min(MAX_BYTES, hold.page())
+    cells, away = runtime.cells(), 0
+    for cell in random.sample(cells, len(cells)):
+        with cell.entered():
+            try:
+                halves = await writer.run(Handout(group_id, most, max_bytes, topic_ids))
+            except SystemBusy:
+                away += 1
+                if away == len(cells):
+                    raise
+                continue
+            hold.set(halves[0].claimed_bytes if halves else 0)
+            if halves:
+                documents = await questions.transactions(halves)
+                ids = [half.transaction_id for half in halves if half.transaction_id in documents]
+                return Received({transaction_id: documents[transaction_id] for transaction_id in ids}, cell.cell)
+    return None
 
 
 async def _topics(may_produce: IsAllowed | None) -> list[int] | None:
@@ -136,6 +161,16 @@ class NextChecks:
 
 async def _seconds_to_next(group_id: int) -> float:
     """Seconds until the group's next check is due, negative when it is late; infinite without a pending half."""
+    if runtime.is_only():
+        return await _seconds_to_next_here(group_id)
+    due_in = math.inf
+    for cell in runtime.cells():
+        with cell.entered(), contextlib.suppress(SystemBusy):
+            due_in = min(due_in, await _seconds_to_next_here(group_id))
+    return due_in
+
+
+async def _seconds_to_next_here(group_id: int) -> float:
     loop = asyncio.get_running_loop()
 
     async def look_up() -> float:

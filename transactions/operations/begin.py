@@ -16,7 +16,7 @@ from store.db.arrays import literal
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.errors import DelayIllegal, GroupNotExist, RateLimited, Refusal
-from store.messages import Record, accept, is_large
+from store.messages import Record, accept, ids, is_large
 from store.messages.accept import Accepted
 from store.messages.ids import new_id
 from store.messages.properties import tags_code_of
@@ -100,7 +100,7 @@ class Begin(Operation[Begun]):
         if given.messages is not None or given.check_url is not None or delays.of_message(given) is not None:
             return False
         group = groups.known_for_producing(given.producer_group)
-        if group is None or not limits.is_known_below(group) or is_large(given, MAX_BATCH_BYTES):
+        if group is None or not limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
             return False
         self._take_immunity()
         accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))
@@ -134,16 +134,10 @@ class Begin(Operation[Begun]):
         self.endpoint_id = await validation.validate(given, allowance)
         group = await groups.for_producing(given.producer_group, owner)
         self.group_id = group.id
-        accepted = [
-            await accept.accept(
-                message,
-                traceparent=self.traceparent,
-                message_id=validation.derived_id_of(given.transaction_id, place),
-            )
-            for place, message in enumerate(validation.messages_of(given))
-        ]
+        accepted = await validation.accept_each(given, self.traceparent)
         self.api_key_id = limits.counted_key(allowance)
-        self.limit = await limits.of_group(group) or await limits.of_key(allowance)
+        with runtime.in_cell(accepted[0].topic.cell_id):
+            self.limit = await limits.of_group(group) or await limits.of_key(allowance)
         if self.limit is not None and not any(one.may_repeat for one in accepted):
             raise self.limit
         self._place(accepted)
@@ -165,6 +159,9 @@ class Begin(Operation[Begun]):
 
     def _place(self, accepted: Sequence[Accepted]) -> None:
         self.accepted = accepted
+        self.cell = accepted[0].topic.cell_id
+        if self.cell and not self.may_repeat:
+            self.transaction_id = ids.in_cell(self.transaction_id, self.cell)
         self.key = self.transaction_id.bytes
         self.ids = (self.key, *[one.message_id.bytes for one in accepted])
         self.size = accept.size_of([one.content for one in accepted])
@@ -188,9 +185,9 @@ class Begin(Operation[Begun]):
         for one, (log_offset,) in zip(operations, offsets, strict=True):
             if log_offset >= 0:
                 next_check_at = stored_at + timedelta(seconds=one.immunity_seconds)
-                ids = [one.message.message_id]
-                one.result = repeats.answer(one.transaction_id, ids, (log_offset,), "PREPARED", next_check_at)
-                begun.keep(one.key, (one.message.topic.id, one.message.queue_id))
+                named = [one.message.message_id]
+                one.result = repeats.answer(one.transaction_id, named, (log_offset,), "PREPARED", next_check_at)
+                begun.keep(one.key, (one.message.topic.id, one.message.queue_id), one.message.topic.cell_id)
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
@@ -216,15 +213,15 @@ class Begin(Operation[Begun]):
         yield
         for one, records in appended.items():
             next_check_at = batch.now + timedelta(seconds=one.immunity_seconds)
-            ids = [record.message_id for record in records]
+            named = [record.message_id for record in records]
             offsets = [record.log_offset for record in records]
-            one.result = repeats.answer(one.transaction_id, ids, offsets, "PREPARED", next_check_at)
+            one.result = repeats.answer(one.transaction_id, named, offsets, "PREPARED", next_check_at)
 
 
 async def look_up_group(name: str) -> None:
     """Looks a producer group up, and how many transactions it has undecided, so that `Begin.ready` finds both."""
     group = await groups.find(name)
-    if group is not None:
+    if group is not None and runtime.is_only():
         await limits.of_group(group)
 
 

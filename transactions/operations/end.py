@@ -11,7 +11,6 @@ from access.callers import Caller
 from scheduling import recalls
 from scheduling.publish import Publication, publish
 from store.commit.batch import Batch
-from store.commit.operation import Operation
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -26,6 +25,7 @@ from transactions.errors import ProducerGroupWrong
 from transactions.operations import judging, packed
 from transactions.operations.begun_queues import BegunQueues
 from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, EndedHalf
+from transactions.operations.located import OfTransaction
 from transactions.reads import history, states
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
@@ -46,7 +46,7 @@ class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, o
     remark: str | None = None
 
 
-class End(Operation[Ended]):
+class End(OfTransaction[Ended]):
     """Ends a transaction; the first decision wins. POST /v1/transactions/{id}/end, and `end` of a bulk.
 
     `decided_by` is producer, check, operator or limit. `group_id` is None where the decision is the broker's own. The
@@ -66,7 +66,6 @@ class End(Operation[Ended]):
         "log_offset",
         "queue",
         "remark",
-        "transaction_id",
     )
     ORDER = 3
     URGENT = True
@@ -82,8 +81,7 @@ class End(Operation[Ended]):
         discarded: bool | None = False,
         attempt: dict[str, object] | None = None,
     ) -> None:
-        super().__init__(transaction_id.bytes)
-        self.transaction_id = transaction_id
+        super().__init__(transaction_id)
         self.decision = decision
         self.decided_by = decided_by
         self.log_offset = log_offset
@@ -110,6 +108,8 @@ class End(Operation[Ended]):
 
     def ready(self) -> bool:
         """Whether this process knows that the caller may end it, and knows its group."""
+        if not runtime.is_only():
+            self._choose_cell()
         if self.group_name is None:
             return self.is_plain
         caller = self.caller
@@ -123,6 +123,14 @@ class End(Operation[Ended]):
             return False
         self.group_id = group.id
         return self.is_plain
+
+    def _choose_cell(self) -> None:
+        if self.queue is not None:
+            self.cell = runtime.control(BegunQueues).take_cell(self.key)
+            self.left_cells, self.away = [], None
+        elif self.group_name is not None or self.decided_by == "operator":
+            super()._choose_cell()
+        # Else it is a check's or a limit's, and that of the cell that has found the transaction.
 
     async def complete(self) -> None:
         if self.group_name is None:
@@ -143,7 +151,9 @@ class End(Operation[Ended]):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a group that was deleted since and made again."""
+        """Another cell may have the transaction; or this process remembers a group that was deleted and made again."""
+        if await super().renew(refusal):
+            return True
         if self.group_name is None or not isinstance(refusal, ProducerGroupWrong):
             return False
         groups.forget(self.group_name)

@@ -8,9 +8,12 @@ from scheduling import delays
 from store import messages
 from store.errors import BatchIllegal, MessageIllegal
 from store.messages import Message, accept
+from store.messages.accept import Accepted
 from store.messages.ids import derived_id
 from store.naming import topics
+from store.process import runtime
 from transactions import endpoints, groups, limits
+from transactions.errors import TransactionSpansCells
 from transactions.operations import repeats
 from transactions.reads import states
 
@@ -48,6 +51,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
     for message in given:
         topics.validate_sending(message.topic)
     _validate_together(request, given)
+    await _require_one_cell(request)
     for message in given:
         await topics.require_possible(message.topic, message.queue_id)
         await delays.require_possible(message)
@@ -58,6 +62,39 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
     if request.check_url is None:
         return None
     return await endpoints.of_url(group, request.producer_group, request.check_url)
+
+
+async def accept_each(request: BeginTransaction, traceparent: str | None) -> Sequence[Accepted]:
+    """Accepts the messages of a valid transaction, and makes their topics. Raises what `accept.accept` raises."""
+    beside = await _require_one_cell(request)
+    return [
+        await accept.accept(
+            message,
+            traceparent=traceparent,
+            message_id=derived_id_of(request.transaction_id, place),
+            beside=beside,
+        )
+        for place, message in enumerate(messages_of(request))
+    ]
+
+
+async def _require_one_cell(request: BeginTransaction) -> str | None:
+    """The name of its first topic, for topics that it makes: they lie beside that one. None where there is one cell.
+
+    Raises TransactionSpansCells for topics in two cells: one database decides a transaction.
+    """
+    if runtime.is_only():
+        return None
+    names = list(dict.fromkeys(message.topic for message in messages_of(request)))
+    found = [topic for name in names if (topic := await topics.find_for_sending(name)) is not None]
+    spread = {topic.cell_id: topic.name for topic in found}
+    if len(spread) > 1:
+        of_cells = ", ".join(f"{name} in {runtime.of(cell).name}" for cell, name in spread.items())
+        raise TransactionSpansCells(
+            f"The topics of this transaction lie in several cells ({of_cells}): nothing was stored. "
+            f"`./mq topics home HOME {' '.join(names)}` has them share a home, which lies in one cell."
+        )
+    return found[0].name if found else names[0]
 
 
 async def _require_first(request: BeginTransaction) -> None:

@@ -42,7 +42,9 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
     if transaction is None:
         raise states.not_found(transaction_id)
     operations = await operations_of(transaction_id)
-    checks = await connections.read(FIND_CHECK_ATTEMPTS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS})
+    limits = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
+    async with states.holding(transaction_id):
+        checks = await connections.read(FIND_CHECK_ATTEMPTS, limits)
     names = await topics.names(set(transaction.topic_ids))
     prepared = TransactionEvent("prepared", transaction.stored_at)
     events = [prepared, *map(_operation, operations), *map(_check, checks)]
@@ -105,7 +107,9 @@ def _of_half(transaction: TransactionRow) -> tuple[float | None, str | None]:
 
 async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:
     """The first MAX_EVENTS ends, UNKNOWNs, discards and resumes of a transaction, in the order of time."""
-    return list(await connections.read(FIND_OPERATIONS, {"transaction_id": transaction_id, "max_events": MAX_EVENTS}))
+    limits = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
+    async with states.holding(transaction_id):
+        return list(await connections.read(FIND_OPERATIONS, limits))
 
 
 async def topics_of(transaction_id: uuid.UUID) -> set[str]:

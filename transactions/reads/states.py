@@ -1,11 +1,13 @@
 """States of transactions as they are found, and the refusals that name them."""
 
+import contextlib
 import uuid
 from collections.abc import Iterable
 
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.reading import holders
 from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.rows import State, TransactionRow
 
@@ -14,8 +16,14 @@ FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
 
 async def find(transaction_id: uuid.UUID) -> TransactionRow | None:
     """What is known of a transaction now, or None."""
-    rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
+    async with holding(transaction_id):
+        rows = await connections.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     return rows[0] if rows else None
+
+
+def holding(transaction_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
+    """The work of the block is that of the cell which has a transaction; as `holders.of_id`."""
+    return holders.of_id(transaction_id, FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
 
 
 def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:

@@ -13,7 +13,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from access import keys, roles
 from access.models import ApiKey
 from mqbroker import sealed_secrets
-from store.db import connections, guards
+from store.db import guards
+from store.db.conninfo import conninfo
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -53,7 +54,7 @@ def require_database() -> None:
     """Raises CommandError with PostgreSQL's reason when no connection opens: the pool's own error is a time-out."""
     try:
         guards.require_fit("mqbroker-prepare")
-        psycopg.connect(connections.conninfo("mqbroker-prepare")).close()
+        psycopg.connect(conninfo("mqbroker-prepare")).close()
     except guards.Unfit as problem:
         raise CommandError(str(problem)) from None
     except psycopg.OperationalError as problem:

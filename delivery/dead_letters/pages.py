@@ -1,0 +1,101 @@
+"""Dead letters as the API lists them: with their messages, page by page."""
+
+from datetime import datetime
+
+import msgspec
+
+from delivery import groups
+from delivery.receive import deliveries
+from delivery.rows import GroupFacts
+from store import messages
+from store.db import connections
+from store.db.statements import Statement
+from store.errors import require_between
+from store.messages import MessageRow, StoredMessage, Time
+from store.naming import topics
+from store.naming.topics import TopicFacts
+from store.process import runtime
+from store.process.answers import Hold
+
+
+class DeadLetterEntry(MessageRow, gc=False):
+    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
+
+    `bytes_before`: those of the bodies before it on its page.
+    """
+
+    queue_offset: int
+    reconsume_times: int
+    entered_at: datetime
+    letters: int
+    bytes_before: int
+    reason: str | None
+
+
+READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterEntry)
+
+DEFAULT_LISTED = 50
+MAX_LISTED = 200
+# A cursor of the list is a cell in these, and the offset there: exact in a JSON number.
+OFFSETS_OF_CELL = 2**42
+
+
+class DeadLetter(msgspec.Struct):
+    """A message that a group gave up; `reason` is that of the last nack that gave one."""
+
+    message: StoredMessage
+    queue_offset: int
+    dead_at: Time
+    reason: str | None
+
+
+class DeadLetters(msgspec.Struct):
+    """A page of dead letters; `next` is the cursor of the next one."""
+
+    results: list[DeadLetter]
+    next: int | None
+
+
+async def listed(group_name: str, cursor: int, limit: int, hold: Hold) -> DeadLetters:
+    """A group's dead letters that were not redriven, the oldest first, cell by cell; `next` continues the list.
+
+    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has left for
+    answers, where they count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
+    """
+    group = await groups.existing(group_name)
+    require_between("limit", limit, 1, MAX_LISTED)
+    topic = await groups.dead_letter_topic(group.name)
+    first, offset = divmod(cursor, OFFSETS_OF_CELL)
+    left = [cell.cell for cell in runtime.cells() if cell.cell >= first]
+    found = DeadLetters([], None)
+    while left and not found.results:
+        cell = left.pop(0)
+        with runtime.in_cell(cell):
+            found = await _listed_in_cell(group, topic, offset if cell == first else 0, limit, hold)
+        if found.next is not None:
+            found.next += cell * OFFSETS_OF_CELL
+        elif left:
+            found.next = left[0] * OFFSETS_OF_CELL
+    return found
+
+
+async def _listed_in_cell(
+    group: GroupFacts, topic: TopicFacts, after_offset: int, limit: int, hold: Hold
+) -> DeadLetters:
+    await hold.room()
+    page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
+    rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
+    hold.set(sum(len(row.body) for row in rows))
+    names = await topics.names({row.topic_id for row in rows})
+    is_last = not rows or len(rows) == rows[0].letters < limit
+    return DeadLetters(
+        results=[_letter(row, names[row.topic_id]) for row in rows],
+        next=None if is_last else rows[-1].queue_offset + 1,
+    )
+
+
+def _letter(row: DeadLetterEntry, topic_name: str) -> DeadLetter:
+    message = messages.stored(row, topic_name)
+    message.reconsume_times = row.reconsume_times
+    deliveries.add_retry_properties(message, topic_name, row.reconsume_times)
+    return DeadLetter(message, row.queue_offset, row.entered_at, row.reason)

@@ -1,0 +1,89 @@
+"""The handles that a consumer gives: what each holds, in which cell its delivery lies, and what became of it."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+
+from delivery.errors import ReceiptExpired
+from delivery.receipts.handles import Handle, by_cell, unpack
+from delivery.rows import GroupFacts
+from store.commit import writer
+from store.commit.operation import Operation
+from store.errors import MessageIllegal, Refusal, SystemBusy
+from store.notices import notifier
+from store.process import runtime
+
+MAX_HANDLES = 1000
+
+
+def unpacked(group: GroupFacts, given: list[str]) -> list[Handle | None]:
+    """What each handle holds; None for one of another group or of no broker.
+
+    Raises MessageIllegal for no or too many handles.
+    """
+    if not 1 <= len(given) <= MAX_HANDLES:
+        raise MessageIllegal(f"receipt_handles has {len(given)} handles: give 1 to {MAX_HANDLES}.")
+    return [found if (found := unpack(one)) and found.group_id == group.id else None for one in given]
+
+
+async def settle(
+    group: GroupFacts, given: list[str], made: Callable[[Set[Handle]], Operation[Set[Handle]]]
+) -> list[Refusal | None]:
+    """The outcomes of handles, in the order given, whose deliveries an operation of each cell settles.
+
+    Raises MessageIllegal, or SystemBusy where all of them lie in a cell that is away.
+    """
+    found = dict(zip(given, unpacked(group, given), strict=True))
+    of_cells = by_cell(given)
+    settled: set[Handle] = set()
+    away: dict[str, Refusal] = {}
+    for cell, of_cell in of_cells.items():
+        wanted = {one for text in of_cell if (one := found[text]) is not None}
+        try:
+            with runtime.in_cell(cell):
+                done = await writer.run(made(wanted)) if wanted else set()
+                wake(group, done)
+                settled |= done
+        except SystemBusy as refusal:
+            if len(of_cells) == 1:
+                raise
+            away |= dict.fromkeys(of_cell, refusal)
+    return outcomes(given, [found[text] for text in given], settled, away)
+
+
+async def ack(
+    parts: Sequence[Operation[Set[Handle]]], given: Sequence[list[str]]
+) -> tuple[Set[Handle], dict[str, Refusal]]:
+    """Writes an ack for each cell: the handles that proved a delivery, and the refusals for the others' `given`."""
+    ended = await asyncio.gather(*map(writer.run, parts), return_exceptions=True)
+    settled: set[Handle] = set()
+    away: dict[str, Refusal] = {}
+    for handles, result in zip(given, ended, strict=True):
+        if isinstance(result, Refusal):
+            away |= dict.fromkeys(handles, result)
+        elif isinstance(result, BaseException):
+            raise result
+        else:
+            settled |= result
+    return settled, away
+
+
+def wake(group: GroupFacts, settled: Set[Handle]) -> None:
+    """Wakes what waits for an ordered group: its queues have no delivery in flight any more."""
+    if group.ordered:
+        notifier.notify(Counter(one.topic_id for one in settled))
+
+
+def outcomes(
+    given: list[str], found: Sequence[Handle | None], settled: Set[Handle], away: Mapping[str, Refusal]
+) -> list[Refusal | None]:
+    """Of each handle, in the order given: None, or the refusal of a cell that is away, or ReceiptExpired."""
+    return [None if one in settled else away.get(text) or expired(text) for text, one in zip(given, found, strict=True)]
+
+
+def expired(given: str) -> ReceiptExpired:
+    """The refusal of a handle that proves no delivery."""
+    return ReceiptExpired(
+        f"The receipt {given[:60]} is acked already, or its invisible time is over: "
+        "a message that is not done comes again; ack within the invisible time, or extend it."
+    )

@@ -1,0 +1,43 @@
+"""The queue that a message goes to: named by its sender, by its sharding key, or in turn."""
+
+from collections.abc import Sequence
+from itertools import count
+from zlib import crc32
+
+from store import errors
+from store.messages import Message
+from store.naming import topics
+from store.naming.topics import TopicFacts
+from store.process import runtime
+
+
+class Turns:
+    """Spreads the messages of one process that name no queue over the queues of their topics."""
+
+    def __init__(self) -> None:
+        self._turns = count()
+
+    def next(self) -> int:
+        return next(self._turns)
+
+
+def common_queue(given: Sequence[Message], topic: TopicFacts) -> int:
+    """The one queue that messages of a batch name, or a queue for all of them. Raises BatchIllegal, QueueIllegal."""
+    named = {
+        queue_of(message, topic)
+        for message in given
+        if message.queue_id is not None or message.sharding_key is not None
+    }
+    if len(named) > 1:
+        raise errors.BatchIllegal(f"The messages name the queues {sorted(named)}: all of one batch go to one queue.")
+    return named.pop() if named else queue_of(given[0], topic)
+
+
+def queue_of(message: Message, topic: TopicFacts) -> int:
+    """The queue of a message: named, by its sharding key, or the next one in turn. Raises QueueIllegal."""
+    if message.queue_id is not None:
+        topics.require_queue(topic.name, message.queue_id, topic.queues)
+        return message.queue_id
+    if message.sharding_key is not None:
+        return crc32(message.sharding_key.encode()) % topic.queues
+    return runtime.control(Turns).next() % topic.queues

@@ -1,0 +1,67 @@
+"""Which cell holds what is named: a message or a transaction by its id, the entries of a topic."""
+
+import asyncio
+import contextlib
+import uuid
+from collections.abc import AsyncIterator, Mapping
+
+from store.db import connections
+from store.db.statements import RowType, Statement
+from store.errors import SystemBusy
+from store.messages import ids
+from store.naming import topics
+from store.naming.topics import TopicFacts
+from store.process import runtime
+from store.process.runtime import Runtime
+from store.rows import Copy
+
+FIND_COPIES = Statement(__file__, "find_copies", Copy)
+
+
+def of_topic(topic: TopicFacts) -> list[int]:
+    """The cells that hold entries of a topic: one, but that each cell has its own of the broker's topics."""
+    if not topics.is_system(topic.name):
+        return [topic.cell_id]
+    return [cell.cell for cell in runtime.cells()]
+
+
+def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:
+    """The work of the block is that of the cell which has a message; as `of_id`."""
+    return of_id(message_id, FIND_COPIES, {"message_id": message_id, "max_copies": 1})
+
+
+@contextlib.asynccontextmanager
+async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping[str, object]) -> AsyncIterator[None]:
+    """The work of the block is that of the cell which has what an id names: where the probe has rows.
+
+    The cell that the id names is asked first, then the others at once. Where none has it, the block works for that one;
+    raises SystemBusy instead where one is away, for that may have it.
+    """
+    if runtime.is_only():
+        yield
+        return
+    with (await _holder(named, probe, parameters)).entered():
+        yield
+
+
+async def _holder(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping[str, object]) -> Runtime:
+    served = runtime.current().cells
+    first = served.get(ids.cell_of(named)) or runtime.current()
+    away: SystemBusy | None = None
+    for asked in ([first], [cell for cell in served.values() if cell is not first]):
+        ended = await asyncio.gather(*(_probe(cell, probe, parameters) for cell in asked), return_exceptions=True)
+        for cell, found in zip(asked, ended, strict=True):
+            if isinstance(found, SystemBusy):
+                away = found
+            elif isinstance(found, BaseException):
+                raise found
+            elif found:
+                return cell
+    if away is not None:
+        raise away
+    return first
+
+
+async def _probe(cell: Runtime, probe: Statement[RowType], parameters: Mapping[str, object]) -> bool:
+    with cell.entered():
+        return bool(await connections.read(probe, parameters))

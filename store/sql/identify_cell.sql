@@ -1,0 +1,3 @@
+-- Read which cell this database is.
+SELECT cell_id, epoch
+FROM cell_identity

@@ -1,0 +1,62 @@
+"""Operations on a transaction that is named by its id: the cell that has begun it is asked first, then the others."""
+
+import uuid
+from typing import TypeVar
+
+from store.commit.operation import Operation
+from store.errors import Refusal, SystemBusy
+from store.messages import ids
+from store.process import runtime
+from store.process.runtime import CONTROL
+from transactions.errors import TransactionNotFound
+
+Result = TypeVar("Result")
+
+
+class OfTransaction(Operation[Result]):
+    """An operation on one transaction, which lies in one cell.
+
+    Its id names the cell where the broker made it; one that a caller chose names none. A cell that is away may have it:
+    its refusal is answered where no other cell has it, for nothing says then that there is no such transaction.
+    """
+
+    __slots__ = ("away", "left_cells", "transaction_id")
+
+    def __init__(self, transaction_id: uuid.UUID) -> None:
+        super().__init__(transaction_id.bytes)
+        self.transaction_id = transaction_id
+        # Once its cell is chosen: those that are asked where it does not have the transaction, and the refusal of one
+        # that is away.
+        self.left_cells: list[int]
+        self.away: SystemBusy | None
+
+    def ready(self) -> bool:
+        """As every operation; its cell is chosen here."""
+        if not runtime.is_only():
+            self._choose_cell()
+        return super().ready()
+
+    def _choose_cell(self) -> None:
+        served = [cell.cell for cell in runtime.cells()]
+        named = ids.cell_of(self.transaction_id)
+        self.cell = named if named in served else CONTROL
+        self.left_cells = [cell for cell in served if cell != self.cell]
+        self.away = None
+
+    def may_be_elsewhere(self, problem: Exception) -> bool:
+        return isinstance(problem, SystemBusy) and self.cell is not None and bool(self.left_cells)
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """Whether another cell is to be asked. Raises the refusal of one that is away and may have the transaction."""
+        if self.cell is None:
+            return False
+        if isinstance(refusal, SystemBusy):
+            self.away = self.away or refusal
+        elif not isinstance(refusal, TransactionNotFound):
+            return False
+        if self.left_cells:
+            self.cell = self.left_cells.pop(0)
+            return True
+        if self.away is not None:
+            raise self.away
+        return False
