@@ -7,27 +7,28 @@ from delivery import registry
 from delivery.push import pusher
 from delivery.retries import expiry
 from store.db import event_loop
+from store.naming import cells
 
 
 @shared_task(name="delivery.expire")
 def expire() -> None:
     """Retries or gives up the messages whose invisible time is over."""
-    event_loop.run(expiry.run(), limit_seconds=60)
+    event_loop.run(cells.in_each(expiry.run), limit_seconds=60)
 
 
 @shared_task(name="delivery.push")
 def push() -> None:
     """Pushes the messages of subscriptions to their servers."""
-    event_loop.run(pusher.run(), limit_seconds=20)
+    event_loop.run(cells.in_each(pusher.run), limit_seconds=20)
 
 
 @shared_task(name="delivery.clean_up")
 def clean_up() -> None:
     """Deletes the rows of consumer groups that were deleted."""
-    event_loop.run(registry.clean_up(), limit_seconds=60)
+    event_loop.run(cells.in_each(registry.clean_up), limit_seconds=60)
 
 
 @shared_task(name="delivery.reappend")
 def reappend() -> None:
     """Stores the messages of deliveries in flight again before their segment is dropped."""
-    event_loop.run(reappends.run(), limit_seconds=600)
+    event_loop.run(cells.in_each(reappends.run), limit_seconds=600)

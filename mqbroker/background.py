@@ -22,10 +22,11 @@ from store.commit.stalled import Watch
 from store.commit.writer import Writers
 from store.db import event_loop, patience
 from store.db.connections import Reads
-from store.notices import heartbeats
+from store.naming import cells
+from store.notices import heartbeats, notifier
 from store.notices.notifier import Wakeups
 from store.process import runtime
-from store.process.runtime import Runtime
+from store.process.runtime import CONTROL, Runtime
 from store.segments import lifecycle
 from transactions import discards, groups
 from transactions.checks import checker
@@ -41,34 +42,59 @@ SEGMENTS_LATE_SECONDS = 300.0
 
 
 class Fallback:
-    """Does in this process, every POLL_SECONDS, what has been due for LATE_SECONDS."""
+    """Does in this process, every POLL_SECONDS, what has been due for LATE_SECONDS: in a task for each cell, so that
+    one that hangs does not hold up the others."""
 
     def __init__(self) -> None:
-        self._task: asyncio.Task[None] | None = None
-        self._oldest_due: datetime | None = None
+        self._tasks: dict[int | None, asyncio.Task[None]] = {}
 
     def start(self) -> None:
         """Begins to poll, in the running event loop."""
-        self._task = asyncio.create_task(self._poll_forever(), name="fallback")
+        self._tasks[None] = asyncio.create_task(self._poll_forever(), name="fallback")
 
     async def _poll_forever(self) -> None:
+        while True:
+            await _try("cells", cells.learn_anew)
+            for cell in runtime.cells():
+                if cell.cell not in self._tasks:
+                    self._tasks[cell.cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
+            await asyncio.sleep(POLL_SECONDS)
+            await _try("limits", limits.keep)
+            await _try("actions", self._act)
+
+    async def _act(self) -> None:
+        """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
+        with runtime.in_cell(CONTROL), patience.of(patience.WORK_SECONDS):
+            await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
+
+    async def close(self) -> None:
+        """Stops polling."""
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class CellFallback:
+    """The work of one cell."""
+
+    def __init__(self) -> None:
+        self._oldest_due: datetime | None = None
+
+    async def poll_forever(self) -> None:
+        """Works every POLL_SECONDS."""
+        # For wake-ups by other processes.
+        notifier.start()
         while True:
             await asyncio.sleep(POLL_SECONDS)
             await _try("heartbeat", lambda: heartbeats.beat("web"))
             await _try("stalled writers", stalled.end)
-            await _try("limits", limits.keep)
             await _try("release", self._release)
             await _try("checks", lambda: checker.run(late_seconds=LATE_SECONDS))
             await _try("expiry", lambda: expiry.run(late_seconds=LATE_SECONDS))
             await _try("discards", lambda: discards.run(late_seconds=LATE_SECONDS))
             await _try("push", lambda: pusher.run(late_seconds=LATE_SECONDS))
-            await _try("actions", self._act)
             await _try("segments", lambda: lifecycle.run(late_seconds=SEGMENTS_LATE_SECONDS))
-
-    async def _act(self) -> None:
-        """In a thread, for actions are kept by the ORM; what they change is written on this event loop."""
-        with patience.of(patience.WORK_SECONDS):
-            await asyncio.to_thread(_run_actions, asyncio.get_running_loop())
 
     async def _release(self) -> None:
         stalled, self._oldest_due = await release.stalled(LATE_SECONDS, self._oldest_due)
@@ -76,13 +102,6 @@ class Fallback:
             await release.run()
         # This process may have released by alarms: without a worker no other run stores its lateness.
         await lateness.keep()
-
-    async def close(self) -> None:
-        """Stops polling."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
 
 
 async def _try(name: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -114,11 +133,16 @@ CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
 
 def start() -> None:
-    """Makes this process's runtime, whose alarms release what the process delays."""
+    """Makes this process's runtime, whose alarms release what the process delays; other cells are learnt later."""
     made = Runtime()
-    made.part(Alarms).start(release.run)
+    made.begins = _begin
+    _begin(made)
     made.part(Producers).start(groups.names)
     runtime.install(made)
+
+
+def _begin(cell: Runtime) -> None:
+    cell.part(Alarms).start(release.run)
 
 
 async def close() -> None:

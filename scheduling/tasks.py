@@ -5,15 +5,16 @@ from celery import shared_task
 from scheduling import reappend as reappends
 from scheduling import release as releases
 from store.db import event_loop
+from store.naming import cells
 
 
 @shared_task(name="scheduling.release")
 def release() -> None:
     """Releases what is due, and what becomes due before the next tick, which comes after 2 s."""
-    event_loop.run(releases.run(ahead_seconds=2.3), limit_seconds=60)
+    event_loop.run(cells.in_each(lambda: releases.run(ahead_seconds=2.3)), limit_seconds=60)
 
 
 @shared_task(name="scheduling.reappend")
 def reappend() -> None:
     """Stores the messages of timers again before their segment is dropped."""
-    event_loop.run(reappends.run(), limit_seconds=600)
+    event_loop.run(cells.in_each(reappends.run), limit_seconds=600)

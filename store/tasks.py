@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from store.db import event_loop
+from store.naming import cells
 from store.notices import heartbeats
 from store.segments import lifecycle
 
@@ -10,10 +11,10 @@ from store.segments import lifecycle
 @shared_task(name="store.segments.lifecycle")
 def segments() -> None:
     """Prepares, rolls and drops segments."""
-    event_loop.run(lifecycle.run(), limit_seconds=600)
+    event_loop.run(cells.in_each(lifecycle.run), limit_seconds=600)
 
 
 @shared_task(name="store.heartbeat")
 def heartbeat() -> None:
     """Notes that a tick of beat has reached this worker."""
-    event_loop.run(heartbeats.beat("worker"), limit_seconds=10)
+    event_loop.run(cells.in_each(lambda: heartbeats.beat("worker")), limit_seconds=10)

@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from store.db import event_loop
+from store.naming import cells
 from transactions import discards
 from transactions.checks import checker
 
@@ -10,12 +11,12 @@ from transactions.checks import checker
 @shared_task(name="transactions.check")
 def check() -> None:
     """Asks producers about the halves that are due."""
-    event_loop.run(checker.run(), limit_seconds=20)
+    event_loop.run(cells.in_each(checker.run), limit_seconds=20)
 
 
 @shared_task(name="transactions.discard")
 def discard() -> None:
     """Discards the halves whose checks are used up, or that are older than the retention; rolls back leftovers."""
-    event_loop.run(discards.run(), limit_seconds=60)
-    event_loop.run(discards.run_outdated(), limit_seconds=60)
-    event_loop.run(discards.roll_back_leftovers(), limit_seconds=60)
+    event_loop.run(cells.in_each(discards.run), limit_seconds=60)
+    event_loop.run(cells.in_each(discards.run_outdated), limit_seconds=60)
+    event_loop.run(cells.in_each(discards.roll_back_leftovers), limit_seconds=60)
