@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analytics.management import manners
 from console import theme
-from mqbroker import env, logs
-from mqbroker.server_urls import database, task_broker, task_queue
+from mqbroker import env, logs, server_urls
+from store.db.server_url import database
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -204,7 +204,7 @@ X_FRAME_OPTIONS = "DENY"
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
-REDIS_URL = task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
+REDIS_URL = server_urls.task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
 DATABASES = {"default": database(DATABASE_URL)}
 
 CONSOLE_READING_SECONDS = env.whole(
@@ -215,7 +215,7 @@ CONSOLE_READING_SECONDS = env.whole(
 )
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
-    task_queue(DATABASES["default"]),
+    server_urls.task_queue(DATABASES["default"]),
     "The list in Redis with this broker's ticks, named by DATABASE_URL. Set it where beat and workers name one "
     "database differently, or where two brokers with one Redis name two databases alike.",
 )

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from mqbroker_client import Consumer, Producer
 
-from mqbroker.server_urls import database
+from store.db.server_url import database
 from store.process import runtime
 from store.process.runtime import Runtime
 from tests import packages

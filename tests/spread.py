@@ -12,6 +12,7 @@ from django.conf import settings
 
 from embedded.commands import ROOT
 from mqbroker import server_urls
+from store.db.server_url import database
 from tests.broker import forks
 from tests.workers import Workers
 
@@ -162,7 +163,7 @@ def use_servers(number: int) -> None:
     settings.DATABASE_URL = os.environ["DATABASE_URL"]
     settings.REDIS_URL = server_urls.task_broker(os.environ["REDIS_URL"])
     # What holds on to this one has it, too.
-    settings.DATABASES["default"].update(server_urls.database(settings.DATABASE_URL))
+    settings.DATABASES["default"].update(database(settings.DATABASE_URL))
     settings.TASK_QUEUE = server_urls.task_queue(settings.DATABASES["default"])
     if fork_servers:
         forks.use(fork_servers.pop(number))

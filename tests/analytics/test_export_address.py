@@ -15,7 +15,7 @@ import pytest
 
 from analytics.errors import SocketRefused
 from analytics.readers import address
-from mqbroker.server_urls import database
+from store.db.server_url import database
 from tests.analytics.conftest import PASSWORD
 
 

@@ -16,7 +16,7 @@ from analytics import connections
 from analytics.readers import address
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS
-from mqbroker.server_urls import database as entry
+from store.db.server_url import database as entry
 from tests.analytics.conftest import ROOT
 from tests.analytics.past import Past
 from tests.broker.database_proxy import DatabaseProxy

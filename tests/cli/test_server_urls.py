@@ -8,7 +8,8 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from embedded.folder import free_port
-from mqbroker.server_urls import database, task_broker
+from mqbroker.server_urls import task_broker
+from store.db.server_url import database
 from tests.broker import databases
 from tests.broker.running import RunningBroker
 

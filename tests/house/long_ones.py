@@ -41,6 +41,5 @@ CLASSES = {
 FUNCTIONS = {
     "delivery/receive/pull.py: pull": 47,
     "webhooks/caller.py: post": 43,
-    "mqbroker/server_urls.py: database": 42,
     "store/reading/lookup.py: by_key": 42,
 }

@@ -40,7 +40,7 @@ class Keeper:
     def __enter__(self) -> Self:
         from django.conf import settings  # read here, where the environment names the settings
 
-        from mqbroker.server_urls import database as parsed
+        from store.db.server_url import database as parsed
 
         self._database = dict(settings.DATABASES["default"])
         self._creates = settings.AUTO_CREATE_TOPICS

@@ -1,0 +1,73 @@
+"""Reads the URL of a database, that of DATABASE_URL or of a cell, into the settings that Django has of it."""
+
+from typing import Any
+
+import psycopg
+from django.core.exceptions import ImproperlyConfigured
+from psycopg.conninfo import conninfo_to_dict
+
+from store.db.patience import KEEPALIVES, RECONNECT_SECONDS, PatientConnection
+
+# A URL must not take the durability of what operators decide.
+SESSION = f"-c synchronous_commit=on -c idle_in_transaction_session_timeout=60s {KEEPALIVES}"
+
+FORM = "give postgresql://user:password@host:port/database"
+HOSTS = f"{FORM}, or several servers as host1:port1,host2:port2"
+
+
+def database(url: str, called: str = "DATABASE_URL") -> dict[str, Any]:
+    """Django's database settings for a URL that libpq reads: it may name several hosts.
+
+    Raises ImproperlyConfigured when the URL, which the error calls `called`, does not name a PostgreSQL database.
+    """
+    given = _parts(url, called)
+    name, user, password = (given.pop(part, "") for part in ("dbname", "user", "password"))
+    host, ports = given.pop("host", ""), given.pop("port", "")
+    _require_place(name, host, ports, called)
+    return {
+        "ENGINE": "store.db.backend",
+        "NAME": name,
+        "USER": user,
+        "PASSWORD": password,
+        "HOST": host,
+        "PORT": ports,
+        # Requests at once have a thread each, and a connection that a thread keeps serves no other: a small pool serves
+        # all threads.
+        "CONN_MAX_AGE": 0,
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {
+            "connect_timeout": 3,
+            # Milliseconds after which a cut network breaks a connection; the system's limit is a quarter of an hour.
+            "tcp_user_timeout": 3000,
+            "application_name": "mqbroker-orm",
+            "options": f"{given.pop('options', '')} {SESSION}".strip(),
+            "pool": {
+                "min_size": 1,
+                "max_size": 4,
+                "timeout": 3,
+                "reconnect_timeout": RECONNECT_SECONDS,
+                "connection_class": PatientConnection,
+            },
+            **given,
+        },
+    }
+
+
+def _require_place(name: str, host: str, ports: str, called: str) -> None:
+    if not name:
+        raise ImproperlyConfigured(f"{called} does not name a PostgreSQL database: {FORM}.")
+    for port in filter(None, ports.split(",")):
+        if not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise ImproperlyConfigured(f"{called} has the port {port!r}, which is none from 1 to 65535: {HOSTS}.")
+    if ports.count(",") not in (0, host.count(",")):
+        raise ImproperlyConfigured(f"{called} names more hosts than ports, or fewer: {HOSTS}.")
+
+
+def _parts(url: str, called: str) -> dict[str, str]:
+    if not url.startswith(("postgres://", "postgresql://")):
+        raise ImproperlyConfigured(f"{called} does not name a PostgreSQL database: {FORM}.")
+    try:
+        return {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    except psycopg.ProgrammingError:
+        # libpq's message may hold the whole URL, password included.
+        raise ImproperlyConfigured(f"{called} cannot be read as a PostgreSQL URL: {FORM}.") from None
