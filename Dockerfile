@@ -19,6 +19,7 @@ COPY manage.py ./
 COPY mqbroker mqbroker
 COPY embedded embedded
 COPY console console
+COPY cells cells
 COPY monitoring monitoring
 COPY actions actions
 COPY transactions transactions

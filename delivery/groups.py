@@ -4,13 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
+from delivery.models import ConsumerGroup, RetryQueue
 from delivery.rows import GroupFacts
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import GroupNotExist
-from store.naming import topics
+from store.naming import copies, topics
 from store.naming.cached_groups import Groups
 from store.naming.names import MAX_CHARACTERS
 from store.naming.topics import RETRY_PREFIX, TopicFacts
@@ -53,7 +54,7 @@ class ConsumerGroups(Groups[GroupFacts]):
     """What one process caches of consumer groups."""
 
     def __init__(self) -> None:
-        super().__init__("consumer", MAX_NAME, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP)
+        super().__init__("consumer", MAX_NAME, FIND_CONSUMER_GROUP, CREATE_CONSUMER_GROUP, ConsumerGroup)
         self.retry_queues: TtlCache[tuple[int, int], int] = TtlCache(RETRY_QUEUE_BELIEVED_SECONDS)
 
 
@@ -135,7 +136,7 @@ async def _create_retry_queue(group_id: int, topic_id: int) -> int:
     parameters = {"group_id": group_id, "topic_id": topic_id}
     while not (rows := await connections.read_control(FIND_RETRY_QUEUE, parameters)):
         # A process that loses the race for a number inserts nothing, and tries the next number.
-        await connections.read_control(CREATE_RETRY_QUEUE, parameters)
+        await copies.first_use(CREATE_RETRY_QUEUE, parameters, RetryQueue, **parameters)
     return rows[0].queue_id
 
 

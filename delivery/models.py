@@ -161,6 +161,12 @@ class Subscription(models.Model):
     last_success_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
+    # Its health, by the calls from there.
+    of_each_cell = (
+        *("state", "failures", "open_until", "failing_since"),
+        *("last_failure", "last_failure_at", "last_success_at"),
+    )
+
     class Meta:
         db_table = "subscription"
         constraints = (

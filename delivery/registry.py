@@ -13,7 +13,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic
-from store.naming import topics
+from store.naming import copies, topics
 from store.notices import caches
 from store.reading import progress
 
@@ -77,6 +77,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
             caches.drop_everywhere()
+        copies.write(ConsumerGroup, [group.id])
     return group, created
 
 
@@ -96,7 +97,11 @@ def remove(name: str) -> None:
         group = find(name)
         ConsumerGroup.objects.filter(id=group.id).delete()
         Receipt.objects.filter(group_id=group.id).delete()
-        RetryQueue.objects.filter(group_id=group.id).delete()
+        queues = RetryQueue.objects.filter(group_id=group.id)
+        keys = list(queues.values_list("pk", flat=True))
+        queues.delete()
+        copies.write(RetryQueue, keys)
+        copies.write(ConsumerGroup, [group.id])
         registry.remove_own(topics.RETRY_PREFIX + name)
         _remove_if_empty(topics.DEAD_LETTER_PREFIX + name)
         caches.drop_everywhere()

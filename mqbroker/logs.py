@@ -18,6 +18,7 @@ APPS = (
     "mqbroker",
     "console",
     "monitoring",
+    "cells",
     "actions",
     "sending",
     "transactions",

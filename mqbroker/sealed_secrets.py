@@ -13,6 +13,7 @@ from delivery.models import Subscription
 from store.db import patience, sealing
 from store.db.guards import Unfit
 from store.models import Cell
+from store.naming import copies
 from transactions.models import Endpoint
 from webhooks.signing import make_secret
 
@@ -30,9 +31,13 @@ def _callees() -> Sequence[QuerySet[Any]]:
 def reseal(*, plain_only: bool = False) -> int:
     """Seals every secret under the first key, or only those that are not sealed; returns how many it changed.
 
-    Raises SecretUnreadable.
+    Those of the copies in other cells, too. Raises SecretUnreadable, or CellAway behind what it has sealed.
     """
-    return sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all()))
+    changed = sum(sealing.reseal(rows, plain_only=plain_only) for rows in (*_callees(), Cell.objects.all()))
+    for cell in copies.others():
+        with copies.of_cell(cell) as alias:
+            changed += sum(sealing.reseal(rows.using(alias), plain_only=plain_only) for rows in _callees())
+    return changed
 
 
 def replace_unreadable() -> int:

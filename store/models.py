@@ -39,10 +39,11 @@ class Topic(models.Model):
 class Cell(models.Model):
     """A database with the tables of the message path, for some of the topics. Rows are kept by the control, cell 0.
 
-    The URL of cell 0 is empty: it is that of the process. Ids and handles hold a cell's id in ten bits.
+    The URL of cell 0 is empty: it is that of the process. Ids of messages and receipt handles hold a cell's id in ten
+    bits; that of a cell which was removed is not used again.
     """
 
-    id = models.IntegerField(primary_key=True)
+    id = models.AutoField(primary_key=True)
     name = CText(unique=True)
     url = SealedField(default="")
     takes_topics = models.BooleanField(default=False)

@@ -10,7 +10,7 @@ from django.db.models import Q
 from store import stats
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
-from store.naming import topics
+from store.naming import copies, topics
 from store.notices import caches
 from store.queues import of_topic
 from store.rows import QueueBounds
@@ -79,6 +79,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
         if not made:
             _change(topic, changes)
             caches.drop_everywhere()
+        copies.write(Topic, [topic.id])
     return topic, made
 
 
@@ -115,4 +116,6 @@ def remove_own(name: str) -> None:
         topic = named(name)
         if topic is not None:
             QueueFloor.objects.filter(topic_id=topic.id).delete()
+            topic_id = topic.id
             topic.delete()
+            copies.write(Topic, [topic_id])

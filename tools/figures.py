@@ -21,6 +21,7 @@ PRODUCT = (
     "embedded",
     "examples",
     "monitoring",
+    "cells",
     "mqbroker",
     "scheduling",
     "sending",

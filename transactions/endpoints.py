@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
+from store.naming import copies
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import EndpointId, ProducerGroupRow
@@ -156,7 +157,9 @@ def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, 
     new = {**given, "secret": given.get("secret") or signing.make_secret()}
     try:
         with transaction.atomic():
-            return Endpoint.objects.create(group=group, **new), True
+            endpoint = Endpoint.objects.create(group=group, **new)
+            copies.write(Endpoint, [endpoint.id])
+            return endpoint, True
     except IntegrityError as problem:
         # Since the read above another process registered the same URL, or deleted the group.
         existing = _at(group, given["url"])
@@ -180,6 +183,7 @@ def change(endpoint: Endpoint, given: Mapping[str, Any]) -> Endpoint:
     try:
         with transaction.atomic():
             Endpoint.objects.filter(id=endpoint.id).update(**changes)
+            copies.write(Endpoint, [endpoint.id], besides=changes)
     except IntegrityError as problem:
         raise MessageIllegal(
             f"The producer group {endpoint.group.name} has another endpoint at {given['url'][:200]!r}: change that one."
@@ -211,4 +215,7 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
 
 def remove(endpoint: Endpoint) -> None:
     """Deletes an endpoint; halves that named it are asked about at the group's others."""
-    endpoint.delete()
+    with transaction.atomic():
+        endpoint_id = endpoint.id
+        endpoint.delete()
+        copies.write(Endpoint, [endpoint_id])

@@ -13,6 +13,7 @@ from store.naming.names import MAX_CHARACTERS
 from store.process import runtime
 from store.process.configuration import setting
 from transactions.errors import TransactionsRejected
+from transactions.models import ProducerGroup
 from transactions.rows import ProducerGroupRow
 
 
@@ -32,7 +33,7 @@ class ProducerGroups(Groups[ProducerGroupRow]):
     """What one process caches of producer groups."""
 
     def __init__(self) -> None:
-        super().__init__("producer", MAX_CHARACTERS, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP)
+        super().__init__("producer", MAX_CHARACTERS, FIND_PRODUCER_GROUP, CREATE_PRODUCER_GROUP, ProducerGroup)
 
 
 def _groups() -> ProducerGroups:

@@ -59,6 +59,12 @@ class Endpoint(models.Model):
     void_since = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
 
+    # Its health, by the calls from there.
+    of_each_cell = (
+        *("state", "failures", "open_until", "last_failure", "last_failure_at", "last_success_at"),
+        *("last_answer", "last_answer_at", "void_answers", "void_since"),
+    )
+
     class Meta:
         db_table = "endpoint"
         constraints = (

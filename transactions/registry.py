@@ -10,6 +10,7 @@ from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
+from store.naming import copies
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
@@ -67,6 +68,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
                 setattr(group, field, value)
             group.save(update_fields=list(changes))
             caches.drop_everywhere()
+        copies.write(ProducerGroup, [group.id])
     return group, created
 
 
@@ -89,7 +91,9 @@ def remove(name: str) -> None:
     with transaction.atomic():
         _lock(group)
         _require_decided(group)
+        group_id = group.id
         group.delete()
+        copies.write(ProducerGroup, [group_id])
         caches.drop_everywhere()
 
 

@@ -6,8 +6,11 @@ GROUPS = ("viewer", "operator", "admin", "bodies")
 
 
 def make(apps, schema_editor):
-    groups = {name: apps.get_model("auth", "Group").objects.get_or_create(name=name)[0] for name in GROUPS}
-    for user in apps.get_model("auth", "User").objects.filter(is_staff=True):
+    # Not always that of DATABASE_URL: a cell has the tables, too.
+    database = schema_editor.connection.alias
+    made = apps.get_model("auth", "Group").objects.using(database)
+    groups = {name: made.get_or_create(name=name)[0] for name in GROUPS}
+    for user in apps.get_model("auth", "User").objects.using(database).filter(is_staff=True):
         # A staff user read everything, bodies too, and changed nothing.
         roles = [groups["admin"]] if user.is_superuser else [groups["viewer"], groups["bodies"]]
         user.groups.add(*roles)

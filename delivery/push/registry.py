@@ -15,7 +15,7 @@ from delivery.stats import QueueLag
 from store import registry as topic_registry
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
-from store.naming import names, topics
+from store.naming import copies, names, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
@@ -69,7 +69,9 @@ def put(name: str, given: Mapping[str, object]) -> tuple[Subscription, bool]:
     new = {**given, "secret": given.get("secret") or signing.make_secret()}
     try:
         with transaction.atomic():
-            return Subscription.objects.create(name=name, **new), True
+            subscription = Subscription.objects.create(name=name, **new)
+            copies.write(Subscription, [subscription.id])
+            return subscription, True
     except IntegrityError:
         # Another process created it since it was looked up.
         return _change(find(name), given), False
@@ -87,7 +89,10 @@ def rotate_secret(subscription: Subscription, secret: str | None) -> Subscriptio
 
 def remove(subscription: Subscription) -> None:
     """Deletes a subscription. Its group keeps its progress; what is in flight is settled, or is redelivered."""
-    subscription.delete()
+    with transaction.atomic():
+        subscription_id = subscription.id
+        subscription.delete()
+        copies.write(Subscription, [subscription_id])
 
 
 def lag(subscription: Subscription) -> int:
@@ -126,8 +131,10 @@ def named(name: str) -> Subscription | None:
 
 
 def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscription:
-    changes = registration.changes(subscription, given)
-    Subscription.objects.filter(id=subscription.id).update(**changes, failing_since=None)
+    changes = {**registration.changes(subscription, given), "failing_since": None}
+    with transaction.atomic():
+        Subscription.objects.filter(id=subscription.id).update(**changes)
+        copies.write(Subscription, [subscription.id], besides=changes)
     return find(subscription.name)
 
 

@@ -6,6 +6,7 @@ import ctypes
 import resource
 from collections.abc import AsyncIterator
 
+from cells import registry
 from mqbroker import background, sealed_secrets
 from mqbroker.web import application
 from store.db import guards
@@ -21,6 +22,7 @@ async def running() -> AsyncIterator[Serve]:
     """
     await asyncio.to_thread(guards.require_fit, "mqbroker-start")
     await asyncio.to_thread(sealed_secrets.require_readable)
+    await asyncio.to_thread(registry.heal)
     fallback = background.Fallback()
     background.start()
     background.spare_collector()

@@ -20,6 +20,7 @@ class ServerState(NamedTuple):
     enable_seqscan: str
     read_only: str
     pid: int
+    citus: bool
 
 
 LOOK_AT_SERVER = Statement(__file__, "look_at_server", ServerState)
@@ -31,6 +32,10 @@ POOLED = (
 )
 STRIPPED = (
     "a proxy in front of the database drops the broker's session settings: let DATABASE_URL name the server itself."
+)
+CITUS = (
+    "the database has the extension citus, through which acknowledged messages are lost: "
+    "docs/decisions/0041-cells-of-plain-postgresql.md has the figures. Use a database without it."
 )
 READ_ONLY = "the database is read-only: it answers reads and refuses every write. Writes need the primary."
 
@@ -46,17 +51,17 @@ class Look(NamedTuple):
     warnings: Sequence[str]
 
 
-def look(application: str) -> Look:
-    """What speaks against the database, by connections of its own.
+def look(application: str, url: str = "") -> Look:
+    """What speaks against the database of the settings, or of a URL, by connections of its own.
 
     Raises psycopg's OperationalError when it is away, or does not answer in time (`patience`).
     """
     try:
-        with PatientConnection.connect(conninfo(application), autocommit=True) as session:
+        with PatientConnection.connect(conninfo(application, url), autocommit=True) as session:
             state = _state_of(session)
             reasons = _reasons(state)
             # A proxy makes up the number that its client would cancel by.
-            if session.info.backend_pid != state.pid and _is_shared(application, state.pid):
+            if session.info.backend_pid != state.pid and _is_shared(application, url, state.pid):
                 reasons.append(POOLED)
     except psycopg.OperationalError as problem:
         if "unsupported startup parameter" not in str(problem):
@@ -80,12 +85,14 @@ def _reasons(state: ServerState) -> list[str]:
     reasons = [OFF.format(name) for name in ("fsync", "full_page_writes") if getattr(state, name) == "off"]
     if state.enable_seqscan != "off" or state.synchronous_commit != "on":
         reasons.append(STRIPPED)
+    if state.citus:
+        reasons.append(CITUS)
     return reasons
 
 
-def _is_shared(application: str, pid: int) -> bool:
+def _is_shared(application: str, url: str, pid: int) -> bool:
     """Whether another session, in a transaction, is given the same process while the first one is open."""
-    with PatientConnection.connect(conninfo(application)) as other:
+    with PatientConnection.connect(conninfo(application, url)) as other:
         return _state_of(other).pid == pid
 
 

@@ -104,7 +104,7 @@ def reseal(rows: QuerySet[Any], *, plain_only: bool = False) -> int:
     for id_, columns in _stored(rows):
         for column, stored in columns:
             if stored and (_is_plain(stored) or not (plain_only or _is_newest(stored))):
-                found = rows.model._default_manager.filter(id=id_).annotate(raw=Cast(F(column), TextField()))
+                found = rows.filter(id=id_).annotate(raw=Cast(F(column), TextField()))
                 changed += found.filter(raw=stored).update(**{column: opened(stored)})
     return changed
 

@@ -6,7 +6,7 @@ from typing import Any, ParamSpec, TypeVar
 from asgiref.sync import async_to_sync
 from django.db import connection
 
-from store.db.statements import RowType, Statement
+from store.db.statements import NoRow, RowType, Statement
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -22,6 +22,13 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
         cursor.execute(statement.sql(), parameters or {})
         rows: Sequence[RowType] = cursor.fetchall()
     return rows
+
+
+def write(statement: Statement[NoRow], parameters: Mapping[str, Any]) -> None:
+    """Executes one statement that returns no rows, as `read` does."""
+    connection.ensure_connection()
+    with connection.wrap_database_errors, connection.connection.cursor() as cursor:
+        cursor.execute(statement.sql(), parameters)
 
 
 def give_connection_back() -> None:

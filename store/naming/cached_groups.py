@@ -6,12 +6,13 @@ from typing import Generic, TypeVar
 from urllib.parse import quote
 
 from django.conf import settings
+from django.db.models import Model
 
 from store.db import connections
 from store.db.statements import NoRow, Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.errors import GroupNotExist, MessageIllegal
-from store.naming import cells, names
+from store.naming import cells, copies, names
 
 Facts = TypeVar("Facts")
 
@@ -24,6 +25,7 @@ class Groups(Generic[Facts]):
     max_characters: int
     found: Statement[Facts]
     created: Statement[NoRow]
+    model: type[Model]
     _by_name: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
     # Thousands of requests may use a new group at once: one creates it, and the others wait for its result.
     _making: TtlCache[str, Facts] = field(default_factory=lambda: TtlCache(0))
@@ -88,7 +90,7 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await connections.read_control(self.created, {"name": name, **fields})
+            await copies.first_use(self.created, {"name": name, **fields}, self.model, name=name)
             self.forget(name)
             return await self.find(name)
 

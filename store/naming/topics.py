@@ -9,7 +9,8 @@ from store import errors
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
-from store.naming import cells
+from store.models import Topic
+from store.naming import cells, copies
 from store.naming.names import is_name, rule
 from store.process import runtime
 
@@ -197,7 +198,7 @@ async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
     permission = "r" if is_system(name) else "rw"
     if topic is None or topic.queues < queues or (permission == "r" and topic.permission != "r"):
         parameters = {"name": name, "queues": queues, "permission": permission, "beside": beside}
-        await connections.read_control(CREATE_TOPIC, parameters)
+        await copies.first_use(CREATE_TOPIC, parameters, Topic, name=name)
         forget(name)
         topic = await _find(name)
     assert topic is not None

@@ -1,9 +1,10 @@
 -- Read what the promises rest on: settings that keep a commit, those that this session was given, and whether it may write.
--- The process behind the session: two sessions that show the same one share it by turns.
+-- The process behind the session: two sessions that show the same one share it by turns. Whether Citus is in the database.
 SELECT
     current_setting('fsync') AS fsync,
     current_setting('full_page_writes') AS full_page_writes,
     current_setting('synchronous_commit') AS synchronous_commit,
     current_setting('enable_seqscan') AS enable_seqscan,
     current_setting('transaction_read_only') AS read_only,
-    pg_backend_pid() AS pid
+    pg_backend_pid() AS pid,
+    EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'citus') AS citus

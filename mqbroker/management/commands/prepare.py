@@ -12,9 +12,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access import keys, roles
 from access.models import ApiKey
+from cells import registry
 from mqbroker import sealed_secrets
 from store.db import guards
 from store.db.conninfo import conninfo
+from store.errors import CellAway
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -43,6 +45,7 @@ class Command(BaseCommand):
     def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
         require_database()
         call_command("migrate", interactive=False, verbosity=0)
+        migrate_cells()
         seal_plain_secrets()
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
         if made["console_password"]:
@@ -61,13 +64,21 @@ def require_database() -> None:
         raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
 
 
+def migrate_cells() -> None:
+    """Migrates the other cells of the installation. Raises CommandError with those that are away."""
+    try:
+        registry.migrate()
+    except CellAway as problem:
+        raise CommandError(problem.detail) from None
+
+
 def seal_plain_secrets() -> None:
-    """Seals what was stored before there were keys. Raises CommandError when a secret's key is not there."""
+    """Seals what was stored before there were keys. Raises CommandError when a key is not there, or a cell is away."""
     try:
         sealed_secrets.require_readable()
-    except guards.Unfit as problem:
+        sealed_secrets.reseal(plain_only=True)
+    except (guards.Unfit, CellAway) as problem:
         raise CommandError(str(problem)) from None
-    sealed_secrets.reseal(plain_only=True)
 
 
 def first_key(given: str | None) -> str | None:

@@ -5,8 +5,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from cells import registry
 from mqbroker import sealed_secrets
 from store.db.sealing import SecretUnreadable
+from store.errors import CellAway
 
 
 class Command(BaseCommand):
@@ -29,7 +31,13 @@ class Command(BaseCommand):
             raise CommandError("MQBROKER_SECRETS_KEYS is empty: give at least one key.")
         replaced = sealed_secrets.replace_unreadable() if replace_unreadable else 0
         try:
+            # The copies in other cells have the secrets that were replaced.
+            registry.heal()
             resealed = sealed_secrets.reseal()
+        except CellAway as problem:
+            raise CommandError(
+                f"{problem} Repeat this when it is back: its copies are sealed under the old key."
+            ) from None
         except SecretUnreadable as problem:
             raise CommandError(f"{problem}: add it to the end of the list, or use --replace-unreadable.") from None
         self.stdout.write(f"{resealed} secrets resealed, {replaced} replaced.")

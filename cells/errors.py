@@ -1,0 +1,15 @@
+"""What is refused about cells."""
+
+from store.errors import Refusal
+
+
+class CellIllegal(Refusal):
+    """The database cannot be a cell, or the cell cannot be changed so."""
+
+    code = "cell_illegal"
+
+
+class CellNotExist(Refusal):
+    """No cell has this name."""
+
+    code = "cell_not_exist"

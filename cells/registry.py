@@ -1,0 +1,150 @@
+"""Cells as an operator keeps them: added, repaired and removed. The control has their rows."""
+
+import contextlib
+import re
+from collections.abc import Sequence
+from urllib.parse import quote, urlsplit
+
+from django.conf import settings
+from django.core.management import call_command
+from django.db import DatabaseError, OperationalError, ProgrammingError, connection, transaction
+from django.db.models import F, Model
+from psycopg.errors import DuplicateDatabase
+
+from cells import joining
+from cells.errors import CellIllegal, CellNotExist
+from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from store.db import databases, patience, sync
+from store.errors import CellAway
+from store.models import Cell, CellIdentity, CellMap, Topic
+from store.naming import copies
+from store.naming.cells import CONTROL, CellFacts
+from store.notices import caches
+from transactions.models import Endpoint, ProducerGroup
+
+# What each cell has copies of, in the order in which rows refer to each other.
+COPIED: Sequence[type[Model]] = (Topic, ProducerGroup, Endpoint, ConsumerGroup, RetryQueue, Subscription)
+# A label of metrics, and the name of a folder.
+NAME = re.compile(r"[a-z][a-z0-9-]{0,29}")
+NAME_RULE = "1 to 30 small letters, digits and -, the first a letter"
+
+
+def every() -> Sequence[Cell]:
+    """All cells, the control first."""
+    return list(Cell.objects.order_by("id"))
+
+
+def find(name: str) -> Cell:
+    """The cell of this name. Raises CellNotExist."""
+    cell = Cell.objects.filter(name=name).first()
+    if cell is None:
+        raise CellNotExist(f"There is no cell {name}: `cells list` shows those that there are.")
+    return cell
+
+
+def facts(cell: Cell) -> CellFacts:
+    """A cell as its database is reached."""
+    return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics)
+
+
+def make_database(name: str) -> str:
+    """The URL of a database of this name on the control's server, which is made unless it is there."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(f"CREATE DATABASE {connection.ops.quote_name(name)}")
+    except ProgrammingError as problem:
+        if not isinstance(problem.__cause__, DuplicateDatabase):
+            raise
+    return urlsplit(settings.DATABASE_URL)._replace(path=f"/{quote(name)}").geturl()
+
+
+def prepare(name: str, url: str) -> None:
+    """Looks whether a database may be this cell, and makes the tables of an empty one. May be repeated.
+
+    Raises CellIllegal, or Django's OperationalError when the database goes away meanwhile.
+    """
+    if not NAME.fullmatch(name):
+        raise CellIllegal(f"{name[:60]!r} is no name of a cell: {NAME_RULE}.")
+    cell = Cell.objects.filter(name=name).first()
+    if cell is not None and cell.id == CONTROL:
+        raise CellIllegal(f"{name} is the control, whose URL is DATABASE_URL: give the new cell another name.")
+    joining.require_server(name, url)
+    alias = databases.alias("joining" if cell is None else cell.id, name, url)
+    if joining.is_prepared(alias, name, cell):
+        joining.require_joinable(alias, name, cell)
+    else:
+        call_command("migrate", database=alias, interactive=False, verbosity=0)
+
+
+def add(name: str, url: str) -> Cell:
+    """Makes a database that `prepare` has prepared a cell, with its identity and its copies. It takes no topic yet.
+
+    Again for a cell that there is: its URL is set. Until the row of the cell is committed, changes of the configuration
+    wait; later ones are made in the cell, too. Killed before, it leaves a database that may be added again. Raises
+    CellIllegal or CellAway.
+    """
+    with transaction.atomic():
+        copies.hold()
+        cell, _ = Cell.objects.update_or_create(name=name, defaults={"url": url})
+        with copies.of_cell(facts(cell)) as alias:
+            identity = {"cell_id": cell.id, "installation": joining.installation()}
+            CellIdentity.objects.using(alias).update(**identity)
+        repair(cell)
+        _announce()
+    return cell
+
+
+def migrate() -> None:
+    """Gives every cell besides the control the tables of this version. Raises CellAway, behind the last of them."""
+    failed = []
+    for cell in copies.others():
+        try:
+            call_command("migrate", database=copies.alias(cell), interactive=False, verbosity=0)
+        except (CellAway, OperationalError) as problem:
+            failed.append(f"{cell.name} ({' '.join(str(problem).split())})")
+    if failed:
+        raise CellAway(
+            f"Cells that are away have the tables of an earlier version: {', '.join(failed)}. Repeat this when they "
+            "are back; `cells remove` takes one without topics out."
+        )
+
+
+@patience.of(patience.REQUEST_SECONDS)
+def heal() -> None:
+    """Repairs the cells that differ from the control; leaves one that is away, and all while the control is away."""
+    with contextlib.suppress(DatabaseError):
+        cells = copies.others()
+        ours = copies.of_control(COPIED) if cells else {}
+        for cell in cells:
+            with contextlib.suppress(CellAway):
+                if copies.compare(cell, ours):
+                    copies.repair(cell, COPIED)
+    sync.give_connection_back()
+
+
+def repair(cell: Cell) -> int:
+    """Makes the copies of a cell what the control has; how many rows it changed. Raises CellAway."""
+    return 0 if cell.id == CONTROL else copies.repair(facts(cell), COPIED)
+
+
+def remove(name: str) -> None:
+    """Takes a cell that has no topics out of the installation; nothing is changed in its database, which may be away.
+
+    Raises CellNotExist or CellIllegal.
+    """
+    with transaction.atomic():
+        cell = find(name)
+        if cell.id == CONTROL:
+            raise CellIllegal(f"{name} is the control, without which there is no installation.")
+        if topics := Topic.objects.filter(cell_id=cell.id).count():
+            raise CellIllegal(f"The cell {name} has {topics} topics: delete them first, with their messages.")
+        if cell.takes_topics:
+            raise CellIllegal(f"New topics go to the cell {name}: open another one first.")
+        cell.delete()
+        _announce()
+
+
+def _announce() -> None:
+    """The map has another version, and every process drops what it has cached, when this transaction is committed."""
+    CellMap.objects.update(version=F("version") + 1)
+    caches.drop_everywhere()

@@ -1,0 +1,90 @@
+"""`manage.py cells`: the databases of the installation, listed, added, repaired and removed."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+
+from access import audit
+from access.audit import Signature
+from cells import registry, stats
+from store.errors import Refusal
+
+COMMAND = Signature("command", "manage.py cells")
+HEAD = ("cell", "topics", "epoch", "state")
+
+
+class Command(BaseCommand):
+    """Each subcommand may be repeated; `add` goes on where one that was killed has stopped."""
+
+    # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
+    requires_system_checks = ()
+
+    help = "Lists, adds, repairs and removes cells: the databases among which topics can be divided."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        words = parser.add_subparsers(dest="word", required=True, metavar="list | add | sync | remove")
+        words.add_parser("list", help="cells with their topics, and what is wrong with them")
+        adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
+        adding.add_argument("name", help=registry.NAME_RULE)
+        where = adding.add_mutually_exclusive_group(required=True)
+        where.add_argument("url", nargs="?", help="postgresql://user:password@host:port/database, or - to read it")
+        where.add_argument("--database", help="one of this name on the control's server, made if there is none")
+        syncing = words.add_parser("sync", help="make a cell's copies of the configuration what the control has")
+        syncing.add_argument("name", nargs="?", help="of one cell (default: of all)")
+        removing = words.add_parser("remove", help="take a cell without topics out; its database is left as it is")
+        removing.add_argument("name")
+
+    def handle(self, *args: Any, word: str, name: str | None = None, url: str | None = None, **options: Any) -> None:
+        try:
+            self._run(word, name or "", url or "", options.get("database"))
+        except Refusal as refusal:
+            raise CommandError(refusal.detail) from None
+        except DatabaseError as problem:
+            raise CommandError(f"A database failed: {' '.join(str(problem).split())}") from problem
+
+    def _run(self, word: str, name: str, url: str, database: str | None) -> None:
+        if word == "list":
+            self._list()
+        elif word == "add":
+            # Every user of the machine can read arguments.
+            given = sys.stdin.readline().strip() if url == "-" else url
+            self._add(name, registry.make_database(database) if database else given)
+        elif word == "sync":
+            self._sync(name)
+        else:
+            self._remove(name)
+
+    def _list(self) -> None:
+        found = stats.read()
+        rows = [
+            (cell.name, str(cell.topics), "-" if cell.epoch is None else str(cell.epoch), _words(cell))
+            for cell in found.cells
+        ]
+        widths = [max(len(row[column]) for row in (HEAD, *rows)) for column in range(len(HEAD))]
+        for row in (HEAD, *rows):
+            self.stdout.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        self.stdout.write(f"map: version {found.version}")
+
+    def _add(self, name: str, url: str) -> None:
+        registry.prepare(name, url)
+        with audit.change(COMMAND, "cell.add", name) as change:
+            cell = registry.add(name, url)
+            change.after = {"id": cell.id}
+        # A process that made something at its first use knew of the cell only when the row was committed.
+        registry.repair(cell)
+        self.stdout.write(f"{name} is cell {cell.id}. It takes no topic yet.")
+
+    def _sync(self, name: str) -> None:
+        for cell in [registry.find(name)] if name else registry.every():
+            self.stdout.write(f"{cell.name}: {registry.repair(cell)} rows changed.")
+
+    def _remove(self, name: str) -> None:
+        with audit.change(COMMAND, "cell.remove", name):
+            registry.remove(name)
+        self.stdout.write(f"{name} is no cell any more. Its database is as it was.")
+
+
+def _words(cell: stats.CellState) -> str:
+    return cell.problem or ("takes new topics" if cell.is_open else "ready")

@@ -1,0 +1,216 @@
+"""Copies: each cell has the rows of configuration that its statements join or lock, under the ids of the control.
+
+A change is made at the control, then in each other cell, then committed at the control. So no process finds a row that
+a cell lacks, and a cell that is away has the change refused. What a crash in between leaves in some of the cells only,
+`repair` mends; a row in a cell that the control does not have is in no process's way meanwhile, for none finds its id.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from django.db import DEFAULT_DB_ALIAS, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db.models import Model, Q, UniqueConstraint
+
+from store.db import connections, databases, sealing, sync
+from store.db.statements import NoRow, Statement
+from store.errors import CellAway
+from store.naming.cells import CONTROL, LIST_CELLS, CellFacts
+from store.process import runtime
+
+
+class SharedCopies(NamedTuple):
+    """The lock of the copies is shared."""
+
+    pg_advisory_xact_lock_shared: None
+
+
+class HeldCopies(NamedTuple):
+    """The lock of the copies is held."""
+
+    pg_advisory_xact_lock: None
+
+
+SHARE_COPIES = Statement(__file__, "share_copies", SharedCopies)
+HOLD_COPIES = Statement(__file__, "hold_copies", HeldCopies)
+COPIES_LOCK = 0x6D71_6370_7900
+# Rows that a repair compares and writes at a time.
+MAX_ROWS = 1000
+
+
+class Difference(NamedTuple):
+    """Rows of one table that a cell lacks or has otherwise than the control, and those that the control has not."""
+
+    model: type[Model]
+    lagging: Sequence[Any]
+    extra: Sequence[Any]
+
+
+# Of each table the rows by their primary keys, with the values of `configured`.
+Rows = Mapping[type[Model], Mapping[Any, tuple[Any, ...]]]
+
+
+def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = ()) -> None:
+    """Makes the rows of these primary keys in each cell what they are in this transaction of the control; gone if gone.
+
+    Called last in the transaction of the change, from any thread. Of a row that a cell has already the fields that are
+    each cell's own stay as they are there, but for those in `besides`. Raises CellAway: the transaction is then to be
+    rolled back.
+    """
+    sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
+    cells = others()
+    if not cells:
+        return
+    rows = list(model._default_manager.filter(pk__in=list(keys)))
+    gone = set(keys).difference(row.pk for row in rows)
+    for cell in cells:
+        with of_cell(cell) as theirs:
+            _write(theirs, rows, {*configured(model), *besides})
+            if gone:
+                model._default_manager.using(theirs).filter(pk__in=list(gone)).delete()
+
+
+async def first_use(
+    statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], **found_by: Any
+) -> None:
+    """Executes the statement of a first use at the control, and copies the rows that it may have made or changed.
+
+    Raises SystemBusy as `connections.read` does, or CellAway; then nothing was made.
+    """
+    if runtime.is_only():
+        await connections.read_control(statement, parameters)
+    else:
+        await asyncio.to_thread(_create, statement, parameters, model, found_by)
+
+
+def _create(
+    statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], found_by: Mapping[str, Any]
+) -> None:
+    try:
+        with transaction.atomic():
+            sync.write(statement, parameters)
+            write(model, list(model._default_manager.filter(**found_by).values_list("pk", flat=True)))
+    except (OperationalError, InterfaceError) as problem:
+        raise connections.away(problem) from problem
+    finally:
+        sync.give_connection_back()
+
+
+def others() -> Sequence[CellFacts]:
+    """The cells besides the control."""
+    return [cell for cell in sync.read(LIST_CELLS) if cell.id != CONTROL]
+
+
+def of_cell(cell: CellFacts) -> AbstractContextManager[str]:
+    """A short block with Django's alias of a cell's database. Raises CellAway."""
+    return databases.answering(alias(cell), cell.name)
+
+
+def alias(cell: CellFacts) -> str:
+    """Django's alias of a cell's database. Raises CellAway where this process has no key for its URL."""
+    try:
+        return databases.alias(cell.id, cell.name, sealing.opened(cell.url))
+    except sealing.SecretUnreadable as problem:
+        raise CellAway(f"The cell {cell.name} cannot be reached: {problem}.") from None
+
+
+def hold() -> None:
+    """Until the end of the transaction no other one changes the configuration; those under way have ended."""
+    sync.read(HOLD_COPIES, {"key": COPIES_LOCK})
+
+
+def configured(model: type[Model]) -> list[str]:
+    """The fields of a row that all cells have alike, besides its primary key; others each cell writes itself."""
+    own = getattr(model, "of_each_cell", ())
+    return [field.name for field in model._meta.concrete_fields if field.name not in (*own, *_key(model))]
+
+
+def of_control(models: Iterable[type[Model]]) -> Rows:
+    """What the control has of these tables."""
+    return {model: _rows(DEFAULT_DB_ALIAS, model) for model in models}
+
+
+def compare(cell: CellFacts, ours: Rows) -> Sequence[Difference]:
+    """Where a cell's copies differ from what the control has, table by table; a change under way counts, too.
+
+    Raises CellAway.
+    """
+    with of_cell(cell) as theirs:
+        return [found for model in ours if (found := _difference(theirs, model, ours[model])).lagging or found.extra]
+
+
+def repair(cell: CellFacts, models: Sequence[type[Model]]) -> int:
+    """Makes a cell's copies what the control has; returns how many rows it changed. Raises CellAway.
+
+    Changes of the configuration wait meanwhile. `models` are in the order in which their rows refer to each other.
+    """
+    with transaction.atomic():
+        hold()
+        ours = of_control(models)
+        with of_cell(cell) as theirs:
+            return _repair(theirs, [_difference(theirs, model, rows) for model, rows in ours.items()])
+
+
+def _repair(alias: str, found: Sequence[Difference]) -> int:
+    for each in reversed(found):
+        for keys in _some(each.extra):
+            each.model._default_manager.using(alias).filter(pk__in=keys).delete()
+    for each in found:
+        for keys in _some(each.lagging):
+            _write(alias, list(each.model._default_manager.filter(pk__in=keys)), configured(each.model))
+    return sum(len(each.lagging) + len(each.extra) for each in found)
+
+
+def _rows(alias: str, model: type[Model]) -> dict[Any, tuple[Any, ...]]:
+    found = model._default_manager.using(alias).values_list("pk", *configured(model))
+    return {row[0]: row[1:] for row in found}
+
+
+def _difference(alias: str, model: type[Model], ours: Mapping[Any, tuple[Any, ...]]) -> Difference:
+    theirs = _rows(alias, model)
+    return Difference(
+        model,
+        [key for key, values in ours.items() if theirs.get(key) != values],
+        [key for key in theirs if key not in ours],
+    )
+
+
+def _some(keys: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (keys[start : start + MAX_ROWS] for start in range(0, len(keys), MAX_ROWS))
+
+
+def _write(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
+    if not rows:
+        return
+    try:
+        with transaction.atomic(using=alias):
+            _put(alias, rows, fields)
+    except IntegrityError:
+        # What a change left that was never committed at the control has the name of one of these.
+        with transaction.atomic(using=alias):
+            for row in rows:
+                _rivals(alias, row).delete()
+            _put(alias, rows, fields)
+
+
+def _put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
+    model = type(rows[0])
+    model._default_manager.using(alias).bulk_create(
+        rows, update_conflicts=True, unique_fields=_key(model), update_fields=list(fields)
+    )
+
+
+def _rivals(alias: str, row: Model) -> Any:
+    """Rows of the cell with another primary key that have what is unique of this one."""
+    unique = [[field.name] for field in row._meta.concrete_fields if field.unique and not field.primary_key]
+    unique += [list(each.fields) for each in row._meta.constraints if isinstance(each, UniqueConstraint)]
+    alike = Q()
+    for names in unique:
+        alike |= Q(**{name: getattr(row, name) for name in names})
+    return type(row)._default_manager.using(alias).filter(alike).exclude(pk=row.pk)
+
+
+def _key(model: type[Model]) -> list[str]:
+    """The names of the columns of a model's primary key."""
+    return [field.name for field in model._meta.pk_fields]
