@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from embedded import commands, environment, preparation
 from embedded.commands import ROOT
-from embedded.errors import PortTaken, ServerFailed
+from embedded.errors import CellsNotPrivate, PortTaken, ServerFailed
 from embedded.folder import DataFolder
 from embedded.interrupts import Interrupts
-from embedded.preparation import Access, Memory
+from embedded.preparation import Access, Joined, Memory
 from embedded.processes.child import Child
 from embedded.servers.backing import Servers
 from embedded.supervisor import Supervisor
@@ -29,7 +29,13 @@ class Broker:
     """One broker: `start`, `run`, `stop`, within a claimed data folder and entered interrupts."""
 
     def __init__(
-        self, folder: DataFolder, port: int, interrupts: Interrupts, say: Callable[[str], None], processes: int = 1
+        self,
+        folder: DataFolder,
+        port: int,
+        interrupts: Interrupts,
+        say: Callable[[str], None],
+        processes: int = 1,
+        cells: int | None = None,
     ) -> None:
         self.folder = folder
         self.port = port
@@ -37,6 +43,7 @@ class Broker:
         self.interrupts = interrupts
         self.say = say
         self.processes = processes
+        self.cells = cells
         self.supervisor = Supervisor(folder, interrupts, say)
         self._servers: Servers | None = None
         # Kept from start to stop, so that no other program takes the port while the web process starts anew.
@@ -55,6 +62,8 @@ class Broker:
         self._listening = self._listen()
         self.say("Starting.")
         self._servers = Servers(self.folder, os.environ)
+        if self.cells and not self._servers.postgres:
+            raise CellsNotPrivate
         self._servers.start()
         for child in self._servers.children():
             self.supervisor.watch(child, POSTGRES if child.name == "PostgreSQL" else VALKEY)
@@ -77,6 +86,7 @@ class Broker:
         is_prepared = memory is not None and memory.is_up_to_date()
         if not is_prepared:
             access = self._prepare(api_key)
+        self._join_cells()
         self.supervisor.watch(web, WEB)
         if is_prepared and api_key:
             access = self._prepare(api_key)
@@ -141,6 +151,15 @@ class Broker:
         if memory := self._memory():
             memory.keep()
         return access
+
+    def _join_cells(self) -> None:
+        """Makes databases of the private server cells, and sets their URLs anew when its port has changed."""
+        private = self._servers and self._servers.postgres
+        if private:
+            joined = Joined(private.data, self.folder.port("postgres"))
+            for name in joined.missing(self.cells):
+                preparation.join(self.environment(), self.folder.log("prepare"), name)
+            joined.keep(self.cells)
 
     def _memory(self) -> Memory | None:
         """None for an external database, which may be changed from elsewhere."""

@@ -56,6 +56,18 @@ class ServerFailed(CannotStart):
         super().__init__(f"{server} did not start ({reason}): {log} has the details.")
 
 
+class CellsNotPrivate(CannotStart):
+    """Databases were to be made on a server that is not the private one."""
+
+    code = "cells_not_private"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "--cells makes databases of the private PostgreSQL, and DATABASE_URL names another server: make databases "
+            "there, and add each by `./mq cells add NAME URL`."
+        )
+
+
 class RootRefused(CannotStart):
     """PostgreSQL does not run as root, and no change of user is possible."""
 

@@ -45,6 +45,51 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Acces
     return Access(**json.loads(done.stdout.splitlines()[-1]))
 
 
+def join(environment: Mapping[str, str], log: Path, name: str) -> None:
+    """Makes a database of the private server a cell of the installation, or sets its URL anew.
+
+    Raises ServerFailed with the last line of the log.
+    """
+    command = launch.command("stay", SIGKILL, *commands.manage("cells", "add", name, "--database", f"mqbroker_{name}"))
+    with log.open("w") as opened:
+        done = subprocess.run(
+            command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=opened, stderr=opened, text=True
+        )
+    if done.returncode != 0:
+        reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise ServerFailed(f"The cell {name}", reason, log)
+
+
+class Joined:
+    """A note inside a private database's folder: how many cells its server has, and at which port they were added."""
+
+    def __init__(self, database_folder: Path, port: int) -> None:
+        self._file = database_folder / "cells"
+        self._port = port
+
+    def missing(self, cells: int | None) -> list[str]:
+        """The cells to join when there are to be so many, the control included; None: as many as there are.
+
+        Where the port has changed all of them join again, with other URLs.
+        """
+        noted, port = self._noted()
+        begin = noted if port == self._port else 1
+        return [f"c{number}" for number in range(begin, max(noted, cells or 1))]
+
+    def keep(self, cells: int | None) -> None:
+        """Notes that all of them have joined; nothing where there is the control alone."""
+        most = max(self._noted()[0], cells or 1)
+        if most > 1:
+            self._file.write_text(f"{most} {self._port}")
+
+    def _noted(self) -> tuple[int, int]:
+        try:
+            cells, port = map(int, self._file.read_text().split())
+        except FileNotFoundError:
+            return 1, self._port
+        return cells, port
+
+
 class Memory:
     """A note inside a private database's folder of the code that it was prepared for.
 

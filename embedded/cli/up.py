@@ -23,6 +23,11 @@ def main(words: list[str]) -> int:
         default=2,
         help="web processes (default: 2, so that one answers while the other starts anew)",
     )
+    parser.add_argument(
+        "--cells",
+        type=options.positive,
+        help="databases of the private server, c0 to c<N-1>, to try cells with; more are made, none is taken away",
+    )
     return serve(parser.parse_args(words))
 
 
@@ -30,7 +35,7 @@ def serve(given: argparse.Namespace, reload: bool = False) -> int:
     """Starts, prints the addresses, serves and stops. A signal at any time is a regular end."""
     refuse_bad_settings()
     with given.folder.claimed(), Interrupts() as interrupts:
-        broker = Broker(given.folder, given.port, interrupts, say, given.processes)
+        broker = Broker(given.folder, given.port, interrupts, say, given.processes, given.cells)
         try:
             access = broker.start(given.api_key, reload)
             if not interrupts.count:
