@@ -95,6 +95,7 @@ UNFOLD: dict[str, object] = {
                 "separator": True,
                 "items": [
                     item("System", "monitor_heart", "system"),
+                    item("Cells", "hub", "cells"),
                     item("Reports", "bar_chart", "reports"),
                     item("Segments", "view_timeline", "store_segment_changelist"),
                     item("Actions", "build", "actions"),

@@ -7,6 +7,7 @@ from django.http import HttpResponse
 from console.pages import (
     acting,
     audit,
+    cells,
     dead_letters,
     ended,
     find,
@@ -36,6 +37,7 @@ ROUTES: tuple[tuple[str, Callable[..., HttpResponse], str], ...] = (
     ("delays/", topics.delayed, "delays"),
     ("consumer-groups/", groups.all_consumers, "consumer_groups"),
     ("consumer-groups/<str:name>/", groups.one_consumer, "consumer_group"),
+    ("cells/", cells.cells, "cells"),
     ("system/", system.system, "system"),
     ("reports/", reports.reports, "reports"),
     ("dead-letters/", dead_letters.all_groups, "dead_letters"),

@@ -25,6 +25,7 @@ PAGES = (
     "consumer-groups/",
     "dead-letters/",
     "subscriptions/",
+    "cells/",
     "system/",
     "store/segment/",
     "access/apikey/",

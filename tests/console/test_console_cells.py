@@ -1,0 +1,32 @@
+"""Promises of the page of the cells: where topics lie, and which database is away."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.console.operators import Operator
+
+NOWHERE = "postgresql://127.0.0.1:1/nowhere"
+
+
+@pytest.fixture
+def missing_cell(session: psycopg.Connection[Any]) -> Iterator[str]:
+    """A cell whose server is gone."""
+    session.execute("INSERT INTO cell (name, url, takes_topics) VALUES ('c9', %s, false)", [NOWHERE])
+    yield "c9"
+    session.execute("DELETE FROM cell WHERE name = 'c9'")
+
+
+def test_an_installation_of_one_database_is_one_cell(ada: Operator) -> None:
+    assert [[row[0], *row[2:]] for row in ada.sees("cells/").table("cells")] == [["c0", "0", "takes new topics"]]
+
+
+def test_a_cell_that_is_away_is_named(ada: Operator, missing_cell: str) -> None:
+    page = ada.sees("cells/")
+
+    [_, [name, topics, epoch, state]] = page.table("cells")
+    assert [name, topics, epoch] == [missing_cell, "0", "–"]
+    assert state.startswith("The cell c9 is away (")
+    assert state.endswith("): the configuration cannot change until it is back.")
