@@ -15,7 +15,7 @@ from store.db import guards, patience
 from store.db.server_url import database
 from store.models import Cell, CellIdentity, CommitLog, Topic
 from store.naming import topics
-from store.naming.cells import CONTROL
+from store.process.runtime import CONTROL
 
 EMPTY = "Give an empty database: CREATE DATABASE makes one."
 OWN_APP = "store"

@@ -18,8 +18,9 @@ from store.db import databases, patience, sync
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap, Topic
 from store.naming import copies
-from store.naming.cells import CONTROL, CellFacts
+from store.naming.cells import CellFacts
 from store.notices import caches
+from store.process.runtime import CONTROL
 from transactions.models import Endpoint, ProducerGroup
 
 # What each cell has copies of, in the order in which rows refer to each other.

@@ -16,8 +16,10 @@ from django.db.models import Model, Q, UniqueConstraint
 from store.db import connections, databases, sealing, sync
 from store.db.statements import NoRow, Statement
 from store.errors import CellAway
-from store.naming.cells import CONTROL, LIST_CELLS, CellFacts
+from store.naming import cells
+from store.naming.cells import LIST_CELLS, CellFacts
 from store.process import runtime
+from store.process.runtime import CONTROL
 
 
 class SharedCopies(NamedTuple):
@@ -59,16 +61,16 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
     rolled back.
     """
     sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
-    cells = others()
-    if not cells:
+    theirs = others()
+    if not theirs:
         return
     rows = list(model._default_manager.filter(pk__in=list(keys)))
     gone = set(keys).difference(row.pk for row in rows)
-    for cell in cells:
-        with of_cell(cell) as theirs:
-            _write(theirs, rows, {*configured(model), *besides})
+    for cell in theirs:
+        with of_cell(cell) as database:
+            _write(database, rows, {*configured(model), *besides})
             if gone:
-                model._default_manager.using(theirs).filter(pk__in=list(gone)).delete()
+                model._default_manager.using(database).filter(pk__in=list(gone)).delete()
 
 
 async def first_use(
@@ -78,6 +80,8 @@ async def first_use(
 
     Raises SystemBusy as `connections.read` does, or CellAway; then nothing was made.
     """
+    # Not by what this process knew: a cell may just have been added.
+    await cells.learn()
     if runtime.is_only():
         await connections.read_control(statement, parameters)
     else:
