@@ -9,9 +9,10 @@ from django.db.models import Q
 
 from store import stats
 from store.errors import QueueIllegal, TopicForbidden
-from store.models import QueueFloor, Topic
+from store.models import Cell, QueueFloor, Topic
 from store.naming import copies, topics
 from store.notices import caches
+from store.process.runtime import CONTROL
 from store.queues import of_topic
 from store.rows import QueueBounds
 
@@ -74,13 +75,17 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
     with transaction.atomic():
-        new = {"queues": settings.DEFAULT_QUEUES, **changes}
+        new = {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell, **changes}
         topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
         if not made:
             _change(topic, changes)
             caches.drop_everywhere()
         copies.write(Topic, [topic.id])
     return topic, made
+
+
+def _open_cell() -> int:
+    return Cell.objects.values_list("id", flat=True).filter(takes_topics=True).first() or CONTROL
 
 
 def _refuse_own(name: str) -> None:

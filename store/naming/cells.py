@@ -6,12 +6,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+import structlog
+
 from store.db import connections, sealing
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import SystemBusy
 from store.process import runtime
 from store.process.runtime import Runtime
+
+logger = structlog.stdlib.get_logger(__name__)
 
 
 class CellFacts(NamedTuple):
@@ -51,8 +55,11 @@ async def learn() -> None:
     found = await connections.read_control(LIST_CELLS)
     runtime.control(Learnt).at = time.monotonic()
     for facts in found:
-        if facts.id not in runtime.current().cells:
-            runtime.current().add(Runtime(facts.id, facts.name, sealing.opened(facts.url)))
+        if not runtime.serves(facts.id):
+            try:
+                runtime.current().add(Runtime(facts.id, facts.name, sealing.opened(facts.url)))
+            except sealing.SecretUnreadable as problem:
+                logger.error("a cell cannot be reached", cell=facts.name, problem=str(problem))
 
 
 async def or_last(
