@@ -13,7 +13,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic
-from store.naming import copies, topics
+from store.naming import cells, copies, topics
 from store.notices import caches
 from store.reading import progress
 
@@ -83,7 +83,7 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
 
 def _require_settled(group: ConsumerGroup) -> None:
     """Raises MessageIllegal while messages are held or parked: an unordered receive does not read such receipts."""
-    if Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
+    if any(cells.each(lambda: Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists())):
         raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
 
 
@@ -96,7 +96,7 @@ def remove(name: str) -> None:
     with transaction.atomic():
         group = find(name)
         ConsumerGroup.objects.filter(id=group.id).delete()
-        Receipt.objects.filter(group_id=group.id).delete()
+        cells.each(lambda: Receipt.objects.filter(group_id=group.id).delete())
         queues = RetryQueue.objects.filter(group_id=group.id)
         keys = list(queues.values_list("pk", flat=True))
         queues.delete()
@@ -114,8 +114,12 @@ def dead_letter_topic(group_name: str) -> Topic | None:
 
 def _remove_if_empty(topic_name: str) -> None:
     topic = registry.named(topic_name)
-    if topic is not None and all(queue.max_offset == queue.min_offset for queue in registry.bounds(topic)):
+    if topic is not None and not any(cells.each(lambda: _has_entries(topic))):
         registry.remove_own(topic_name)
+
+
+def _has_entries(topic: Topic) -> bool:
+    return any(queue.max_offset > queue.min_offset for queue in registry.bounds(topic))
 
 
 def named(name: str) -> ConsumerGroup | None:

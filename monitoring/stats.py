@@ -2,11 +2,12 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 
 from store import stats as store_stats
+from store.naming import cells
 from store.process import runtime
 from transactions import stats as transaction_stats
 
@@ -69,12 +70,13 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """One reading: what is kept, and two windows."""
+    """One reading of all cells: what is kept, and two windows; `missing` are the cells that did not answer."""
 
     at: datetime
     totals: Totals
     last_minute: Window
     last_hour: Window
+    missing: Sequence[str]
 
 
 class Latest:
@@ -98,28 +100,37 @@ def now() -> Statistics:
 
 
 def _read() -> Statistics:
+    found, missing = cells.answering(_read_cell)
+    kept, minute, hour = (_sum(totals) for totals in zip(*found, strict=True))
+    return Statistics(datetime.now(UTC), kept, Window.of(MINUTE, minute), Window.of(HOUR, hour), missing)
+
+
+def _read_cell() -> tuple[Totals, Totals, Totals]:
+    """What one cell keeps, and its last minute and hour."""
     windows = (MINUTE, HOUR)
     messages = store_stats.messages(windows)
     visible = store_stats.entries(windows)
     decisions = transaction_stats.decisions(windows)
 
-    def window(seconds: int) -> Window:
-        totals = Totals(
+    def window(seconds: int) -> Totals:
+        return Totals(
             messages=messages.within[seconds],
             entries=visible.entries.within[seconds],
             discarded=visible.discarded.within[seconds],
             **asdict(decisions.within[seconds]),
         )
-        return Window.of(seconds, totals)
 
-    return Statistics(
-        at=datetime.now(UTC),
-        totals=Totals(
-            messages=messages.kept,
-            entries=visible.entries.kept,
-            discarded=visible.discarded.kept,
-            **asdict(decisions.kept),
-        ),
-        last_minute=window(MINUTE),
-        last_hour=window(HOUR),
+    kept = Totals(
+        messages=messages.kept,
+        entries=visible.entries.kept,
+        discarded=visible.discarded.kept,
+        **asdict(decisions.kept),
     )
+    return kept, window(MINUTE), window(HOUR)
+
+
+def _sum(totals: Sequence[Totals]) -> Totals:
+    """The numbers of several cells together; estimated where one is."""
+    columns = {name: [getattr(each, name) for each in totals] for name in Totals.__slots__}
+    estimated = any(columns.pop("estimated"))
+    return Totals(**{name: sum(numbers) for name, numbers in columns.items()}, estimated=estimated)

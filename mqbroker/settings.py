@@ -197,8 +197,7 @@ DATABASE_CONNECTIONS = env.whole(
 )
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_COOKIES
-SESSION_COOKIE_HTTPONLY = True
-SECURE_CONTENT_TYPE_NOSNIFF = True
+SESSION_COOKIE_HTTPONLY = SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 # The proxy that ends TLS redirects and sets HSTS: producers must not be redirected here.
 SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
@@ -206,6 +205,7 @@ SILENCED_SYSTEM_CHECKS = ["security.W004", "security.W008"]
 DATABASE_URL = os.environ.get("DATABASE_URL", "postgresql://mqbroker@127.0.0.1:5432/mqbroker")
 REDIS_URL = server_urls.task_broker(os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0"))
 DATABASES = {"default": database(DATABASE_URL)}
+DATABASE_ROUTERS = ["store.db.databases.Router"]
 
 CONSOLE_READING_SECONDS = env.whole(
     "CONSOLE_READING_SECONDS",

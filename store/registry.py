@@ -10,7 +10,7 @@ from django.db.models import Q
 from store import stats
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import Cell, QueueFloor, Topic
-from store.naming import copies, topics
+from store.naming import cells, copies, topics
 from store.notices import caches
 from store.process.runtime import CONTROL
 from store.queues import of_topic
@@ -59,8 +59,14 @@ def named(name: str) -> Topic | None:
 
 
 def bounds(topic: Topic) -> Sequence[QueueBounds]:
-    """The bounds of each queue of the topic; `max_offset` is the next one to be written."""
-    return stats.bounds(of_topic(topic.id, topic.queues))
+    """The bounds of each queue of the topic; `max_offset` is the next one to be written.
+
+    Of one of the broker's own, which each cell has, in the cell that the work has entered. Raises CellAway.
+    """
+    queues = list(of_topic(topic.id, topic.queues))
+    if topics.is_system(topic.name):
+        return stats.bounds(queues)
+    return cells.at(topic.cell_id, lambda: stats.bounds(queues))
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
@@ -120,7 +126,7 @@ def remove_own(name: str) -> None:
     with transaction.atomic():
         topic = named(name)
         if topic is not None:
-            QueueFloor.objects.filter(topic_id=topic.id).delete()
             topic_id = topic.id
+            cells.each(lambda: QueueFloor.objects.filter(topic_id=topic_id).delete())
             topic.delete()
             copies.write(Topic, [topic_id])

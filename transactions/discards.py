@@ -19,7 +19,7 @@ from store.naming import topics
 from store.segments import retention
 from transactions import answers, schedule
 from transactions.answers import Awaited, Ended
-from transactions.errors import TransactionDiscarded, TransactionEnded
+from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.operations.end import End
 from transactions.operations.judging import INSERT_OPERATIONS, operation
 from transactions.operations.located import OfTransaction
@@ -147,7 +147,10 @@ class Resume(OfTransaction[Awaited]):
 
 async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
     found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
-    if not found or found[0].state == "PREPARED":
+    if not found:
+        # Another cell may have it.
+        return TransactionNotFound(states.not_discarded(transaction_id).detail)
+    if found[0].state == "PREPARED":
         return states.not_discarded(transaction_id)
     if found[0].state != "DISCARDED":
         state = found[0].state

@@ -9,6 +9,10 @@ class TransactionNotFound(Refusal):
     code = "transaction_not_found"
 
 
+class NotDiscarded(TransactionNotFound):
+    """No discarded transaction has this id, whether or not another one has."""
+
+
 class TransactionSpansCells(Refusal):
     """The topics of a transaction lie in several cells."""
 

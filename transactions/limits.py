@@ -14,6 +14,7 @@ from store.errors import RateLimited
 from store.naming import topics
 from store.process import runtime
 from store.process.configuration import setting
+from transactions import groups
 from transactions.rows import ProducerGroupRow
 
 
@@ -74,6 +75,17 @@ def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
     counted = _counted(group)
     undecided = runtime.part_of(cell, Counts).cached.known(counted)
     return undecided is not None and undecided < counted[2]
+
+
+async def look_up(group_name: str, topic_name: str) -> None:
+    """Looks a producer group up, and how many undecided transactions it has beside the topic, so that both are known.
+
+    Raises SystemBusy.
+    """
+    group, topic = await groups.find(group_name), topics.known_for_sending(topic_name)
+    if group is not None and topic is not None:
+        with runtime.in_cell(topic.cell_id):
+            await of_group(group)
 
 
 def _counted(group: ProducerGroupRow) -> Counted:

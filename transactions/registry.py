@@ -10,7 +10,7 @@ from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
-from store.naming import copies
+from store.naming import cells, copies
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
@@ -102,7 +102,7 @@ def require_topic_unused(topic: Topic) -> None:
 
     Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
     """
-    undecided = stats.undecided_of_topic(topic.id)
+    undecided = sum(cells.each(lambda: stats.undecided_of_topic(topic.id)))
     if undecided:
         raise MessageIllegal(
             f"The topic {topic.name} has messages of {undecided} undecided transactions: "
@@ -112,7 +112,7 @@ def require_topic_unused(topic: Topic) -> None:
 
 def _require_decided(group: ProducerGroup) -> None:
     """Raises MessageIllegal while the group has transactions without a decision, discarded ones among them."""
-    undecided = stats.undecided_of_group(group.id)
+    undecided = sum(cells.each(lambda: stats.undecided_of_group(group.id)))
     if undecided:
         raise MessageIllegal(
             f"The producer group {group.name} has {undecided} undecided transactions: "

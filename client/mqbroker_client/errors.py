@@ -60,8 +60,6 @@ class BadRequest(BrokerError):
 
 
 class TransactionSpansCells(BadRequest):
-    """The topics of a transaction lie in several databases of the broker: one of them decides it."""
-
     code_of_class = "transaction_spans_cells"
 
 
@@ -212,8 +210,6 @@ class SystemBusy(Unavailable):
 
 
 class CellAway(SystemBusy):
-    """The one of the broker's databases in which the topic lies is away; topics of the others go on."""
-
     code_of_class = "cell_away"
 
 

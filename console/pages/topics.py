@@ -9,6 +9,7 @@ from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats
 from store.models import Topic
+from store.naming import cells
 from store.naming.topics import is_system
 from store.reading import previews
 
@@ -56,8 +57,8 @@ def one(request: HttpRequest, name: str) -> HttpResponse:
         topic=topic,
         is_system=is_system(name),
         queue_id=queue_id,
-        **queues(topic, queue_id),
-        **entries(topic, queue_id, frame.whole_number(request, "below") or None),
+        **cells.at(topic.cell_id, lambda: queues(topic, queue_id)),
+        **cells.at(topic.cell_id, lambda: entries(topic, queue_id, frame.whole_number(request, "below") or None)),
     )
 
 

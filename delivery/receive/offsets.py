@@ -22,7 +22,7 @@ from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
-from store.reading import progress
+from store.reading import holders, progress
 from store.rows import PositionRow
 
 
@@ -104,7 +104,7 @@ async def of(group_name: str, topic_name: str | None, shows: Callable[[str], boo
 
 async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
     topic = await topics.for_reading(topic_name)
-    with runtime.in_cell(topic.cell_id):
+    with runtime.in_cell(holders.of_queues(topic)):
         rows = await _read_progress(group, topic, range(topic.queues))
     reached = [QueueProgress.of(row, group) for row in rows]
     return [
@@ -139,7 +139,7 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     queue_ids = list(range(topic.queues)) if request.queue_id is None else [request.queue_id]
     topics.require_queue(topic.name, queue_ids[0], topic.queues)
     wanted = Reset(group, topic, queue_ids, _target(request.to))
-    with runtime.in_cell(topic.cell_id):
+    with runtime.in_cell(holders.of_queues(topic)):
         if request.dry_run:
             moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
         else:

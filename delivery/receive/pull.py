@@ -16,6 +16,7 @@ from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
 from store.process.answers import Hold
+from store.reading import holders
 from store.rows import EntryRow
 
 MAX_MESSAGES = 1000
@@ -56,7 +57,7 @@ async def pull(
         # Each time: during the wait the topic may be deleted, or made anew under its name.
         topic = await topics.for_reading(topic_name)
         _validate(topic, queue_id, max_messages, wait_seconds)
-        with runtime.in_cell(topic.cell_id), notifier.listening((topic.id,), reader) as waiter:
+        with runtime.in_cell(holders.of_queues(topic)), notifier.listening((topic.id,), reader) as waiter:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             [bounds] = await queues.bounds([(topic.id, queue_id)])
             is_there = bool(rows) and rows[0].queue_offset == offset

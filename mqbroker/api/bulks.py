@@ -24,7 +24,7 @@ from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept
 from store.naming import topics
-from transactions.operations.begin import look_up_group
+from transactions import limits
 from transactions.operations.end import EndTransaction
 from transactions.operations.validation import BeginTransaction
 
@@ -181,9 +181,9 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
                 chosen = [] if operation.message_id is None else [operation.message_id]
                 await accept.for_messages(operation.topic, None, chosen)
     of_groups = [one for one in given if isinstance(one, HalfOperation | EndOperation)]
-    for name in {operation.producer_group for operation in of_groups}:
+    for name, topic in {(one.producer_group, getattr(one, "topic", "")) for one in of_groups}:
         with contextlib.suppress(Refusal):
-            await look_up_group(name)
+            await limits.look_up(name, topic)
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:

@@ -14,7 +14,7 @@ from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.naming import topics
 from store.process import pacing, runtime
-from store.reading import lookup
+from store.reading import holders, lookup
 from store.reading.lookup import Found, Place
 
 
@@ -65,7 +65,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Place)
     topic = await lookup.topic_of(name)
-    with runtime.in_cell(topic.cell_id):
+    with runtime.in_cell(holders.of_queues(topic)):
         if key is None:
             page = await lookup.by_time(topic, since, until, after, count, request.hold)
         else:

@@ -1,23 +1,66 @@
-"""Django's connections to the databases of other cells than the control: an alias each, made at its first use."""
+"""Django's connections to the databases of other cells than the control: an alias each, made at its first use.
+
+What is read or written of the message path goes to the cell that the work has entered; configuration is the control's.
+"""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from django.core.exceptions import ImproperlyConfigured
-from django.db import Error, InterfaceError, InternalError, OperationalError, connections
+from django.db import DEFAULT_DB_ALIAS, Error, InterfaceError, InternalError, OperationalError, connections
+from django.db.models import Model
 
 from store.db import patience
 from store.db.connections import is_read_only
 from store.db.server_url import database
 from store.errors import CellAway
+from store.process import runtime
 
 # A cell that does not answer a change of configuration within this is away.
 CELL_SECONDS = 2.0
 
 UNTIL = "the configuration cannot change until it is back"
 
+# Tables that each cell has of its own; all others are the control's, with copies in the cells or without.
+OF_EACH_CELL = frozenset(
+    (
+        "check_attempt",
+        "commit_log",
+        "consume_queue",
+        "export",
+        "half_message",
+        "heartbeat",
+        "lateness",
+        "nack",
+        "operation",
+        "progress",
+        "queue_floor",
+        "recall",
+        "receipt",
+        "redrive",
+        "segment",
+        "timer",
+    )
+)
+
 _making = threading.Lock()
+
+
+class Router:
+    """Django's way to the database of a model; `using` goes before it."""
+
+    def db_for_read(self, model: type[Model], **hints: object) -> str:
+        """The alias of the cell that the work has entered, for a table of each cell."""
+        return here() if model._meta.db_table in OF_EACH_CELL else DEFAULT_DB_ALIAS
+
+    db_for_write = db_for_read
+
+
+def here() -> str:
+    """Django's alias of the cell that this work has entered, or else of the control. Raises CellAway as `alias`."""
+    cell = runtime.chosen()
+    return DEFAULT_DB_ALIAS if cell is None or not cell.url else alias(cell.cell, cell.name, cell.url)
 
 
 def alias(key: int | str, name: str, url: str) -> str:

@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from asgiref.sync import async_to_sync
-from django.db import connection
+from django.db import connection, connections
 
+from store.db import databases
 from store.db.statements import NoRow, RowType, Statement
 
 Given = ParamSpec("Given")
@@ -13,12 +14,14 @@ Result = TypeVar("Result")
 
 
 def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = None) -> Sequence[RowType]:
-    """The rows of one statement that only reads; inside the caller's transaction, if it has one.
+    """The rows of one statement that only reads, in the cell that the work has entered, or else in the control; inside
+    the caller's transaction, if it has one.
 
     Raises Django's OperationalError when the database is away.
     """
-    connection.ensure_connection()
-    with connection.wrap_database_errors, connection.connection.cursor(row_factory=statement.rows) as cursor:
+    asked = connections[databases.here()]
+    asked.ensure_connection()
+    with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:
         cursor.execute(statement.sql(), parameters or {})
         rows: Sequence[RowType] = cursor.fetchall()
     return rows

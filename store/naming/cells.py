@@ -4,16 +4,20 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from typing import NamedTuple, TypeVar
 
 import structlog
 
-from store.db import connections, sealing
+from store.db import connections, databases, sealing
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
-from store.errors import SystemBusy
+from store.errors import CellAway, SystemBusy
 from store.process import runtime
 from store.process.runtime import Runtime
+
+Result = TypeVar("Result")
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -94,6 +98,46 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
     for problem in ended:
         if problem is not None:
             raise problem
+
+
+def each(work: Callable[[], Result]) -> list[Result]:
+    """What a synchronous work finds in each cell by `sync.read` and the ORM, the control's first. Raises CellAway."""
+    found = []
+    for cell in runtime.cells():
+        with cell.entered(), _answering(cell):
+            found.append(work())
+    return found
+
+
+def answering(work: Callable[[], Result]) -> tuple[list[Result], list[str]]:
+    """What a synchronous work finds in the cells, which are asked at once, and the names of those that do not answer.
+
+    Raises what it raises in the control.
+    """
+    others = [cell.cell for cell in runtime.cells() if cell.url]
+    if not others:
+        return [work()], []
+    with ThreadPoolExecutor(len(others), thread_name_prefix="cells") as threads:
+        asked = {cell: threads.submit(copy_context().run, at, cell, work) for cell in others}
+        found, missing = [work()], []
+        for cell, answer in asked.items():
+            try:
+                found.append(answer.result())
+            except CellAway:
+                missing.append(runtime.of(cell).name)
+    return found, missing
+
+
+def at(cell: int, work: Callable[[], Result]) -> Result:
+    """What a synchronous work finds in one cell; as `each`."""
+    found = runtime.of(cell)
+    with found.entered(), _answering(found):
+        return work()
+
+
+def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
+    """The control's connection is that of the request, which may be within a transaction."""
+    return databases.answering(databases.here(), cell.name) if cell.url else contextlib.nullcontext()
 
 
 async def _in(cell: Runtime, work: Callable[[], Awaitable[object]]) -> None:

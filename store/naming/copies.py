@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import Model, Q, UniqueConstraint
 
-from store.db import connections, databases, sealing, sync
+from store.db import connections, databases, patience, sealing, sync
 from store.db.statements import NoRow, Statement
 from store.errors import CellAway
 from store.naming import cells
@@ -92,7 +92,8 @@ def _create(
     statement: Statement[NoRow], parameters: Mapping[str, Any], model: type[Model], found_by: Mapping[str, Any]
 ) -> None:
     try:
-        with transaction.atomic():
+        # Its commit is not that of the request, of which nothing is stored yet.
+        with patience.of(patience.REQUEST_SECONDS), transaction.atomic():
             sync.write(statement, parameters)
             write(model, list(model._default_manager.filter(**found_by).values_list("pk", flat=True)))
     except (OperationalError, InterfaceError) as problem:

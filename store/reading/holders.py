@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from store.db import connections
 from store.db.statements import RowType, Statement
-from store.errors import SystemBusy
+from store.errors import SystemBusy, TopicForbidden
 from store.messages import ids
 from store.naming import topics
 from store.naming.topics import TopicFacts
@@ -23,6 +23,20 @@ def of_topic(topic: TopicFacts) -> list[int]:
     if not topics.is_system(topic.name):
         return [topic.cell_id]
     return [cell.cell for cell in runtime.cells()]
+
+
+def of_queues(topic: TopicFacts) -> int:
+    """The cell that has the queues of a topic, for a read by their offsets.
+
+    Raises TopicForbidden for one of the broker's own where each of several cells has its own queues of it.
+    """
+    cells = of_topic(topic)
+    if len(cells) > 1:
+        raise TopicForbidden(
+            f"The topic {topic.name} has queues in each of {len(cells)} cells, whose offsets say nothing together: "
+            "receive from it, or look at /v1/dead-letters and /v1/discarded."
+        )
+    return cells[0]
 
 
 def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:

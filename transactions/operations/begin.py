@@ -218,13 +218,6 @@ class Begin(Operation[Begun]):
             one.result = repeats.answer(one.transaction_id, named, offsets, "PREPARED", next_check_at)
 
 
-async def look_up_group(name: str) -> None:
-    """Looks a producer group up, and how many transactions it has undecided, so that `Begin.ready` finds both."""
-    group = await groups.find(name)
-    if group is not None and runtime.is_only():
-        await limits.of_group(group)
-
-
 def _illegal_delay(begin: Begin, batch: Batch) -> DelayIllegal | None:
     try:
         for message in begin.accepted:

@@ -8,7 +8,7 @@ from store.errors import Refusal, SystemBusy
 from store.messages import ids
 from store.process import runtime
 from store.process.runtime import CONTROL
-from transactions.errors import TransactionNotFound
+from transactions.errors import NotDiscarded, TransactionNotFound
 
 Result = TypeVar("Result")
 
@@ -52,7 +52,7 @@ class OfTransaction(Operation[Result]):
             return False
         if isinstance(refusal, SystemBusy):
             self.away = self.away or refusal
-        elif not isinstance(refusal, TransactionNotFound):
+        elif isinstance(refusal, NotDiscarded) or not isinstance(refusal, TransactionNotFound):
             return False
         if self.left_cells:
             self.cell = self.left_cells.pop(0)

@@ -11,6 +11,7 @@ from store.messages import Message, accept
 from store.messages.accept import Accepted
 from store.messages.ids import derived_id
 from store.naming import topics
+from store.naming.topics import TopicFacts
 from store.process import runtime
 from transactions import endpoints, groups, limits
 from transactions.errors import TransactionSpansCells
@@ -67,7 +68,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
 async def accept_each(request: BeginTransaction, traceparent: str | None) -> Sequence[Accepted]:
     """Accepts the messages of a valid transaction, and makes their topics. Raises what `accept.accept` raises."""
     beside = await _require_one_cell(request)
-    return [
+    accepted = [
         await accept.accept(
             message,
             traceparent=traceparent,
@@ -76,6 +77,9 @@ async def accept_each(request: BeginTransaction, traceparent: str | None) -> Seq
         )
         for place, message in enumerate(messages_of(request))
     ]
+    # Another process may have made one of the topics elsewhere meanwhile.
+    _require_same_cell([one.topic for one in accepted])
+    return accepted
 
 
 async def _require_one_cell(request: BeginTransaction) -> str | None:
@@ -87,14 +91,18 @@ async def _require_one_cell(request: BeginTransaction) -> str | None:
         return None
     names = list(dict.fromkeys(message.topic for message in messages_of(request)))
     found = [topic for name in names if (topic := await topics.find_for_sending(name)) is not None]
+    _require_same_cell(found)
+    return found[0].name if found else names[0]
+
+
+def _require_same_cell(found: Sequence[TopicFacts]) -> None:
     spread = {topic.cell_id: topic.name for topic in found}
     if len(spread) > 1:
         of_cells = ", ".join(f"{name} in {runtime.of(cell).name}" for cell, name in spread.items())
         raise TransactionSpansCells(
-            f"The topics of this transaction lie in several cells ({of_cells}): nothing was stored. "
-            f"`./mq topics home HOME {' '.join(names)}` has them share a home, which lies in one cell."
+            f"The topics of this transaction lie in several cells ({of_cells}): nothing was stored. One database "
+            "decides a transaction: use topics of one cell."
         )
-    return found[0].name if found else names[0]
 
 
 async def _require_first(request: BeginTransaction) -> None:

@@ -8,7 +8,7 @@ from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.reading import holders
-from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
+from transactions.errors import NotDiscarded, TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.rows import State, TransactionRow
 
 FIND_TRANSACTIONS = Statement(__file__, "find_transactions", TransactionRow)
@@ -56,8 +56,8 @@ def discarded(transaction: TransactionRow) -> TransactionDiscarded:
     )
 
 
-def not_discarded(transaction_id: uuid.UUID) -> TransactionNotFound:
+def not_discarded(transaction_id: uuid.UUID) -> NotDiscarded:
     """The refusal of an operator's decision about a transaction that still is its producer's."""
-    return TransactionNotFound(
+    return NotDiscarded(
         f"There is no discarded transaction {transaction_id}: GET /v1/transactions/{transaction_id} shows its state."
     )

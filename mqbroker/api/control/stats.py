@@ -6,7 +6,7 @@ from rest_framework.response import Response
 
 from monitoring import stats
 from mqbroker.access import MayMeasure
-from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
+from mqbroker.api.control.fields import Number, Shape, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 
 
@@ -53,6 +53,7 @@ class Stats(Shape):
     totals = Totals()
     last_minute = Window()
     last_hour = Window()
+    missing = Words(child=Text(), help_text="The cells that did not answer: what they hold is not counted.")
 
 
 class StatsDetail(Resource):
