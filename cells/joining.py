@@ -37,9 +37,21 @@ def require_server(name: str, url: str) -> None:
         raise CellIllegal(f"The database of the cell {name} cannot be used: {reasons}")
 
 
+def require_own(alias: str, cell: Cell) -> None:
+    """Raises CellIllegal unless the database is that which the cell has: its messages are in no other one."""
+    if CellIdentity._meta.db_table in connections[alias].introspection.table_names():
+        theirs = CellIdentity.objects.using(alias).get()
+        if (theirs.cell_id, theirs.installation) == (cell.id, installation()):
+            return
+    raise CellIllegal(
+        f"The cell {cell.name} has another database: give the URL under which that one is reached now, or another name "
+        "to this one."
+    )
+
+
 def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
-    """Whether the database has the tables of this version of the broker; False for one that is empty, or is this cell
-    and was away when its tables were to be migrated.
+    """Whether the database has the tables of this version of the broker. False for one that is empty, and for that of a
+    cell that was away when its tables were to be migrated.
 
     Raises CellIllegal for tables of another version, or of another application, and while the control has others.
     """
@@ -51,7 +63,7 @@ def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
     applied = _applied(alias)
     if OWN_APP not in {app for app, _ in applied}:
         raise CellIllegal(f"The database of the cell {name} holds tables of another application. {EMPTY}")
-    if applied < needed and cell is not None and _is_own(alias, cell):
+    if applied < needed and cell is not None:
         return False
     if applied != needed:
         raise CellIllegal(
@@ -59,13 +71,6 @@ def is_prepared(alias: str, name: str, cell: Cell | None) -> bool:
             f"migration {_named(applied ^ needed)}. {EMPTY} One that is to be kept is migrated by its own broker first."
         )
     return True
-
-
-def _is_own(alias: str, cell: Cell) -> bool:
-    if CellIdentity._meta.db_table not in connections[alias].introspection.table_names():
-        return False
-    theirs = CellIdentity.objects.using(alias).get()
-    return (theirs.cell_id, theirs.installation) == (cell.id, installation())
 
 
 def _applied(alias: str) -> set[tuple[str, str]]:
@@ -77,29 +82,24 @@ def _named(migrations: set[tuple[str, str]]) -> str:
     return f"{one} and {len(more)} more" if more else one
 
 
-def require_joinable(alias: str, name: str, cell: Cell | None) -> None:
-    """Raises CellIllegal for a database that is another cell, or has messages or configuration of an installation.
-
-    `cell` is the cell of this name, whose own database may come again, under another URL.
-    """
+def require_joinable(alias: str, name: str) -> None:
+    """Raises CellIllegal for a database that is another cell, or has messages or configuration of an installation."""
     theirs = CellIdentity.objects.using(alias).get()
     if theirs.installation == installation():
-        _require_own(alias, theirs, name, cell)
+        _require_left(alias, theirs, name)
     elif theirs.cell_id != CONTROL:
         raise CellIllegal(f"The database of the cell {name} is a cell of another installation. {EMPTY}")
     elif held := ", ".join(_held(alias)):
         raise CellIllegal(f"The database of the cell {name} holds {held} of another installation. {EMPTY}")
 
 
-def _require_own(alias: str, theirs: CellIdentity, name: str, cell: Cell | None) -> None:
-    if cell is not None and theirs.cell_id == cell.id:
-        return
+def _require_left(alias: str, theirs: CellIdentity, name: str) -> None:
+    """Raises CellIllegal unless the database is a cell's that was removed, or that a killed call began to add."""
     if theirs.cell_id == CONTROL:
         raise CellIllegal(f"The database of the cell {name} is the control itself, or a copy of it. {EMPTY}")
     other = Cell.objects.filter(id=theirs.cell_id).first()
     if other is not None:
         raise CellIllegal(f"The database of the cell {name} is the cell {other.name} already. {EMPTY}")
-    # Of a cell that was removed, or that a call which was killed began to add.
     if CommitLog.objects.using(alias).exists():
         raise CellIllegal(f"The database of the cell {name} holds messages of a cell that was removed. {EMPTY}")
 

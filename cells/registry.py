@@ -11,6 +11,8 @@ from django.db import DatabaseError, OperationalError, ProgrammingError, connect
 from django.db.models import F, Model
 from psycopg.errors import DuplicateDatabase
 
+from access import audit
+from access.audit import Signature
 from cells import joining
 from cells.errors import CellIllegal, CellNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
@@ -48,19 +50,47 @@ def facts(cell: Cell) -> CellFacts:
     return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics)
 
 
-def make_database(name: str) -> str:
-    """The URL of a database of this name on the control's server, which is made unless it is there."""
+def join_beside(name: str, signature: Signature) -> None:
+    """Has a database of the control's server join as a cell, under its URL of now; it is made if it is not there.
+
+    Raises as `join` does.
+    """
+    database = f"{connection.settings_dict['NAME']}_{name}"
+    url = urlsplit(settings.DATABASE_URL)._replace(path=f"/{quote(database)}").geturl()
+    cell = Cell.objects.filter(name=name).first()
+    if cell is None:
+        _make_database(database)
+    if cell is None or cell.url != url:
+        join(name, url, signature)
+
+
+def join(name: str, url: str, signature: Signature) -> Cell:
+    """Has a database join as a cell, with an entry in the audit, or sets the URL of a cell. May be repeated.
+
+    Raises CellIllegal, CellAway, or Django's OperationalError.
+    """
+    _prepare(name, url)
+    with audit.change(signature, "cell.add", name) as change:
+        cell = _add(name, url)
+        change.after = {"id": cell.id}
+    # A process that made something at its first use knew of the cell only when its row was committed.
+    repair(cell)
+    return cell
+
+
+def _make_database(name: str) -> None:
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE DATABASE {connection.ops.quote_name(name)}")
     except ProgrammingError as problem:
         if not isinstance(problem.__cause__, DuplicateDatabase):
             raise
-    return urlsplit(settings.DATABASE_URL)._replace(path=f"/{quote(name)}").geturl()
 
 
-def prepare(name: str, url: str) -> None:
+def _prepare(name: str, url: str) -> None:
     """Looks whether a database may be this cell, and makes the tables of an empty one. May be repeated.
+
+    The database of a cell that there is comes again under another URL, and no other one in its place.
 
     Raises CellIllegal, or Django's OperationalError when the database goes away meanwhile.
     """
@@ -71,14 +101,16 @@ def prepare(name: str, url: str) -> None:
         raise CellIllegal(f"{name} is the control, whose URL is DATABASE_URL: give the new cell another name.")
     joining.require_server(name, url)
     alias = databases.alias("joining" if cell is None else cell.id, name, url)
-    if joining.is_prepared(alias, name, cell):
-        joining.require_joinable(alias, name, cell)
-    else:
+    if cell is not None:
+        joining.require_own(alias, cell)
+    if not joining.is_prepared(alias, name, cell):
         call_command("migrate", database=alias, interactive=False, verbosity=0)
+    elif cell is None:
+        joining.require_joinable(alias, name)
 
 
-def add(name: str, url: str) -> Cell:
-    """Makes a database that `prepare` has prepared a cell, with its identity and its copies. It takes no topic yet.
+def _add(name: str, url: str) -> Cell:
+    """Makes a database that `_prepare` has prepared a cell, with its identity and its copies. It takes no topic yet.
 
     Again for a cell that there is: its URL is set. Until the row of the cell is committed, changes of the configuration
     wait; later ones are made in the cell, too. Killed before, it leaves a database that may be added again. Raises

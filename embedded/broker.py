@@ -82,11 +82,12 @@ class Broker:
     def _prepare_and_serve(self, api_key: str | None, reload: bool) -> Access:
         web = self._web(1, reload)
         access = Access()
-        memory = self._memory()
+        memory, joined = self._memory(), self._joined()
         is_prepared = memory is not None and memory.is_up_to_date()
+        if joined and not joined.is_complete(self.cells):
+            is_prepared = False
         if not is_prepared:
             access = self._prepare(api_key)
-        self._join_cells()
         self.supervisor.watch(web, WEB)
         if is_prepared and api_key:
             access = self._prepare(api_key)
@@ -145,21 +146,21 @@ class Broker:
 
     def _prepare(self, api_key: str | None) -> Access:
         """Prepares the database, and keeps the key in the data folder for the demonstration and the user."""
-        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key)
+        joined = self._joined()
+        cells = joined.count(self.cells) if joined else 1
+        access = preparation.run(self.environment(), self.folder.log("prepare"), api_key, cells)
+        if joined:
+            joined.keep(cells)
         if key := api_key or access.api_key:
             self.folder.keep_secret("api-key", key)
         if memory := self._memory():
             memory.keep()
         return access
 
-    def _join_cells(self) -> None:
-        """Makes databases of the private server cells, and sets their URLs anew when its port has changed."""
+    def _joined(self) -> Joined | None:
+        """None for an external database."""
         private = self._servers and self._servers.postgres
-        if private:
-            joined = Joined(private.data, self.folder.port("postgres"))
-            for name in joined.missing(self.cells):
-                preparation.join(self.environment(), self.folder.log("prepare"), name)
-            joined.keep(self.cells)
+        return Joined(private.data, self.folder.port("postgres")) if private else None
 
     def _memory(self) -> Memory | None:
         """None for an external database, which may be changed from elsewhere."""

@@ -23,15 +23,16 @@ class Access:
     console_password: str | None = None
 
 
-def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Access:
-    """Migrates, and makes API key and console user where they are missing.
+def run(environment: Mapping[str, str], log: Path, api_key: str | None, cells: int = 1) -> Access:
+    """Migrates, makes API key and console user where they are missing, and databases of the server cells.
 
     Raises ServerFailed with the last line of the log.
     """
     given = {"MQBROKER_API_KEY": api_key} if api_key else {}
+    words = ["--cells", str(cells)] if cells > 1 else []
     with log.open("w") as opened:
         done = subprocess.run(
-            launch.command("stay", SIGKILL, *commands.manage("prepare")),
+            launch.command("stay", SIGKILL, *commands.manage("prepare", *words)),
             env={**environment, **given},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
@@ -45,21 +46,6 @@ def run(environment: Mapping[str, str], log: Path, api_key: str | None) -> Acces
     return Access(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def join(environment: Mapping[str, str], log: Path, name: str) -> None:
-    """Makes a database of the private server a cell of the installation, or sets its URL anew.
-
-    Raises ServerFailed with the last line of the log.
-    """
-    command = launch.command("stay", SIGKILL, *commands.manage("cells", "add", name, "--database", f"mqbroker_{name}"))
-    with log.open("w") as opened:
-        done = subprocess.run(
-            command, env=environment, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=opened, stderr=opened, text=True
-        )
-    if done.returncode != 0:
-        reason = (log.read_text().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise ServerFailed(f"The cell {name}", reason, log)
-
-
 class Joined:
     """A note inside a private database's folder: how many cells its server has, and at which port they were added."""
 
@@ -67,20 +53,19 @@ class Joined:
         self._file = database_folder / "cells"
         self._port = port
 
-    def missing(self, cells: int | None) -> list[str]:
-        """The cells to join when there are to be so many, the control included; None: as many as there are.
+    def count(self, wanted: int | None) -> int:
+        """How many cells there are to be, the control included: as many as are wanted, and no fewer than there are."""
+        return max(self._noted()[0], wanted or 1)
 
-        Where the port has changed all of them join again, with other URLs.
-        """
+    def is_complete(self, wanted: int | None) -> bool:
+        """Whether all of them have joined, under their URLs of now."""
         noted, port = self._noted()
-        begin = noted if port == self._port else 1
-        return [f"c{number}" for number in range(begin, max(noted, cells or 1))]
+        return noted >= (wanted or 1) and port == self._port
 
-    def keep(self, cells: int | None) -> None:
-        """Notes that all of them have joined; nothing where there is the control alone."""
-        most = max(self._noted()[0], cells or 1)
-        if most > 1:
-            self._file.write_text(f"{most} {self._port}")
+    def keep(self, cells: int) -> None:
+        """Notes that so many have joined; nothing where there is the control alone."""
+        if cells > 1:
+            self._file.write_text(f"{cells} {self._port}")
 
     def _noted(self) -> tuple[int, int]:
         try:

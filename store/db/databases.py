@@ -82,6 +82,7 @@ def alias(key: int | str, name: str, url: str) -> str:
             # Not added to the dictionary in place: another thread may be going through it.
             connections.settings = connections.configure_settings({**connections.databases, found: settings})
         elif any(known[key] != value for key, value in settings.items()):
+            connections[found].close()
             known.update(settings)
             connections[found].close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
     return found

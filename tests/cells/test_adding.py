@@ -95,6 +95,22 @@ def test_an_add_that_was_killed_is_repeated(installation: Installation) -> None:
     assert installation.refusal("remove", "c2") == "There is no cell c2: `cells list` shows those that there are."
 
 
+def test_a_cell_keeps_its_database_and_may_have_another_url(installation: Installation) -> None:
+    with databases.fresh() as other:
+        refusal = installation.refusal("add", "c1", other)
+        installation.add("c1", f"{installation.cells['c1']}?application_name=moved")
+
+        with psycopg.connect(other) as session:
+            tables = session.execute("SELECT 1 FROM pg_tables WHERE schemaname = 'public'").fetchall()
+
+    assert refusal == (
+        "The cell c1 has another database: give the URL under which that one is reached now, or another name to this "
+        "one."
+    )
+    assert tables == []
+    assert installation.state("c1") == "ready"
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

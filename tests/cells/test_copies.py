@@ -12,7 +12,7 @@ from psycopg import sql
 from tests.broker.databases import SEND_AWAY
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.running import API_KEY
-from tests.cells.installation import Installation, rows_of
+from tests.cells.installation import COPIED, Installation, rows_of
 from tests.control.operators import Operator
 
 
@@ -70,13 +70,47 @@ def test_each_change_of_the_configuration_is_in_every_cell_when_it_is_answered(
         assert rows_of(installation.cells["c1"]) != before, path
 
 
+def test_what_is_made_at_its_first_use_is_in_every_cell_when_it_is_used(
+    installation: Installation, operator: Operator
+) -> None:
+    before = rows_of(installation.cells["c1"])
+    half = {"producer_group": "tailor", "topic": "coats", "body": "coat 1"}
+
+    sent = operator.post("/v1/messages", {"topic": "capes", "body": "cape 1"})
+    begun = operator.post("/v1/transactions", half)
+    received = operator.post("/v1/consumer-groups/closet/receive", {"topic": "capes"})
+
+    after = rows_of(installation.cells["c1"])
+    assert [answer.status for answer in (sent, begun, received)] == [201, 201, 200]
+    assert [entry["message"]["body"] for entry in received.document["messages"]] == ["cape 1"]
+    assert installation.differences("c1") == {}
+    assert {table for table in COPIED if len(after[table]) > len(before[table])} == {
+        *("topic", "producer_group", "consumer_group", "retry_queue"),
+    }
+
+
+def test_a_first_use_is_refused_while_a_cell_is_away_and_what_is_known_goes_on(
+    installation: Installation, operator: Operator
+) -> None:
+    operator.put("/v1/topics/ties")
+    with away(installation.cells["c1"]):
+        new = operator.post("/v1/messages", {"topic": "bow-ties", "body": "tie 1"})
+        known = operator.post("/v1/messages", {"topic": "ties", "body": "tie 1"})
+
+    assert (new.status, new.document["code"]) == (503, "cell_away")
+    assert known.status == 201
+    assert operator.get("/v1/topics/bow-ties").status == 404
+    assert operator.post("/v1/messages", {"topic": "bow-ties", "body": "tie 1"}).status == 201
+    assert installation.differences("c1") == {}
+
+
 def test_an_endpoint_and_its_change_are_in_every_cell_but_not_the_health_that_another_cell_sees(
     installation: Installation, operator: Operator, endpoint: ProducerEndpoint
 ) -> None:
     operator.asks("PUT", "/v1/producer-groups/bakery", {})
     made = operator.asks("POST", "/v1/producer-groups/bakery/endpoints", {"url": endpoint.url}).document
     with psycopg.connect(installation.cells["c1"]) as session:
-        session.execute("UPDATE endpoint SET failures = 3, last_failure = 'refused' WHERE id = %s", [made["id"]])
+        session.execute("UPDATE endpoint SET failures = 3, state = 'disabled' WHERE id = %s", [made["id"]])
 
     operator.asks("PUT", "/v1/producer-groups/bakery", {"checks_paused": True})
     installation.run("sync", "c1")
@@ -86,8 +120,8 @@ def test_an_endpoint_and_its_change_are_in_every_cell_but_not_the_health_that_an
     [changed] = rows_of(installation.cells["c1"])["endpoint"]
 
     assert (again.status, again.document["id"]) == (200, made["id"])
-    assert (kept["failures"], kept["last_failure"]) == (3, "refused")
-    assert (changed["failures"], changed["max_batch"]) == (0, 5)
+    assert (kept["failures"], kept["state"], kept["max_batch"]) == (3, "disabled", 1)
+    assert (changed["failures"], changed["state"], changed["max_batch"]) == (0, "healthy", 5)
 
 
 def test_a_change_is_refused_while_a_cell_is_away_and_nothing_is_made(

@@ -28,29 +28,26 @@ class Command(BaseCommand):
         words.add_parser("list", help="cells with their topics, and what is wrong with them")
         adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
         adding.add_argument("name", help=registry.NAME_RULE)
-        where = adding.add_mutually_exclusive_group(required=True)
-        where.add_argument("url", nargs="?", help="postgresql://user:password@host:port/database, or - to read it")
-        where.add_argument("--database", help="one of this name on the control's server, made if there is none")
+        adding.add_argument("url", help="postgresql://user:password@host:port/database, or - to read it")
         syncing = words.add_parser("sync", help="make a cell's copies of the configuration what the control has")
         syncing.add_argument("name", nargs="?", help="of one cell (default: of all)")
         removing = words.add_parser("remove", help="take a cell without topics out; its database is left as it is")
         removing.add_argument("name")
 
-    def handle(self, *args: Any, word: str, name: str | None = None, url: str | None = None, **options: Any) -> None:
+    def handle(self, *args: Any, word: str, name: str | None = None, url: str = "", **options: Any) -> None:
         try:
-            self._run(word, name or "", url or "", options.get("database"))
+            self._run(word, name or "", url)
         except Refusal as refusal:
             raise CommandError(refusal.detail) from None
         except DatabaseError as problem:
             raise CommandError(f"A database failed: {' '.join(str(problem).split())}") from problem
 
-    def _run(self, word: str, name: str, url: str, database: str | None) -> None:
+    def _run(self, word: str, name: str, url: str) -> None:
         if word == "list":
             self._list()
         elif word == "add":
             # Every user of the machine can read arguments.
-            given = sys.stdin.readline().strip() if url == "-" else url
-            self._add(name, registry.make_database(database) if database else given)
+            self._add(name, sys.stdin.readline().strip() if url == "-" else url)
         elif word == "sync":
             self._sync(name)
         else:
@@ -68,12 +65,7 @@ class Command(BaseCommand):
         self.stdout.write(f"map: version {found.version}")
 
     def _add(self, name: str, url: str) -> None:
-        registry.prepare(name, url)
-        with audit.change(COMMAND, "cell.add", name) as change:
-            cell = registry.add(name, url)
-            change.after = {"id": cell.id}
-        # A process that made something at its first use knew of the cell only when the row was committed.
-        registry.repair(cell)
+        cell = registry.join(name, url, COMMAND)
         self.stdout.write(f"{name} is cell {cell.id}. It takes no topic yet.")
 
     def _sync(self, name: str) -> None:

@@ -11,12 +11,13 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from access import keys, roles
+from access.audit import Signature
 from access.models import ApiKey
 from cells import registry
 from mqbroker import sealed_secrets
 from store.db import guards
 from store.db.conninfo import conninfo
-from store.errors import CellAway
+from store.errors import CellAway, Refusal
 
 FIRST_KEY = "first key"
 GIVEN_KEY = "given at the start"
@@ -41,11 +42,18 @@ class Command(BaseCommand):
             default=settings.API_KEY or None,
             help="give this API key every scope instead of making one; MQBROKER_API_KEY shows in no list of processes",
         )
+        parser.add_argument(
+            "--cells",
+            type=int,
+            default=1,
+            metavar="N",
+            help="make databases of the control's server the cells c1 to c<N-1>, to try cells with",
+        )
 
-    def handle(self, *args: Any, api_key: str | None, **options: Any) -> None:
+    def handle(self, *args: Any, api_key: str | None, cells: int, **options: Any) -> None:
         require_database()
         call_command("migrate", interactive=False, verbosity=0)
-        migrate_cells()
+        prepare_cells(cells)
         seal_plain_secrets()
         made = {"api_key": first_key(api_key), "console_user": None, "console_password": console_password()}
         if made["console_password"]:
@@ -64,11 +72,13 @@ def require_database() -> None:
         raise CommandError(f"DATABASE_URL leads into no database: {' '.join(str(problem).split())}") from None
 
 
-def migrate_cells() -> None:
-    """Migrates the other cells of the installation. Raises CommandError with those that are away."""
+def prepare_cells(count: int) -> None:
+    """Makes databases of the control's server cells until there are so many, and migrates all. Raises CommandError."""
     try:
+        for number in range(1, count):
+            registry.join_beside(f"c{number}", Signature("command", "manage.py prepare"))
         registry.migrate()
-    except CellAway as problem:
+    except Refusal as problem:
         raise CommandError(problem.detail) from None
 
 
