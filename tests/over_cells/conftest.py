@@ -1,9 +1,11 @@
 """One broker of three cells: their log offsets, segments and queue offsets are the same numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
+from mqbroker_client import Admin
 
+from tests.broker import characters
 from tests.broker.running import RunningBroker
 from tests.over_cells.three import REDIS_URL, Cells, three
 
@@ -22,3 +24,14 @@ def broker(cells: Cells, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
     with running:
         yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
+
+
+@pytest.fixture
+def spread(cells: Cells, broker: RunningBroker) -> Sequence[str]:
+    """A topic in each cell, by its number."""
+    names = []
+    for cell in range(3):
+        cells.open(cell)
+        names.append(characters.name(f"of-{cell}"))
+        Admin(broker.client()).create_topic(names[-1], queues=2)
+    return names

@@ -4,8 +4,7 @@ import uuid
 from collections.abc import Sequence
 from functools import partial
 
-import pytest
-from mqbroker_client import Admin, Consumer, LocalTransactionState, Producer
+from mqbroker_client import Consumer, LocalTransactionState, Producer
 
 from tests.broker import characters
 from tests.broker.characters import bodies
@@ -17,17 +16,6 @@ from tests.broker.wire import Document, Wire
 from tests.over_cells.three import Cells
 
 HANDLE_CHARACTERS = 38
-
-
-@pytest.fixture
-def spread(cells: Cells, broker: RunningBroker) -> Sequence[str]:
-    """A topic in each cell, by its number."""
-    names = []
-    for cell in range(3):
-        cells.open(cell)
-        names.append(characters.name(f"of-{cell}"))
-        Admin(broker.client()).create_topic(names[-1], queues=2)
-    return names
 
 
 def test_a_message_lies_in_the_cell_of_its_topic_and_is_found_by_its_id(
