@@ -160,6 +160,23 @@ def repair(cell: Cell) -> int:
     return 0 if cell.id == CONTROL else copies.repair(facts(cell), COPIED)
 
 
+def open_cell(name: str) -> None:
+    """Has new topics lie in this cell from now on; those that there are stay where they are.
+
+    Raises CellNotExist, or CellIllegal for a cell whose database is another one, or CellAway.
+    """
+    with transaction.atomic():
+        # In turns: of two calls at once the later one decides.
+        copies.hold()
+        cell = find(name)
+        if cell.id != CONTROL:
+            joining.require_own(copies.alias(facts(cell)), cell)
+        repair(cell)
+        Cell.objects.filter(takes_topics=True).update(takes_topics=False)
+        Cell.objects.filter(id=cell.id).update(takes_topics=True)
+        _announce()
+
+
 def remove(name: str) -> None:
     """Takes a cell that has no topics out of the installation; nothing is changed in its database, which may be away.
 

@@ -1,4 +1,4 @@
-"""Lists, adds, repairs and removes the cells of the data folder's broker."""
+"""Lists, adds, opens, repairs and removes the cells of the data folder's broker."""
 
 from embedded.cli import manage
 

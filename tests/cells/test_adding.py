@@ -125,6 +125,19 @@ def test_what_is_no_cell_is_refused(installation: Installation, words: tuple[str
     assert installation.refusal(*words).startswith(sentence)
 
 
+def test_a_url_is_read_where_no_other_user_of_the_machine_sees_it(installation: Installation) -> None:
+    done = subprocess.run(
+        commands.manage("cells", "add", "c2", "-"),
+        input="mysql://127.0.0.1/x\n",
+        env=installation.broker.environment,
+        cwd=commands.ROOT,
+        capture_output=True,
+        text=True,
+    )
+
+    assert done.stderr.startswith("CommandError: The URL of the cell c2 does not name a PostgreSQL database: ")
+
+
 def test_a_cell_with_topics_is_not_removed(installation: Installation) -> None:
     with psycopg.connect(installation.broker.database_url) as session:
         session.execute("INSERT INTO topic (name, queues, permission, cell_id) VALUES ('kept', 1, 'rw', 1)")

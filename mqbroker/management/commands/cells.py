@@ -1,4 +1,4 @@
-"""`manage.py cells`: the databases of the installation, listed, added, repaired and removed."""
+"""`manage.py cells`: the databases of the installation, listed, added, opened, repaired and removed."""
 
 import sys
 from typing import Any
@@ -21,14 +21,16 @@ class Command(BaseCommand):
     # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
     requires_system_checks = ()
 
-    help = "Lists, adds, repairs and removes cells: the databases among which topics can be divided."
+    help = "Lists, adds, opens, repairs and removes cells: the databases among which topics are divided."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        words = parser.add_subparsers(dest="word", required=True, metavar="list | add | sync | remove")
+        words = parser.add_subparsers(dest="word", required=True, metavar="list | add | open | sync | remove")
         words.add_parser("list", help="cells with their topics, and what is wrong with them")
         adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
         adding.add_argument("name", help=registry.NAME_RULE)
         adding.add_argument("url", help="postgresql://user:password@host:port/database, or - to read it")
+        opening = words.add_parser("open", help="have new topics lie in a cell from now on; the others stay")
+        opening.add_argument("name")
         syncing = words.add_parser("sync", help="make a cell's copies of the configuration what the control has")
         syncing.add_argument("name", nargs="?", help="of one cell (default: of all)")
         removing = words.add_parser("remove", help="take a cell without topics out; its database is left as it is")
@@ -48,6 +50,8 @@ class Command(BaseCommand):
         elif word == "add":
             # Every user of the machine can read arguments.
             self._add(name, sys.stdin.readline().strip() if url == "-" else url)
+        elif word == "open":
+            self._open(name)
         elif word == "sync":
             self._sync(name)
         else:
@@ -66,7 +70,12 @@ class Command(BaseCommand):
 
     def _add(self, name: str, url: str) -> None:
         cell = registry.join(name, url, COMMAND)
-        self.stdout.write(f"{name} is cell {cell.id}. It takes no topic yet.")
+        self.stdout.write(f"{name} is cell {cell.id}. `cells open {name}` has new topics go there.")
+
+    def _open(self, name: str) -> None:
+        with audit.change(COMMAND, "cell.open", name):
+            registry.open_cell(name)
+        self.stdout.write(f"New topics go to {name}.")
 
     def _sync(self, name: str) -> None:
         for cell in [registry.find(name)] if name else registry.every():

@@ -1,0 +1,58 @@
+"""New topics go to the open cell, however they are made; those that there are stay."""
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from tests.broker.running import API_KEY
+from tests.cells.installation import Installation
+from tests.control.operators import Operator
+
+
+@pytest.fixture(scope="module")
+def operator(installation: Installation) -> Iterator[Operator]:
+    """An operator's way to the broker of the installation, which runs meanwhile."""
+    with installation.broker as broker:
+        yield Operator(broker.url, API_KEY)
+    assert "Traceback" not in broker.log()
+
+
+def stored(url: str) -> int:
+    """How many messages a database has."""
+    with psycopg.connect(url) as session:
+        [[count]] = session.execute("SELECT count(*) FROM commit_log").fetchall()
+    return int(count)
+
+
+def receives(operator: Operator, topic: str) -> list[str]:
+    """The bodies that a group of its own receives of a topic."""
+    answer = operator.post("/v1/consumer-groups/stock/receive", {"topic": topic, "max_messages": 10})
+    assert answer.status == 200, answer
+    return [entry["message"]["body"] for entry in answer.document["messages"]]
+
+
+def test_new_topics_lie_in_the_open_cell_and_the_others_where_they_were(
+    installation: Installation, operator: Operator
+) -> None:
+    operator.put("/v1/topics/old")
+    opened = installation.run("open", "c1")
+    operator.put("/v1/topics/made")
+
+    for topic in ("old", "made", "first-used"):
+        assert operator.post("/v1/messages", {"topic": topic, "body": topic}).status == 201, topic
+
+    assert opened.stdout == "New topics go to c1.\n"
+    assert [installation.state(name) for name in ("c0", "c1")] == ["ready", "takes new topics"]
+    assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [1, 2]
+    assert [receives(operator, topic) for topic in ("old", "made", "first-used")] == [["old"], ["made"], ["first-used"]]
+    assert installation.differences("c1") == {}
+    assert installation.refusal("remove", "c1").startswith("The cell c1 has ")
+
+    installation.run("open", "c0")
+    assert operator.post("/v1/messages", {"topic": "newest", "body": "newest"}).status == 201
+    assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [2, 2]
+
+
+def test_a_cell_that_is_not_there_is_not_opened(installation: Installation) -> None:
+    assert installation.refusal("open", "c7") == "There is no cell c7: `cells list` shows those that there are."
