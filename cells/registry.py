@@ -16,6 +16,7 @@ from access.audit import Signature
 from cells import joining
 from cells.errors import CellIllegal, CellNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from store import registry as topic_registry
 from store.db import databases, patience, sync
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap, Topic
@@ -186,11 +187,15 @@ def remove(name: str) -> None:
         cell = find(name)
         if cell.id == CONTROL:
             raise CellIllegal(f"{name} is the control, without which there is no installation.")
-        if topics := Topic.objects.filter(cell_id=cell.id).count():
+        if topics := topic_registry.of_users().filter(cell_id=cell.id).count():
             raise CellIllegal(f"The cell {name} has {topics} topics: delete them first, with their messages.")
         if cell.takes_topics:
             raise CellIllegal(f"New topics go to the cell {name}: open another one first.")
+        # Of the broker's own topics every cell has a part.
+        own = list(Topic.objects.filter(cell_id=cell.id).values_list("id", flat=True))
         cell.delete()
+        Topic.objects.filter(id__in=own).update(cell_id=CONTROL)
+        copies.write(Topic, own)
         _announce()
 
 

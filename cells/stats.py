@@ -8,8 +8,9 @@ from uuid import UUID
 from django.db.models import Count
 
 from cells import registry
+from store import registry as topic_registry
 from store.errors import CellAway
-from store.models import Cell, CellIdentity, CellMap, Topic
+from store.models import Cell, CellIdentity, CellMap
 from store.naming import copies
 
 MAX_ASKED_AT_ONCE = 16
@@ -17,7 +18,10 @@ MAX_ASKED_AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True)
 class CellState:
-    """A cell, the topics in it, and what is wrong with it: empty where nothing is. `epoch` is None while it is away."""
+    """A cell, and how many topics of users it has. `epoch` is None while it is away.
+
+    `problem` is empty where there is none.
+    """
 
     id: int
     name: str
@@ -37,7 +41,7 @@ class CellStates:
 
 def read() -> CellStates:
     """The cells as they are now, all asked at once. One that does not answer within 2 s is away."""
-    topics = dict(Topic.objects.order_by().values_list("cell_id").annotate(topics=Count("*")))
+    topics = dict(topic_registry.of_users().order_by().values_list("cell_id").annotate(topics=Count("*")))
     ours, *others = registry.every()
     control = CellIdentity.objects.get()
     configuration = copies.of_control(registry.COPIED) if others else {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from store import stats
 from store.errors import QueueIllegal, TopicForbidden
@@ -28,10 +28,15 @@ def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
 
 def page_of_users(after: str, count: int, matching: str = "") -> Sequence[Topic]:
     """As `page`, without the broker's own topics."""
-    rows = Topic.objects.filter(name__gt=after, name__icontains=matching).exclude(name__in=topics.SYSTEM)
+    return list(of_users().filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+
+
+def of_users() -> QuerySet[Topic]:
+    """The topics without the broker's own."""
+    rows = Topic.objects.exclude(name__in=topics.SYSTEM)
     for prefix in (topics.RETRY_PREFIX, topics.DEAD_LETTER_PREFIX):
         rows = rows.exclude(name__startswith=prefix)
-    return list(rows.order_by("name")[:count])
+    return rows
 
 
 def page_of_broker(after: str, count: int, matching: str = "") -> Sequence[Topic]:

@@ -47,11 +47,29 @@ def test_new_topics_lie_in_the_open_cell_and_the_others_where_they_were(
     assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [1, 2]
     assert [receives(operator, topic) for topic in ("old", "made", "first-used")] == [["old"], ["made"], ["first-used"]]
     assert installation.differences("c1") == {}
-    assert installation.refusal("remove", "c1").startswith("The cell c1 has ")
+    assert installation.refusal("remove", "c1") == "The cell c1 has 2 topics: delete them first, with their messages."
 
     installation.run("open", "c0")
     assert operator.post("/v1/messages", {"topic": "newest", "body": "newest"}).status == 201
     assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [2, 2]
+
+
+def test_a_cell_without_topics_is_removed_and_the_broker_goes_on(
+    installation: Installation, operator: Operator
+) -> None:
+    for topic in ("made", "first-used"):
+        assert operator.delete(f"/v1/topics/{topic}").status == 204, topic
+
+    removed = installation.run("remove", "c1")
+
+    assert (
+        removed.stdout
+        == "c1 is no cell any more. Its database is as it was, and processes leave it with their next start.\n"
+    )
+    assert operator.put("/v1/topics/latest").status == 201
+    assert operator.post("/v1/messages", {"topic": "latest", "body": "latest"}).status == 201
+    assert receives(operator, "latest") == ["latest"]
+    assert receives(operator, "newest") == ["newest"]
 
 
 def test_a_cell_that_is_not_there_is_not_opened(installation: Installation) -> None:
