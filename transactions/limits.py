@@ -68,7 +68,7 @@ def is_known_below(group: ProducerGroupRow, topic: str) -> bool:
     False, too, for a limit up to SMALL_COUNT: it is counted for each begin.
     """
     cell = None
-    if not runtime.is_only():
+    if runtime.several:
         if (known := topics.known_for_sending(topic)) is None:
             return False
         cell = known.cell_id

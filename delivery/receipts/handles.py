@@ -62,7 +62,7 @@ def cell_of(given: str) -> int:
 
 def by_cell(given: Iterable[str]) -> dict[int, list[str]]:
     """Handles by the cells of their deliveries, those of one cell in their order."""
-    if runtime.is_only():
+    if not runtime.several:
         return {CONTROL: list(given)}
     found: dict[int, list[str]] = {}
     for one in given:

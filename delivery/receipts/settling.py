@@ -161,7 +161,7 @@ class Ack(Operation[Set[Handle]]):
 
     def _is_of_one_cell(self) -> bool:
         """Whether its deliveries lie in one cell, which it is for then."""
-        if runtime.is_only():
+        if not runtime.several:
             return True
         self.cell, *others = by_cell(self.given) or (CONTROL,)
         return not others

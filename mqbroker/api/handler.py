@@ -207,11 +207,11 @@ class Handler:
 
     def has_room(self) -> bool:
         """Whether new work would be in the next batch; of several cells each says so behind the body of a request."""
-        return self._waiting.has_room or not runtime.is_only()
+        return self._waiting.has_room or runtime.several
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return (waited > self._most_wait_seconds or self._waiting.is_full) and runtime.is_only()
+        return (waited > self._most_wait_seconds or self._waiting.is_full) and not runtime.several
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""

@@ -131,7 +131,7 @@ async def read_everywhere(
     statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
 ) -> Sequence[RowType]:
     """The rows of one statement in all cells, which are asked at once; as `read`."""
-    if runtime.is_only():
+    if not runtime.several:
         return await read(statement, parameters)
     asked = (_read(cell.part(Reads), statement, parameters) for cell in runtime.cells())
     return [row for rows in await asyncio.gather(*asked) for row in rows]
@@ -224,7 +224,7 @@ def away(problem: Exception, cell: Runtime | None = None) -> SystemBusy:
     if isinstance(problem, LockNotAvailable):
         return locked()
     cell = cell or runtime.chosen()
-    if cell is not None and not runtime.is_only():
+    if cell is not None and runtime.several:
         return CellAway(
             f"The cell {cell.name} is away ({type(problem).__name__}): nothing was stored there, and the topics of "
             "other cells go on. Try again in a second."

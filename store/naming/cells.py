@@ -74,7 +74,7 @@ async def or_last(
     Then nothing of the configuration can have been changed since, and the other cells go on.
     """
     last = cache.last(key)
-    if last is None or runtime.is_only():
+    if last is None or not runtime.several:
         return await look_up()
     try:
         async with asyncio.timeout(CONTROL_SECONDS):
@@ -91,7 +91,7 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
     with contextlib.suppress(SystemBusy):
         # Those that are known go on.
         await learn_anew()
-    if runtime.is_only():
+    if not runtime.several:
         await work()
         return
     ended = await asyncio.gather(*(_in(cell, work) for cell in runtime.cells()), return_exceptions=True)

@@ -82,7 +82,7 @@ async def first_use(
     """
     # Not by what this process knew: a cell may just have been added.
     await cells.learn()
-    if runtime.is_only():
+    if not runtime.several:
         await connections.read_control(statement, parameters)
     else:
         await asyncio.to_thread(_create, statement, parameters, model, found_by)

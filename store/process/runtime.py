@@ -120,15 +120,18 @@ def ending() -> SystemBusy:
 _control: Runtime | None = None
 # The runtime of a process that serves one cell, where there is nothing to choose.
 _only: Runtime | None = None
+# Whether there are several cells, one of which has to be chosen; a name of the module's, for it is asked all the time.
+several = False
 # The cell that this task works for.
 _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 
 def install(runtime: Runtime | None) -> None:
     """Makes this the control's runtime of the process, or leaves the process without one."""
-    global _control, _only
+    global _control, _only, several
     _control = runtime
-    _only = None if runtime is None or len(runtime.cells) > 1 else runtime
+    several = runtime is not None and len(runtime.cells) > 1
+    _only = None if several else runtime
 
 
 def current() -> Runtime:
@@ -174,11 +177,6 @@ def chosen() -> Runtime | None:
 def cells() -> list[Runtime]:
     """The runtimes of all cells, the control's first."""
     return list(current().cells.values())
-
-
-def is_only() -> bool:
-    """Whether there is one cell, so that nothing has to be chosen."""
-    return _only is not None
 
 
 def in_cell(cell: int) -> contextlib.AbstractContextManager[None]:

@@ -51,7 +51,7 @@ async def of_id(named: uuid.UUID, probe: Statement[RowType], parameters: Mapping
     The cell that the id names is asked first, then the others at once. Where none has it, the block works for that one;
     raises SystemBusy instead where one is away, for that may have it.
     """
-    if runtime.is_only():
+    if not runtime.several:
         yield
         return
     with (await _holder(named, probe, parameters)).entered():

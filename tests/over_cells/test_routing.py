@@ -1,5 +1,6 @@
 """Messages over three cells: each topic lies in one, and whatever names it, a message or a delivery leads there."""
 
+import time
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -16,6 +17,8 @@ from tests.broker.wire import Document, Wire
 from tests.over_cells.three import Cells
 
 HANDLE_CHARACTERS = 38
+# Of configuration and of keys.
+LONGER_THAN_CACHED_SECONDS = 5.0
 
 
 def test_a_message_lies_in_the_cell_of_its_topic_and_is_found_by_its_id(
@@ -163,3 +166,29 @@ def _refusal(wire: Wire, topic: str, code: str) -> Document | None:
     """The refusal with this code; a send whose commit was under way as the cell went has another one."""
     answer = wire.post("/v1/messages", {"topic": topic, "body": "x"})
     return answer.problem if answer.status == 503 and answer.document["code"] == code else None
+
+
+def test_messages_flow_while_the_control_is_away(
+    broker: RunningBroker, cells: Cells, producer: Producer, consumer: Consumer, spread: Sequence[str]
+) -> None:
+    topic = spread[1]
+    for web in range(2):
+        told_before = Producer(broker.client(web), producer.group).begin(topic, b"0")
+        told_before.commit()
+    assert len(consumer.receive(topic, max_messages=2)) == 2
+    statuses: list[int] = []
+
+    with cells.away(0):
+        until = time.monotonic() + LONGER_THAN_CACHED_SECONDS
+        while time.monotonic() < until:
+            wire = broker.wire(len(statuses) % 2)
+            half = {"producer_group": producer.group, "topic": topic, "body": "x"}
+            begun = wire.post("/v1/transactions", half)
+            transaction_id = begun.document.get("transaction_id")
+            end = {"producer_group": producer.group, "state": "COMMIT"}
+            ended = wire.post(f"/v1/transactions/{transaction_id}/end", end)
+            statuses += [begun.status, ended.status]
+
+    assert set(statuses) == {201, 200}
+    assert statuses.count(200) == len(statuses) / 2
+    eventually(lambda: wire.post("/v1/messages", {"topic": spread[0], "body": "x"}).status == 201, within_seconds=20)

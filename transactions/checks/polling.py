@@ -161,7 +161,7 @@ class NextChecks:
 
 async def _seconds_to_next(group_id: int) -> float:
     """Seconds until the group's next check is due, negative when it is late; infinite without a pending half."""
-    if runtime.is_only():
+    if not runtime.several:
         return await _seconds_to_next_here(group_id)
     due_in = math.inf
     for cell in runtime.cells():

@@ -108,7 +108,7 @@ class End(OfTransaction[Ended]):
 
     def ready(self) -> bool:
         """Whether this process knows that the caller may end it, and knows its group."""
-        if not runtime.is_only():
+        if runtime.several:
             self._choose_cell()
         if self.group_name is None:
             return self.is_plain

@@ -32,7 +32,7 @@ class OfTransaction(Operation[Result]):
 
     def ready(self) -> bool:
         """As every operation; its cell is chosen here."""
-        if not runtime.is_only():
+        if runtime.several:
             self._choose_cell()
         return super().ready()
 

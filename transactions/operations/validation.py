@@ -87,7 +87,7 @@ async def _require_one_cell(request: BeginTransaction) -> str | None:
 
     Raises TransactionSpansCells for topics in two cells: one database decides a transaction.
     """
-    if runtime.is_only():
+    if not runtime.several:
         return None
     names = list(dict.fromkeys(message.topic for message in messages_of(request)))
     found = [topic for name in names if (topic := await topics.find_for_sending(name)) is not None]
