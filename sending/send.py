@@ -18,7 +18,7 @@ from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import arrays
 from store.db.pipeline import Call, Results
-from store.errors import Refusal
+from store.errors import MessageIdReused, Refusal
 from store.messages import Message, accept, is_large
 from store.messages.accept import Parcel
 from store.naming import topics
@@ -92,9 +92,12 @@ class Send(Operation[list[Sent]]):
         return self.is_plain
 
     async def complete(self) -> None:
-        given = self.given
         if self.caller is not None:
             self.caller.spend(len(self.messages), self.request_bytes)
+        await self._look_up()
+
+    async def _look_up(self) -> None:
+        given = self.given
         if isinstance(given, SendBatch):
             given.validate()
             self._place(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
@@ -106,6 +109,15 @@ class Send(Operation[list[Sent]]):
         self._place(Parcel.of(accepted), await _level_of(delay))
         # A timer has no statement there.
         self.is_plain = self.is_plain and (delay is None or delay.level is not None)
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """This process may remember a topic that another one has just deleted and made again."""
+        if not isinstance(refusal, MessageIdReused):
+            return False
+        before = self.parcel.topic
+        topics.forget(before.name)
+        await self._look_up()
+        return self.parcel.topic.id != before.id
 
     def _place(self, parcel: Parcel, level: Level | None = None) -> None:
         first = parcel.records[0]

@@ -13,6 +13,7 @@ from store.db.ttl_cache import TtlCache
 from store.errors import RateLimited
 from store.process import runtime
 from store.process.configuration import setting
+from transactions import groups
 from transactions.rows import ProducerGroupRow
 
 
@@ -46,6 +47,13 @@ class Counts:
 
 def _seconds_of(undecided: int) -> float:
     return MANY_CACHED_SECONDS if undecided > SMALL_COUNT else FEW_CACHED_SECONDS
+
+
+async def look_up(group_name: str) -> None:
+    """Looks a producer group up, and how many transactions it has undecided, so that a begin finds both known."""
+    group = await groups.find(group_name)
+    if group is not None:
+        await of_group(group)
 
 
 async def of_group(group: ProducerGroupRow) -> RateLimited | None:

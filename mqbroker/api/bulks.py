@@ -24,7 +24,7 @@ from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept
 from store.naming import topics
-from transactions.operations.begin import look_up_group
+from transactions import limits
 from transactions.operations.end import EndTransaction
 from transactions.operations.validation import BeginTransaction
 
@@ -183,7 +183,7 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
     of_groups = [one for one in given if isinstance(one, HalfOperation | EndOperation)]
     for name in {operation.producer_group for operation in of_groups}:
         with contextlib.suppress(Refusal):
-            await look_up_group(name)
+            await limits.look_up(name)
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:

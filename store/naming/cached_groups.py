@@ -15,6 +15,9 @@ from store.naming import names
 
 Facts = TypeVar("Facts")
 
+# To make a group that is deleted as soon as it is made.
+MAX_ATTEMPTS = 3
+
 
 @dataclass
 class Groups(Generic[Facts]):
@@ -86,9 +89,13 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await connections.read(self.created, {"name": name, **fields})
-            self.forget(name)
-            return await self.find(name)
+            # Another process may delete it at this moment.
+            for _ in range(MAX_ATTEMPTS):
+                await connections.read(self.created, {"name": name, **fields})
+                self.forget(name)
+                if (made := await self.find(name)) is not None:
+                    return made
+            raise self.absent(name)
 
         group = await self._making.get(name, make)
         assert group is not None

@@ -26,7 +26,7 @@ FILES = {
     "monitoring/metrics.py": 265,
     "delivery/trace.py": 259,
     "client/mqbroker_client/coalescing.py": 257,
-    "transactions/operations/begin.py": 256,
+    "transactions/operations/begin.py": 252,
     "client/mqbroker_client/limits.py": 252,
     "transactions/reads/listing.py": 252,
     "transactions/stats.py": 251,

@@ -9,15 +9,11 @@ import psycopg
 import pytest
 
 from tests.broker import characters
-from tests.broker.polling import eventually
+from tests.broker.in_between import committed_in_between
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Document, Wire
 
 TABLES = ("half_message", "commit_log")
-WAITING = (
-    "SELECT count(*) FROM pg_locks AS l JOIN pg_stat_activity AS a USING (pid) "
-    "WHERE l.relation = 'half_message'::regclass AND NOT l.granted AND a.application_name = 'mqbroker-writer'"
-)
 
 
 @pytest.fixture
@@ -34,19 +30,17 @@ def caller() -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def being_begun(other: psycopg.Connection, broker: RunningBroker, transaction_id: str) -> Iterator[None]:
-    """Has the commit of a transaction that was begun come once more, when a writer waits for the table of the half
-    messages. Until then it was never begun."""
+def being_begun(other: psycopg.Connection, transaction_id: str) -> Iterator[None]:
+    """Has the commit of a transaction that was begun come once more, when a writer looks for it. Until then it was
+    never begun."""
     for table in TABLES:
         other.execute(f"CREATE TEMP TABLE kept_{table} AS TABLE {table} WITH NO DATA".encode())
         moved = f"WITH gone AS (DELETE FROM {table} WHERE transaction_id = %s RETURNING *) "
         other.execute(f"{moved} INSERT INTO kept_{table} SELECT * FROM gone".encode(), [transaction_id])
-    with psycopg.connect(broker.database_url, autocommit=True) as watch, other.transaction():
-        other.execute("LOCK TABLE half_message IN ACCESS EXCLUSIVE MODE")
+    with committed_in_between(other):
         for table in TABLES:
             other.execute(f"INSERT INTO {table} SELECT * FROM kept_{table}".encode())
         yield
-        eventually(lambda: watch.execute(WAITING).fetchall() != [(0,)])
 
 
 @pytest.fixture(params=[1, 2])
@@ -58,11 +52,55 @@ def half(request: pytest.FixtureRequest, wire: Wire, orders: str) -> Document:
 
 
 def test_a_begin_that_meets_the_commit_of_the_same_one_is_answered_as_it_was(
-    broker: RunningBroker, wire: Wire, other: psycopg.Connection, caller: ThreadPoolExecutor, half: Document
+    wire: Wire, other: psycopg.Connection, caller: ThreadPoolExecutor, half: Document
 ) -> None:
     first = wire.post("/v1/transactions", half)
 
-    with being_begun(other, broker, half["transaction_id"]):
+    with being_begun(other, half["transaction_id"]):
         repeat = caller.submit(wire.post, "/v1/transactions", half)
 
     assert (repeat.result().status, repeat.result().document) == (200, {**first.document, "duplicate": True})
+
+
+# What names a group or a topic by its id.
+NAMED_BY = {
+    "producer_group": (
+        "UPDATE half_message SET producer_group_id = %(id)s WHERE transaction_id = %(transaction_id)s",
+        "UPDATE commit_log SET producer_group_id = %(id)s WHERE transaction_id = %(transaction_id)s",
+    ),
+    "topic": (
+        "UPDATE half_message SET topic_id = %(id)s WHERE transaction_id = %(transaction_id)s AND topic_id IS NOT NULL",
+        "UPDATE half_message SET topic_ids = array_fill(%(id)s::integer, ARRAY[cardinality(topic_ids)]) "
+        "WHERE transaction_id = %(transaction_id)s AND topic_ids IS NOT NULL",
+        "UPDATE commit_log SET topic_id = %(id)s WHERE transaction_id = %(transaction_id)s",
+    ),
+}
+
+
+@pytest.mark.parametrize("remade", NAMED_BY)
+def test_a_begin_that_meets_the_same_one_in_a_group_or_topic_that_was_made_again_is_answered_as_it_was(
+    wire: Wire,
+    other: psycopg.Connection,
+    caller: ThreadPoolExecutor,
+    half: Document,
+    orders: str,
+    remade: str,
+) -> None:
+    """The repeat has looked its group and its topic up before."""
+    first = wire.post("/v1/transactions", half)
+
+    with being_begun(other, half["transaction_id"]):
+        make_again(other, remade, orders if remade == "topic" else half["producer_group"], half["transaction_id"])
+        repeat = caller.submit(wire.post, "/v1/transactions", half)
+
+    assert (repeat.result().status, repeat.result().document) == (200, {**first.document, "duplicate": True})
+
+
+def make_again(other: psycopg.Connection, table: str, name: str, transaction_id: str) -> None:
+    """Gives a group or a topic the id that it would have if it were deleted and made again, and was so when the
+    transaction was begun."""
+    made = f"UPDATE {table} SET id = nextval(pg_get_serial_sequence('{table}', 'id')) WHERE name = %s RETURNING id"
+    found = other.execute(made.encode(), [name]).fetchone()
+    assert found is not None
+    for naming in NAMED_BY[table]:
+        other.execute(naming.encode(), {"id": found[0], "transaction_id": transaction_id})

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
@@ -15,11 +15,12 @@ from store.db import arrays
 from store.db.arrays import literal
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import DelayIllegal, GroupNotExist, RateLimited, Refusal
+from store.errors import DelayIllegal, GroupNotExist, MessageIdReused, RateLimited, Refusal
 from store.messages import Record, accept, is_large
 from store.messages.accept import Accepted
 from store.messages.ids import new_id
 from store.messages.properties import tags_code_of
+from store.naming import topics
 from store.process import runtime
 from store.segments.log import APPEND_NEW
 from transactions import groups, limits, schedule
@@ -28,13 +29,7 @@ from transactions.operations import packed, repeats, validation
 from transactions.operations.begun_queues import BegunQueues
 from transactions.operations.repeats import BeginAgain
 from transactions.operations.validation import BeginTransaction
-
-
-class HeldGroup(NamedTuple):
-    """A producer group that exists, and cannot be deleted before the transaction ends."""
-
-    id: int
-
+from transactions.rows import HeldGroup
 
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
 INSERT_HALVES = Statement(__file__, "insert_halves")
@@ -149,12 +144,20 @@ class Begin(Operation[Begun]):
         self._place(accepted)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a group that another one has just deleted."""
-        if not isinstance(refusal, GroupNotExist):
+        """This process may remember a group or a topic that was just deleted, and perhaps made again."""
+        if not isinstance(refusal, GroupNotExist | MessageIdReused):
             return False
+        before = self._written_to
         groups.forget(self.given.producer_group)
+        for name in self.given.named_topics:
+            topics.forget(name)
         await self._look_up()
-        return True
+        return self._written_to != before
+
+    @property
+    def _written_to(self) -> tuple[int, ...]:
+        """The ids of its group and of the topic of each message."""
+        return self.group_id, *(one.topic.id for one in self.accepted)
 
     def _take_immunity(self) -> None:
         given = self.given
@@ -219,13 +222,6 @@ class Begin(Operation[Begun]):
             ids = [record.message_id for record in records]
             offsets = [record.log_offset for record in records]
             one.result = repeats.answer(one.transaction_id, ids, offsets, "PREPARED", next_check_at)
-
-
-async def look_up_group(name: str) -> None:
-    """Looks a producer group up, and how many transactions it has undecided, so that `Begin.ready` finds both."""
-    group = await groups.find(name)
-    if group is not None:
-        await limits.of_group(group)
 
 
 def _illegal_delay(begin: Begin, batch: Batch) -> DelayIllegal | None:
