@@ -120,7 +120,7 @@ class Connection(asyncio.Protocol):
         elif not self._is_malformed:
             if self._refusal is not None:
                 self._send_refusal()
-            if self._serving is None and not self._reader.is_within_head:
+            if self._serving is None and not self._reader.head_bytes:
                 self.since = self._loop.time()
                 if self._admission.is_full() and self._is_refused_unread(data):
                     return
@@ -170,7 +170,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes | memoryview) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
         if not self._transport.is_closing():
-            self._taking.note(len(data))
+            self._taking.written += len(data)
             self._transport.write(data)
 
     async def drained(self) -> None:
