@@ -88,11 +88,11 @@ def _columns_of_queues(parts: Sequence[Part], places: dict[tuple[int, int], int]
     """The queues, and of each message the place of its queue and its number among the messages of that queue."""
     queue: list[int] = []
     rank: list[int] = []
-    ranked = dict.fromkeys(places, 0)
+    ranked = [0] * (len(places) + 1)
     for part in parts:
-        before, count = ranked[part.queue], len(part.parcel.records)
-        ranked[part.queue] = before + count
-        queue += [places[part.queue]] * count
+        place, count = places[part.queue], len(part.parcel.records)
+        before, ranked[place] = ranked[place], ranked[place] + count
+        queue += (place,) * count
         rank += range(before + 1, before + count + 1)
     return {
         "entry_topic_id": arrays.int4s([topic_id for topic_id, _ in places]),

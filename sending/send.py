@@ -120,16 +120,16 @@ class Send(Operation[list[Sent]]):
         return self.parcel.topic.id != before.id
 
     def _place(self, parcel: Parcel, level: Level | None = None) -> None:
-        first = parcel.records[0]
+        records = parcel.records
+        first = records[0]
         self.parcel, self.level = parcel, level
         self.queue = (first.topic_id, first.queue_id) if level is None else (level.topic_id, level.queue_id)
-        self.key = first.message_id.bytes
-        chosen = [message_id.bytes for message_id in parcel.repeatable] if parcel.repeatable else ()
-        self.ids = (self.key, *chosen)
-        self.size = accept.size_of(parcel.records)
-        self.ordered = packed.have_keys(parcel.records)
+        self.key = key = first.message_id.bytes
+        self.ids = (key, *[id_.bytes for id_ in parcel.repeatable]) if parcel.repeatable else (key,)
+        self.size = size = accept.size_of(records)
+        self.ordered = packed.have_keys(records)
         # It fits into a batch, and overtakes no earlier message of its key.
-        self.is_plain = self.size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
+        self.is_plain = size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
 
     @property
     def overtakes(self) -> bool:

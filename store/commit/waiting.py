@@ -99,15 +99,19 @@ class Waiting:
 
     def add(self, operation: Operation[Any]) -> None:
         """Takes an operation in; raises SystemBusy when too much waits."""
-        self._admit(operation)
+        key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
+        if self.count >= (self._urgent_places if is_urgent else self._places):
+            raise too_many(self.count)
+        if self._bytes + size > self._most_bytes and self._bytes:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
         # An end must not overtake the half it ends while that is still waiting here.
-        if operation.URGENT and operation.key not in self._ordinary_keys:
+        if is_urgent and key not in keys:
             self._urgent.append(operation)
         else:
             self._ordinary.append(operation)
-            self._ordinary_keys[operation.key] = self._ordinary_keys.get(operation.key, 0) + 1
+            keys[key] = keys.get(key, 0) + 1
         self.count += 1
-        self._bytes += operation.size
+        self._bytes += size
 
     @property
     def is_full(self) -> bool:
@@ -131,13 +135,6 @@ class Waiting:
         self._bytes -= size
         return taken
 
-    def _admit(self, operation: Operation[Any]) -> None:
-        size = operation.size
-        if self.count >= (self._urgent_places if operation.URGENT else self._places):
-            raise too_many(self.count)
-        if self._bytes and self._bytes + size > self._most_bytes:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
-
     def _take_from(
         self, waiting: deque[Operation[Any]], taken: list[Operation[Any]], keys: set[bytes], size: int
     ) -> int:
@@ -146,17 +143,18 @@ class Waiting:
         most = self._most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
             operation = waiting.popleft()
-            if not keys.isdisjoint(operation.ids):
+            ids = operation.ids
+            if not keys.isdisjoint(ids):
                 left.append(operation)
                 continue
             self.count -= 1
             if waiting is self._ordinary:
                 self._forget_key(operation.key)
-            if operation.overtakes:
+            if operation.ordered and operation.overtakes:
                 self._bytes -= operation.size
                 operation.resolve()
                 continue
-            keys.update(operation.ids)
+            keys.update(ids)
             size += operation.size
             taken.append(operation)
         if left:

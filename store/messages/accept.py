@@ -2,12 +2,12 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from typing import NamedTuple, Self
 from zlib import crc32
 
+import msgspec
 from msgspec.structs import replace
 
 from store import errors, messages
@@ -44,8 +44,7 @@ ROW_BYTES = 256
 TAGS_CODES = arrays.sparse(arrays.int8s)
 
 
-@dataclass(slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, gc=False):
     """A message that obeys every rule, ready to be written."""
 
     message: Message
@@ -72,8 +71,7 @@ class Accepted:
         return replace(self.content, transaction_id=transaction_id, producer_group_id=producer_group_id)
 
 
-@dataclass(slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, gc=False):
     """Messages of one request that obey every rule, for one queue: they are stored together."""
 
     topic: TopicFacts
@@ -121,10 +119,7 @@ class Turns:
     """Spreads the messages of one process that name no queue over the queues of their topics."""
 
     def __init__(self) -> None:
-        self._turns = count()
-
-    def next(self) -> int:
-        return next(self._turns)
+        self.next: Callable[[], int] = count().__next__
 
 
 async def accept(message: Message, *, traceparent: str | None = None, message_id: uuid.UUID | None = None) -> Accepted:

@@ -70,12 +70,14 @@ def ending() -> SystemBusy:
 
 
 _current: Runtime | None = None
+# The parts of that runtime: `part` is called several times for each request, and finds what is there without a call.
+_found: dict[Callable[[], Any], Any] = {}
 
 
 def install(runtime: Runtime | None) -> None:
     """Makes this the runtime of the process, or leaves the process without one."""
-    global _current
-    _current = runtime
+    global _current, _found
+    _current, _found = runtime, {} if runtime is None else runtime._parts
 
 
 def current() -> Runtime:
@@ -90,8 +92,7 @@ def current() -> Runtime:
 
 def part(kind: Callable[[], Part]) -> Part:
     """The part of this kind of the process's runtime."""
-    # Asked several times for each request: what is there is found without a further call.
-    found: Part | None = None if _current is None else _current._parts.get(kind)
+    found: Part | None = _found.get(kind)
     return current().part(kind) if found is None else found
 
 

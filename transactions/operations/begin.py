@@ -89,13 +89,18 @@ class Begin(Operation[Begun]):
 
     def ready(self) -> bool:
         """Whether it is one message, not delayed, not large, its group and topic known, and its key without limits."""
-        given = self.given
-        if self.caller is not None and not self._is_known_to_be_allowed(self.caller):
-            return False
+        given, caller = self.given, self.caller
+        if caller is not None:
+            for topic in given.named_topics if given.messages else (given.topic,):
+                caller.require("produce", topic)
+            if caller.allowance is not None:
+                return False
         if given.messages is not None or given.check_url is not None or delays.of_message(given) is not None:
             return False
         group = groups.known_for_producing(given.producer_group)
         if group is None or not limits.is_known_below(group) or is_large(given, MAX_BATCH_BYTES):
+            return False
+        if caller is not None and not (caller.may_manage or groups.lists(group, caller.name)):
             return False
         self._take_immunity()
         accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))
@@ -104,14 +109,6 @@ class Begin(Operation[Begun]):
         self.group_id = group.id
         self._place((accepted,))
         return self.is_plain
-
-    def _is_known_to_be_allowed(self, caller: Caller) -> bool:
-        given = self.given
-        for topic in given.named_topics if given.messages else (given.topic,):
-            caller.require("produce", topic)
-        if caller.allowance is not None:
-            return False
-        return caller.may_manage or groups.is_known_to_allow(self.given.producer_group, caller.name)
 
     async def complete(self) -> None:
         caller, given = self.caller, self.given
@@ -168,13 +165,14 @@ class Begin(Operation[Begun]):
 
     def _place(self, accepted: Sequence[Accepted]) -> None:
         self.accepted = accepted
-        self.key = self.transaction_id.bytes
-        self.ids = (self.key, *[one.message_id.bytes for one in accepted])
-        self.size = accept.size_of([one.content for one in accepted])
-        self.message = accepted[0]
+        self.key = key = self.transaction_id.bytes
+        self.message = message = accepted[0]
+        contents = [one.content for one in accepted] if len(accepted) > 1 else (message.content,)
+        self.ids = (key, *[content.message_id.bytes for content in contents])
+        self.size = size = accept.size_of(contents)
         # It is one message without a delay, as almost all are, that fits into a batch and is in no limit.
-        is_one = self.limit is None and len(accepted) == 1 and self.size < MAX_BATCH_BYTES
-        self.is_plain = is_one and delays.of_message(self.message.message) is None
+        is_one = self.limit is None and len(accepted) == 1 and size < MAX_BATCH_BYTES
+        self.is_plain = is_one and delays.of_message(message.message) is None
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
@@ -188,12 +186,14 @@ class Begin(Operation[Begun]):
         stored_at = arrays.moment(written.get_value(0, 0) or b"")
         offsets = packed.LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
         begun = runtime.part(BegunQueues)
+        immunities = {one.immunity_seconds for one in operations}
+        next_checks = {seconds: stored_at + timedelta(seconds=seconds) for seconds in immunities}
         for one, (log_offset,) in zip(operations, offsets, strict=True):
             if log_offset >= 0:
-                next_check_at = stored_at + timedelta(seconds=one.immunity_seconds)
-                ids = [one.message.message_id]
+                content, next_check_at = one.message.content, next_checks[one.immunity_seconds]
+                ids = [content.message_id]
                 one.result = repeats.answer(one.transaction_id, ids, (log_offset,), "PREPARED", next_check_at)
-                begun.keep(one.key, (one.message.topic.id, one.message.queue_id))
+                begun.keep(one.key, (content.topic_id, content.queue_id))
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:

@@ -112,14 +112,12 @@ class End(Operation[Ended]):
         """Whether this process knows that the caller may end it, and knows its group."""
         if self.group_name is None:
             return self.is_plain
-        caller = self.caller
-        if caller is not None and not (
-            caller.may_everywhere("produce")
-            and (caller.may_manage or groups.is_known_to_allow(self.group_name, caller.name))
-        ):
-            return False
-        group = groups.known(self.group_name)
+        caller, group = self.caller, groups.known(self.group_name)
         if group is None:
+            return False
+        if caller is not None and not (
+            caller.may_everywhere("produce") and (caller.may_manage or groups.lists(group, caller.name))
+        ):
             return False
         self.group_id = group.id
         return self.is_plain
