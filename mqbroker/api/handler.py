@@ -102,7 +102,7 @@ class Handler:
             responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
         encoding = exchange.headers.get(b"content-encoding", answers.IDENTITY)
-        if encoding.lower() != answers.IDENTITY:
+        if encoding != answers.IDENTITY and encoding.lower() != answers.IDENTITY:
             responding.write(exchange, answers.encoded(encoding))
             return None
         found = self._fixed.get((exchange.method, exchange.target))
@@ -131,8 +131,7 @@ class Handler:
             if not is_ready or operation.ordered:
                 # Those that keep an order go by tasks: when one is left out, the next ones wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
-            operation.settled = partial(self._settled, exchange, call, operation, body)
-            writer.hand_in(operation, at_once=True)
+            writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Refusal as refusal:
             responding.end(exchange, answers.refused(refusal), body)
         except Exception:

@@ -1,7 +1,7 @@
 """What is longer than its limit, with its lines: no entry is added or raised, and each goes as soon as it can."""
 
 FILES = {
-    "mqbroker/api/handler.py": 336,
+    "mqbroker/api/handler.py": 335,
     "store/commit/stepwise.py": 335,
     "wire/connection.py": 324,
     "store/commit/writer.py": 323,
@@ -14,7 +14,6 @@ FILES = {
     "bench/export.py": 295,
     "analytics/job.py": 284,
     "delivery/receipts/settling.py": 284,
-    "mqbroker/api/bulks.py": 283,
     "transactions/checks/checker.py": 282,
     "console/fields.py": 281,
     "analytics/stream.py": 273,
@@ -32,7 +31,7 @@ FILES = {
     "transactions/stats.py": 251,
 }
 CLASSES = {
-    "mqbroker/api/handler.py: Handler": 280,
+    "mqbroker/api/handler.py: Handler": 279,
     "wire/connection.py: Connection": 271,
     "wire/exchange.py: Exchange": 257,
     "store/commit/stepwise.py: StepwiseWriter": 244,
