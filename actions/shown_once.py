@@ -41,7 +41,7 @@ def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
     scopes, until = values["scopes"], values.get("expires_at")
-    limits = {name: values[name] for name in keys.MAX_LIMITS if values.get(name) is not None}
+    limits = {name: values[name] for name in keys.LIMIT_NAMES if name in values}
     keys.validate(target, scopes)
     with audit.change(signature, "key.make", target) as change:
         row, key = keys.make(target, scopes, datetime.fromisoformat(until) if until else None, limits)

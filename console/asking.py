@@ -7,9 +7,17 @@ from typing import Any
 
 from django.http import HttpRequest, QueryDict
 
-from console import fields
-from console.fields import MAX_TEXT, PARAMETERS, Field
+from access import keys
+from console import forms
+from console.forms import Parameters
+from delivery import registry as consumer_groups
+from delivery.push import registry as subscriptions
+from store import fields
+from store import registry as topics
 from store.errors import MessageIllegal
+from store.fields import MAX_TEXT, Choice, Field, Text, Time, Whole
+from transactions import endpoints
+from transactions import registry as producer_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +72,51 @@ ONCE: Mapping[str, Words] = {
     "subscription.make": Words("Make a subscription", "Make a subscription"),
     "subscription.rotate_secret": Words("Give the subscription a new secret", "New secret", grave=True),
 }
-# Fields of a filter, by kind.
-TRANSACTIONS = ("state", "producer_group", "topic", "older_than_seconds")
+PARAMETERS: Mapping[str, tuple[Field, ...]] = {
+    "dead_letter.redrive": (
+        Text("group", "Consumer group", needed=True),
+        Text("to_topic", "To another topic", unset="again to the group"),
+    ),
+    "offsets.reset": (
+        Text("topic", "Topic", needed=True),
+        Text("to", "To", needed=True, help="earliest, latest, an offset or a time"),
+        Whole("queue_id", "Queue", unset="all", least=0, most=topics.MAX_QUEUES - 1),
+    ),
+    "topic.make": topics.FIELDS,
+    "topic.change": topics.FIELDS,
+    "producer_group.make": producer_groups.FIELDS,
+    "producer_group.change": producer_groups.FIELDS,
+    "endpoint.change": endpoints.PACE,
+    "endpoint.move": fields.named(endpoints.FIELDS, "url"),
+    "consumer_group.make": consumer_groups.FIELDS,
+    "consumer_group.change": consumer_groups.FIELDS,
+    "subscription.change": subscriptions.PACE,
+    "subscription.move": subscriptions.AIM,
+    "key.change": keys.FIELDS,
+    "key.make": keys.FIELDS,
+    "endpoint.register": endpoints.FIELDS,
+    "subscription.make": (*subscriptions.AIM, *subscriptions.PACE),
+}
+MAX_NUMBER = 999_999_999
+# The filters of what an action does to all that match, by kind.
+TRANSACTIONS = (
+    Choice("state", "State", component="", choices=("PREPARED", "DISCARDED")),
+    Text("producer_group", "Producer group"),
+    Text("topic", "Topic"),
+    Whole("older_than_seconds", "Older than", least=0, most=MAX_NUMBER),
+)
+LETTERS = (
+    Text("group", "Consumer group", needed=True),
+    Text("topic", "Topic"),
+    Text("tags", "Tags", may_be_empty=True),
+    Whole("attempts", "Attempts", least=0, most=MAX_NUMBER),
+    Time("hour", "Hour"),
+    Text("last_reason", "Reason", may_be_empty=True),
+)
+FILTERS = {"dead_letter.redrive": LETTERS}
+MOST = (Whole("most", "Most", least=0, most=MAX_NUMBER),)
 # What narrows the list of dead letters, and what an action calls it, whose `reason` is the operator's.
 LETTER_FIELDS = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "reason": "last_reason"}
-LETTERS = ("group", *LETTER_FIELDS.values())
-# Of which an empty text is a value: no tags, no reason.
-MAY_BE_EMPTY = ("tags", "last_reason")
-FILTERS = {"dead_letter.redrive": LETTERS}
-MAX_NUMBER = 999_999_999
-WHOLE = {"older_than_seconds", "attempts", "most"}
 UUIDS = ("transaction.", "discarded.", "dead_letter.", "message.")
 # Kinds whose parameters are filled in and previewed before the reason is: those that make, that change columns of one
 # target, and the reset of offsets.
@@ -90,22 +133,16 @@ def words(kind: str) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for. `most`: only the first that match, as a canary. `missing`: parameters not given yet.
-
-    `fields`: each field of its form with its text. `changes`: what is set, with the texts before and after; None where
-    the form was not filled in yet, or sets nothing.
-    """
+    """What a request asks for. `most`: only the first that match, as a canary. `sets`: its parameters are columns."""
 
     kind: str
     targets: list[str]
     all: bool
     wanted: dict[str, Any]
-    parameters: dict[str, Any]
-    missing: list[str]
     most: int | None
     reason: str
-    fields: list[tuple[Field, str]]
-    changes: list[tuple[str, str, str]] | None = None
+    form: Parameters
+    sets: bool
 
     @property
     def words(self) -> Words:
@@ -123,11 +160,15 @@ class Asked:
         return self.kind in PREVIEWED
 
     @property
+    def changes(self) -> list[tuple[str, str, str]] | None:
+        """What is set, with the texts before and after; None where the form is not filled in, or sets no columns."""
+        return self.form.changes if self.sets and self.form.is_valid() else None
+
+    @property
     def has_parameters(self) -> bool:
         """Whether everything but the reason is given, and something would change."""
-        if self.kind in CHANGES and not self.changes:
-            return False
-        return not self.missing and bool(self.targets or self.all)
+        would_change = self.makes or not self.sets or bool(self.form.values)
+        return self.form.is_valid() and would_change and bool(self.targets or self.all)
 
     @property
     def is_complete(self) -> bool:
@@ -144,6 +185,11 @@ def given_by(request: HttpRequest) -> QueryDict:
     if any("\0" in text for _, texts in given.lists() for text in texts):
         raise MessageIllegal("The form holds a NUL, which nothing is named by.")
     return given
+
+
+def texts_of(given: QueryDict) -> dict[str, str]:
+    """The texts of a form or an address, the last of several of one name."""
+    return {name: str(given[name]) for name in given}
 
 
 def kind_of(request: HttpRequest) -> str:
@@ -170,38 +216,23 @@ def targets_of(request: HttpRequest) -> list[str]:
 def read(request: HttpRequest, targets: list[str], standing: Mapping[str, object] | None = None) -> Asked:
     """What the address, and the form that was posted, ask for. `standing`: the columns that they would change.
 
-    Raises MessageIllegal for a text that a field cannot hold.
+    Raises MessageIllegal for a filter that holds none, and for what is wrong in a form that is not shown again.
     """
     given, kind = given_by(request), kind_of(request)
-    takes_all = given.get("all") == "1"
-    known = PARAMETERS.get(kind, ())
-    before = {one.name: fields.written(standing.get(one.name)) for one in known} if standing is not None else {}
-    texts = {name: str(given.get(name, "")) for name in given}
-    filled = fields.read(known, texts)
-    if filled.missing and kind not in PREVIEWED:
-        raise MessageIllegal(f"{', '.join(filled.missing)}: missing.")
-    is_filled = any(one.name in given for one in known)
-    changes = None
-    if standing is not None and is_filled:
-        differ = [one for one in known if one.name in filled.values and _differs(one, filled.values, before)]
-        changes = [(one.label, before[one.name], fields.written(filled.values[one.name])) for one in differ]
-        filled = fields.Filled({one.name: filled.values[one.name] for one in differ}, filled.missing)
+    takes_all, posted = given.get("all") == "1", request.method == "POST"
+    declared, texts = PARAMETERS.get(kind, ()), texts_of(given)
+    if kind not in PREVIEWED:
+        forms.read(declared, texts)
     return Asked(
         kind=kind,
         targets=targets,
         all=takes_all,
-        wanted=_wanted(kind, given) if takes_all else {},
-        parameters=filled.values,
-        missing=filled.missing,
-        most=_whole("most", given.get("most", "")),
-        reason=given.get("reason", "").strip() if request.method == "POST" else "",
-        fields=[(one, texts.get(one.name, before.get(one.name, "")).strip()) for one in known],
-        changes=changes,
+        wanted=_wanted(kind, texts) if takes_all else {},
+        most=forms.read(MOST, texts).get("most"),
+        reason=texts.get("reason", "").strip() if posted else "",
+        form=Parameters(declared, texts, standing, posted=posted),
+        sets=standing is not None,
     )
-
-
-def _differs(one: Field, values: Mapping[str, Any], before: Mapping[str, str]) -> bool:
-    return fields.written(values[one.name]) != before[one.name]
 
 
 def target_of(kind: str, text: str) -> str:
@@ -214,20 +245,8 @@ def target_of(kind: str, text: str) -> str:
         raise MessageIllegal(f"{text[:60]!r} is no id.") from problem
 
 
-def _wanted(kind: str, given: QueryDict) -> dict[str, Any]:
-    names = FILTERS.get(kind, TRANSACTIONS)
-    texts = {name: str(given[name]).strip() for name in names if name in given}
-    texts = {name: text for name, text in texts.items() if text or name in MAY_BE_EMPTY}
-    wanted: dict[str, Any] = {name: _whole(name, text) if name in WHOLE else text for name, text in texts.items()}
-    if names is LETTERS:
-        if "group" not in wanted:
-            raise MessageIllegal("group is missing: name the consumer group.")
-        if "hour" in wanted:
-            wanted["hour"] = fields.moment("hour", wanted["hour"])
-        return wanted
-    wanted["state"] = STATES.get(kind) or ("DISCARDED" if wanted.get("state") == "DISCARDED" else "PREPARED")
+def _wanted(kind: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    wanted = forms.read(FILTERS.get(kind, TRANSACTIONS), texts)
+    if kind not in FILTERS:
+        wanted["state"] = STATES.get(kind) or wanted.get("state", "PREPARED")
     return wanted
-
-
-def _whole(name: str, text: str) -> int | None:
-    return fields.whole(0, MAX_NUMBER)(name, text.strip()) if text.strip() else None

@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
-from store import registry
+from store import fields, registry
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
@@ -38,6 +39,28 @@ MAX_STEPS = 100
 
 STARTS = ("earliest", "latest")
 MAX_RECONSUME_TIMES = 1000
+FIELDS = fields.of(
+    ConsumerGroup,
+    fields.Choice("start_at", "Starts at", help="Where it begins in a topic", component="StartAt", choices=STARTS),
+    fields.Switch("ordered", "In order", help="One batch of a queue at a time"),
+    fields.Whole(
+        "max_reconsume_times",
+        "Retries at most",
+        help="Retries before a message is a dead letter",
+        unset=f"the broker's MAX_RECONSUME_TIMES, {settings.MAX_RECONSUME_TIMES}",
+        least=0,
+        most=MAX_RECONSUME_TIMES,
+    ),
+    fields.Json(
+        "retry_policy",
+        "Retry policy",
+        help="Its kind is table, exponential or none",
+        default='{"kind": "table"}',
+        parse=policies.parse,
+        schema=policies.Policy,
+    ),
+    fields.Switch("paused", "Paused", help="Nothing is handed out, from the answer on"),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
@@ -58,8 +81,7 @@ def find(name: str) -> ConsumerGroup:
 
 
 def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
-    """Creates the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
-    `paused`); others stay as they are.
+    """Creates the group, or changes the fields given, of FIELDS; others stay as they are.
 
     Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
     has not begun to read. A change holds in every process.

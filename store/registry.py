@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from store import stats
+from store import fields, stats
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
 from store.naming import topics
@@ -18,6 +18,33 @@ from store.rows import QueueBounds
 MAX_QUEUES = 1024
 MAX_RESERVED_HOURS = 10 * 366 * 24
 PERMISSIONS = ("rw", "r", "w")
+FIELDS = fields.of(
+    Topic,
+    fields.Whole(
+        "queues",
+        "Queues",
+        help="Only grows, and sharding keys then go to other queues",
+        default="the broker's DEFAULT_QUEUES",
+        least=1,
+        most=MAX_QUEUES,
+        own_refusal=True,
+    ),
+    fields.Whole(
+        "reserved_hours",
+        "Hours kept",
+        help="How long its messages are kept",
+        unset=f"the broker's RESERVED_HOURS, {settings.RESERVED_HOURS}",
+        least=1,
+        most=MAX_RESERVED_HOURS,
+    ),
+    fields.Choice(
+        "permission",
+        "Permission",
+        help="r: it is read only; w: it takes messages only; rw: both",
+        component="Permission",
+        choices=PERMISSIONS,
+    ),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
@@ -63,7 +90,7 @@ def bounds(topic: Topic) -> Sequence[QueueBounds]:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
-    """Creates the topic, or changes the given fields (`queues`, `reserved_hours`, `permission`) and no other.
+    """Creates the topic, or changes the given fields (of FIELDS) and no other.
 
     The answer says whether it was created. A change holds in every process. Raises TopicIllegal, TopicForbidden for the
     broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.

@@ -1,11 +1,12 @@
 """Producer groups as an operator keeps them: created, changed, listed and deleted."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import OperationalError, transaction
 
+from store import fields
 from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
@@ -29,6 +30,31 @@ MAX_UNDECIDED = 1_000_000_000
 MAX_KEYS = 100
 KEY = r"^[A-Za-z0-9_ .:@+*-]{1,100}$"
 KEY_RULE = "the name of an API key, or a pattern of names, where * stands for any text"
+FIELDS = fields.of(
+    ProducerGroup,
+    fields.Switch("reject_transaction_message", "Half messages refused", help="Refuse its half messages"),
+    fields.Whole(
+        "max_undecided",
+        "Undecided at most",
+        help="Undecided transactions at most",
+        unset=f"the broker's MAX_UNDECIDED_PER_GROUP, {settings.MAX_UNDECIDED_PER_GROUP}",
+        least=1,
+        most=MAX_UNDECIDED,
+    ),
+    fields.Switch("checks_paused", "Checks paused", help="No checks of its half messages are made"),
+    fields.Words(
+        "api_keys",
+        "API keys",
+        help="API keys, by name, that may begin and end its transactions and receive their checks, beside those that "
+        "manage",
+        unset="each that may produce to their topics",
+        default="null; the key whose first half message makes the group",
+        pattern=KEY,
+        rule=KEY_RULE,
+        most=MAX_KEYS,
+        between=",",
+    ),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ProducerGroup]:
@@ -54,8 +80,7 @@ def named(name: str) -> ProducerGroup | None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
-    """Creates the group, or changes the given fields of it (`reject_transaction_message`, `max_undecided`,
-    `checks_paused`); the others stay as they are.
+    """Creates the group, or changes the given fields of it, of FIELDS; the others stay as they are.
 
     The flag is whether the group was created. Raises MessageIllegal. A change holds in every process.
     """
@@ -68,13 +93,6 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
             group.save(update_fields=list(changes))
             caches.drop_everywhere()
     return group, created
-
-
-def validate_keys(names: Sequence[str]) -> None:
-    """Raises MessageIllegal for a list of API keys that a group cannot have."""
-    wrong = [name for name in names if not re.fullmatch(KEY, name)]
-    if wrong or len(names) > MAX_KEYS:
-        raise MessageIllegal(f"api_keys {', '.join(wrong)[:100]!r}: {MAX_KEYS} at most, and each is {KEY_RULE}.")
 
 
 def remove(name: str) -> None:

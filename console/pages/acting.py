@@ -15,13 +15,15 @@ from access.audit import Wanted
 from actions import jobs, kinds, messages, shown_once
 from actions.models import Action
 from actions.shapes import Counted
-from console import asking, fields
+from console import asking
 from console.asking import Asked
+from console.forms import Parameters
 from console.pages import frame
 from console.signing import signed
 from delivery.receive import offsets
 from store.db import sync
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
+from store.fields import MAX_TEXT
 from store.stats import now
 
 PREVIEW = 10
@@ -59,7 +61,7 @@ def new(request: HttpRequest) -> HttpResponse:
     asked = asking.read(request, targets, standing)
     if request.method != "POST" or not asked.is_complete:
         page = frame.show(request, "console/new_action.html", asked.words.title, asked=asked, **preview(asked))
-        page.status_code = 422 if request.method == "POST" else 200
+        page.status_code = 422 if request.method == "POST" or asked.form.errors else 200
         return page
     action = made(request, asked)
     if action.targets is not None:
@@ -73,25 +75,25 @@ def made(request: HttpRequest, asked: Asked) -> Action:
     """The action that the form asks for."""
     signature = signed(request, asked.reason)
     if not asked.all:
-        return jobs.of_targets(asked.kind, asked.targets, asked.parameters, signature)
+        return jobs.of_targets(asked.kind, asked.targets, asked.form.values, signature)
     if asked.most is None:
-        return jobs.of_matching(asked.kind, asked.wanted, asked.parameters, signature)
+        return jobs.of_matching(asked.kind, asked.wanted, asked.form.values, signature)
     matching = kinds.matching(asked.kind)
     first, _ = matching.next(matching.bounded(asked.wanted), None, asked.most)
-    return jobs.of_targets(asked.kind, first, asked.parameters, signature)
+    return jobs.of_targets(asked.kind, first, asked.form.values, signature)
 
 
 def preview(asked: Asked) -> dict[str, object]:
     """What the action would change: each target in words, or how many match and the first of them."""
     kind = kinds.find(asked.kind)
     if not asked.all:
-        words = kind.describe(asked.targets, asked.parameters)
+        words = kind.describe(asked.targets, asked.form.values)
         lines = [(target, words.get(target)) for target in asked.targets]
         return {"lines": lines, "count": Counted(len(lines)), **dry_run(asked)}
     matching = kinds.matching(asked.kind)
     bounded = matching.bounded(asked.wanted)
     first, _ = matching.next(bounded, None, PREVIEW)
-    words = kind.describe(first, asked.parameters)
+    words = kind.describe(first, asked.form.values)
     count = matching.count(bounded)
     lines = [(target, words.get(target)) for target in first]
     return {"lines": lines, "count": count, "others": max(0, count.rows - len(first))}
@@ -101,7 +103,7 @@ def dry_run(asked: Asked) -> dict[str, object]:
     """What a reset of offsets would move, before it is done."""
     if asked.kind != "offsets.reset" or not asked.has_parameters:
         return {}
-    request = messages.request_of(asked.parameters, dry_run=True)
+    request = messages.request_of(asked.form.values, dry_run=True)
     return {"dry_run": sync.call(offsets.reset, asked.targets[0], request)}
 
 
@@ -119,22 +121,23 @@ def call(work: Coroutine[Any, Any, Result], /) -> Result:
 def once(request: HttpRequest) -> HttpResponse:
     """An action whose outcome is shown once: its form, and then what it made. No cache keeps the answer."""
     given = asking.given_by(request)
-    kind, target = given.get("action", ""), given.get("target", "").strip()[: fields.MAX_TEXT]
+    kind, target = given.get("action", ""), given.get("target", "").strip()[:MAX_TEXT]
     roles.require(request.user, shown_once.find(kind).action)
-    known = fields.ONCE.get(kind, ())
-    texts = {one.name: str(given.get(one.name, "")) for one in known}
-    reason = given.get("reason", "").strip()
+    posted, reason = request.method == "POST", given.get("reason", "").strip()
+    form = Parameters(asking.PARAMETERS.get(kind, ()), asking.texts_of(given), posted=posted)
     shown = None
-    if request.method == "POST" and target and reason:
-        filled = fields.read(known, texts)
-        if not filled.missing:
-            shown = shown_once.run(kind, target, filled.values, signed(request, reason))
+    if posted and target and reason and form.is_valid():
+        try:
+            shown = shown_once.run(kind, target, form.values, signed(request, reason))
+        except (SystemBusy, OutcomeUnknown, NoPermission):
+            raise
+        except Refusal as refusal:
+            form.add_error(None, refusal.detail)
     words = asking.words(kind)
-    form = [(one, texts[one.name]) for one in known]
-    asked = {"kind": kind, "target": target, "words": words, "fields": form, "shown": shown}
+    asked = {"kind": kind, "target": target, "words": words, "form": form, "shown": shown, "reason": reason}
     page = frame.show(request, "console/shown_once.html", words.title, **asked)
     page.headers["Cache-Control"] = "no-store"
-    page.status_code = 422 if request.method == "POST" and shown is None else 200
+    page.status_code = 422 if posted and shown is None else 200
     return page
 
 

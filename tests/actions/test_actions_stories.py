@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from actions.kinds import KINDS
 from actions.shown_once import KINDS as ONCE
-from console import fields
+from console.asking import PARAMETERS
 from tests.actions.conftest import PASSWORD
 from tests.actions.test_actions_browser import PAYLOADS, chromium, visitor
 from tests.broker import browser, characters
@@ -149,11 +149,10 @@ def test_a_topic_is_made_in_a_browser(visitor: Visitor, wire: Wire) -> None:
 @pytest.mark.timeout(300)
 def test_payloads_in_every_field_of_every_form_run_nothing(admin: Visitor) -> None:
     known = {**dict.fromkeys(KINDS, "new"), **dict.fromkeys(ONCE, "once")}
-    forms = {**fields.PARAMETERS, **fields.ONCE}
 
     for number, (kind, page) in enumerate(known.items()):
         payload = PAYLOADS[number % len(PAYLOADS)]
-        given = {"action": kind, "target": payload, **{one.name: payload for one in forms.get(kind, ())}}
+        given = {"action": kind, "target": payload, **{one.column: payload for one in PARAMETERS.get(kind, ())}}
         answer = admin.page.goto(f"/console/actions/{page}/?{urlencode(given)}")
         assert answer is not None
         assert answer.status in (200, 422), kind

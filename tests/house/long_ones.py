@@ -15,7 +15,6 @@ FILES = {
     "analytics/job.py": 284,
     "delivery/receipts/settling.py": 284,
     "transactions/checks/checker.py": 282,
-    "console/fields.py": 281,
     "analytics/stream.py": 273,
     "scheduling/release.py": 271,
     "client/mqbroker_client/messages.py": 269,

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole, Word, Words
+from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
 from transactions import models as transactions
 from transactions import registry, stats
 
@@ -19,34 +20,14 @@ from transactions import registry, stats
 class ProducerGroupSettings(Given):
     """What is set of a producer group. What is left out stays as it is, or gets its default when the group is made."""
 
-    reject_transaction_message = Switch(required=False, help_text="Refuse its half messages. Default: false.")
-    max_undecided = Whole(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=registry.MAX_UNDECIDED,
-        help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
-    )
-    checks_paused = Switch(required=False, help_text="No checks of its half messages are made. Default: false.")
-    api_keys = Words(
-        child=Word(registry.KEY, registry.KEY_RULE),
-        required=False,
-        allow_null=True,
-        max_length=registry.MAX_KEYS,
-        help_text="API keys, by name, that may begin and end its transactions and receive their checks, beside those "
-        "that manage; null: each that may produce to their topics. Default: null; the key whose first half message "
-        "makes the group.",
-    )
+    settings = Registered(registry.FIELDS)
 
 
 class ProducerGroupSummary(Shape):
     """A producer group as it is configured."""
 
     name = serializers.CharField()
-    reject_transaction_message = Switch()
-    max_undecided = Whole(allow_null=True)
-    checks_paused = Switch()
-    api_keys = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    settings = Registered(registry.FIELDS, answers=True)
     created_at = Time()
 
 

@@ -18,8 +18,8 @@ from access import audit, roles
 from access.audit import Change, Signature
 from access.callers import Caller
 from mqbroker.api import requests
-from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
+from mqbroker.api.control.shapes import Given
 from store.db import sync
 
 Row = TypeVar("Row", bound=Model)

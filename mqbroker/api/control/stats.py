@@ -6,8 +6,9 @@ from rest_framework.response import Response
 
 from monitoring import stats
 from mqbroker.access import MayMeasure
-from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
+from mqbroker.api.control.fields import Number, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Shape
 
 
 class Count(Shape):
