@@ -7,8 +7,8 @@ from typing import Any
 
 from access import audit
 from access.audit import Outcome, Signature
-from actions import shapes
-from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Parameters
+from actions import configuration, shapes
+from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Stepwise
 from delivery import registry
 from delivery.dead_letters import letters as dead_letters
 from delivery.dead_letters import lists
@@ -17,11 +17,22 @@ from delivery.dead_letters.lists import Wanted as Letters
 from delivery.receive import offsets
 from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
+from store import registry as topics
+from store.db import sync
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.fields import Text, Time, Whole
 
 # Pages of a narrowed search that one step, preview or count reads.
 MAX_PAGES = 20
 # What narrows dead letters, as an action has it; `reason` is the operator's, so the letters' has another name.
+FILTER = (
+    Text("group", "Consumer group", needed=True),
+    Text("topic", "Topic"),
+    Text("tags", "Tags", may_be_empty=True),
+    Whole("attempts", "Attempts", least=0, most=999_999_999),
+    Time("hour", "Hour"),
+    Text("last_reason", "Reason", may_be_empty=True),
+)
 NARROWING = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "last_reason": "reason"}
 
 
@@ -144,3 +155,51 @@ def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
     to = str(parameters["to"])
     number = int(to) if to.isascii() and to.isdigit() else to
     return ResetOffsets(topic=parameters["topic"], to=number, queue_id=parameters.get("queue_id"), dry_run=dry_run)
+
+
+def dry_run(group: str, parameters: Parameters) -> object:
+    """What a reset would move."""
+    return sync.call(offsets.reset, group, request_of(parameters, dry_run=True))
+
+
+KINDS = (
+    Stepwise(
+        "dead_letter.redrive",
+        "Redrive dead letters",
+        "Redrive",
+        "dead_letter.redrive",
+        fields=(
+            Text("group", "Consumer group", needed=True),
+            Text("to_topic", "To another topic", unset="again to the group"),
+        ),
+        run=redrive,
+        describe=describe,
+        matching=Matching(FILTER, bounded, count, following),
+        by_id=True,
+    ),
+    Stepwise(
+        "offsets.reset",
+        "Reset offsets",
+        "Reset offsets",
+        "offsets.reset",
+        fields=(
+            Text("topic", "Topic", needed=True),
+            Text("to", "To", needed=True, help="earliest, latest, an offset or a time"),
+            Whole("queue_id", "Queue", unset="all", least=0, most=topics.MAX_QUEUES - 1),
+        ),
+        grave=True,
+        run=reset,
+        describe=configuration.CONSUMERS.describe,
+        dry_run=dry_run,
+    ),
+    Stepwise(
+        "message.recall",
+        "Recall delayed messages",
+        "Recall",
+        "message.recall",
+        grave=True,
+        run=recall,
+        describe=delayed,
+        by_id=True,
+    ),
+)

@@ -4,14 +4,14 @@ They are done within the request, for nothing may keep a secret to show it later
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from access import audit, keys
 from access.audit import Signature, picture
 from actions import configuration
 from actions.errors import KindNotExist
-from actions.shapes import Parameters
+from actions.shapes import Kind, Parameters
 from delivery.push import registry as subscriptions
 from store.errors import MessageIllegal
 from transactions import endpoints
@@ -28,10 +28,11 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
-    """A kind of such action; `action` is its name for roles and audit."""
+class Once(Kind):
+    """A kind of such action."""
 
-    action: str
+    page = "once"
+    _: KW_ONLY
     run: Callable[[str, Parameters, Signature], Shown]
 
 
@@ -99,12 +100,46 @@ def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown
 
 
 KINDS: Mapping[str, Once] = {
-    "key.make": Once("key.make", make_key),
-    "endpoint.register": Once("endpoint.register", register_endpoint),
-    "endpoint.rotate_secret": Once("endpoint.rotate_secret", rotate_endpoint),
-    "endpoint.test": Once("endpoint.test", try_endpoint),
-    "subscription.make": Once("subscription.put", make_subscription),
-    "subscription.rotate_secret": Once("subscription.rotate_secret", rotate_subscription),
+    kind.name: kind
+    for kind in (
+        Once(
+            "key.make", "Make an API key", "Make an API key", "key.make", fields=keys.FIELDS, makes=True, run=make_key
+        ),
+        Once(
+            "endpoint.register",
+            "Register an endpoint",
+            "Register an endpoint",
+            "endpoint.register",
+            fields=endpoints.FIELDS,
+            run=register_endpoint,
+        ),
+        Once(
+            "endpoint.rotate_secret",
+            "Give the endpoint a new secret",
+            "New secret",
+            "endpoint.rotate_secret",
+            grave=True,
+            run=rotate_endpoint,
+        ),
+        Once("endpoint.test", "Try the endpoint", "Try", "endpoint.test", run=try_endpoint),
+        Once(
+            "subscription.make",
+            "Make a subscription",
+            "Make a subscription",
+            "subscription.put",
+            fields=(*subscriptions.AIM, *subscriptions.PACE),
+            makes=True,
+            run=make_subscription,
+        ),
+        Once(
+            "subscription.rotate_secret",
+            "Give the subscription a new secret",
+            "New secret",
+            "subscription.rotate_secret",
+            grave=True,
+            run=rotate_subscription,
+        ),
+    )
 }
 
 
@@ -116,8 +151,3 @@ def find(name: str) -> Once:
     if name not in KINDS:
         raise KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
     return KINDS[name]
-
-
-def run(name: str, target: str, values: Parameters, signature: Signature) -> Shown:
-    """Does it. Raises what its registry refuses."""
-    return find(name).run(target, values, signature)
