@@ -2,7 +2,7 @@
 
 | what | when | setting (default) | statements |
 |---|---|---|---|
-| first check | at its immunity, at least the timeout | TRANSACTION_TIMEOUT_SECONDS (6) | `begin_one`, `keep_appended` |
+| first check | at its immunity, at least the timeout | TRANSACTION_TIMEOUT_SECONDS (6) | `begin_halves` |
 | next check | an interval after the last | TRANSACTION_CHECK_INTERVAL_SECONDS (30) | `postpone_checks` |
 | discarded | an interval after the last that counts | TRANSACTION_CHECK_MAX (15) | `find_exhausted` |
 | discarded | at the age of the retention | RESERVED_HOURS (72) | `find_outdated` |

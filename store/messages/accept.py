@@ -107,14 +107,6 @@ def contents(records: Sequence[Record]) -> dict[str, bytes]:
     return {**messages.packed(records), "tags_code": TAGS_CODES(codes)}
 
 
-def columns_of_one(record: Record) -> dict[str, bytes | None]:
-    """One message as the columns, in binary form, that statements about one message name."""
-    return {
-        **messages.packed_one(record),
-        "tags_code": None if record.tags is None else arrays.int8(tags_code_of(record.tags)),
-    }
-
-
 class Turns:
     """Spreads the messages of one process that name no queue over the queues of their topics."""
 

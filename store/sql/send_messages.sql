@@ -22,7 +22,7 @@ WITH tail AS MATERIALIZED (
         LIMIT 1
     ) AS newest
         ON
-            q.topic_id || ':' || q.queue_id = any(string_to_array(current_setting('mq.queues', true), ','))
+            (q.topic_id::bigint << 32 | q.queue_id) = any(nullif(current_setting('mq.queues', true), '')::bigint [])
             AND EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s)
 ),
 

@@ -22,7 +22,6 @@ from store.messages.ids import new_id
 from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.process import runtime
-from store.segments.log import APPEND_NEW
 from transactions import groups, limits, schedule
 from transactions.answers import Begun
 from transactions.operations import packed, repeats, validation
@@ -180,16 +179,14 @@ class Begin(Operation[Begun]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        written = results[packed.BEGIN_ONE if len(operations) == 1 else APPEND_NEW]
-        if not written.ntuples:
-            return
+        written = results[packed.BEGIN_HALVES]
         stored_at = arrays.moment(written.get_value(0, 0) or b"")
-        offsets = packed.LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
+        offsets = packed.log_offsets(written.get_value(0, 1) or b"")
         begun = runtime.part(BegunQueues)
         immunities = {one.immunity_seconds for one in operations}
         next_checks = {seconds: stored_at + timedelta(seconds=seconds) for seconds in immunities}
-        for one, (log_offset,) in zip(operations, offsets, strict=True):
-            if log_offset >= 0:
+        for one, log_offset in zip(operations, offsets, strict=True):
+            if log_offset is not None:
                 content, next_check_at = one.message.content, next_checks[one.immunity_seconds]
                 ids = [content.message_id]
                 one.result = repeats.answer(one.transaction_id, ids, (log_offset,), "PREPARED", next_check_at)

@@ -163,11 +163,10 @@ class End(Operation[Ended]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        written = results[packed.END_ONE_HALF if packed.is_one(operations) else packed.END_FREE_HALVES]
-        ended = packed.ENDED.iter_unpack((written.get_value(0, 0) if written.ntuples else None) or b"")
+        ended = packed.ENDED.iter_unpack(results[packed.END_FREE_HALVES].get_value(0, 0) or b"")
         visible: Counter[int] = Counter()
-        for place, message_id, topic_id, queue_id, queue_offset in ended:
-            one = operations[place - 1]
+        for turn, message_id, topic_id, queue_id, queue_offset in ended:
+            one = operations[turn - 1]
             if one.result is None:
                 one.result = Ended(one.transaction_id, STATE_AFTER[one.decision], [])
             offset = None if queue_offset < 0 else queue_offset
