@@ -91,8 +91,10 @@ def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], 
     0.2 to 0.3 us per row, an empty one nothing.
     """
 
+    empty = pack(())
+
     def packed(values: Sequence[Any]) -> bytes:
-        return pack(() if values.count(None) == len(values) else values)
+        return empty if values.count(None) == len(values) else pack(values)
 
     return packed
 

@@ -124,7 +124,8 @@ def log_offsets(appended: bytes) -> Iterable[int | None]:
 
 def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]:
     """The statements that end these transactions, under the locks: sorted by id, each with its turn, from 1 on."""
-    turns = sorted(range(len(ends)), key=lambda turn: ends[turn].key)
+    keys = [one.key for one in ends]
+    turns = sorted(range(len(keys)), key=keys.__getitem__)
     by_id = [ends[turn] for turn in turns]
     columns = {
         "segment_id": segment_id,
