@@ -206,11 +206,11 @@ class Handler:
 
     def has_room(self) -> bool:
         """Whether new work would be in the next batch."""
-        return self._waiting.has_room
+        return self._waiting.count < self._waiting.most_of_a_batch
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return waited > self._most_wait_seconds or self._waiting.is_full
+        return waited > self._most_wait_seconds or self._waiting.count >= self._waiting.places
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""
@@ -228,7 +228,7 @@ class Handler:
         responding.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
-        return self._too_many if self._waiting.is_full else self._too_long
+        return self._too_many if self._waiting.count >= self._waiting.places else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")
