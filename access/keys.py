@@ -111,49 +111,36 @@ def limits() -> Sequence[ApiKey]:
     return list(ApiKey.objects.filter(limited).order_by("name")[:MAX_LISTED])
 
 
-def validate(name: str, scopes: Sequence[str]) -> None:
-    """Raises MessageIllegal for a name or a scope that breaks a rule, or for no scope."""
+def validate_name(name: str) -> None:
+    """Raises MessageIllegal for a name that breaks the rule."""
     if not re.fullmatch(NAME, name):
         raise MessageIllegal(f"{name[:100]!r}: {NAME_RULE}.")
-    wrong = [scope for scope in scopes if not re.fullmatch(SCOPE, scope)]
-    if wrong or not 1 <= len(scopes) <= MAX_SCOPES:
-        raise MessageIllegal(f"scopes {' '.join(wrong)[:100]!r}: 1 to {MAX_SCOPES}, apart by blanks; {SCOPE_RULE}.")
 
 
-def make(
-    name: str, scopes: Sequence[str], expires_at: datetime | None = None, limits: Mapping[str, int | None] | None = None
-) -> tuple[ApiKey, str]:
-    """Makes a key, with limits by their names in LIMIT_NAMES; returns its row, and the key itself, of which only the
-    digest is stored.
+def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
+    """Makes a key of these FIELDS; returns its row, and the key itself, of which only the digest is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
     """
     key = make_key()
     try:
         with transaction.atomic():
-            row = ApiKey.objects.create(
-                name=name,
-                digest=digest_of(key),
-                hint=key[-4:],
-                scopes=list(scopes),
-                expires_at=expires_at,
-                **(limits or {}),
-            )
+            row = ApiKey.objects.create(name=name, digest=digest_of(key), hint=key[-4:], **given)
             require_unexpired(row)
     except IntegrityError as problem:
         raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
     return row, key
 
 
-def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's `scopes`, `expires_at` and limits. The change holds in every process.
+def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
+    """Changes what is given of a key's FIELDS. The change holds in every process.
 
     Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
     """
     with transaction.atomic():
         row = find(name_or_id)
-        ApiKey.objects.filter(id=row.id).update(**fields)
-        if fields.get("expires_at") is not None:
+        ApiKey.objects.filter(id=row.id).update(**given)
+        if given.get("expires_at") is not None:
             require_unexpired(row)
         caches.drop_everywhere()
         return find(str(row.id))

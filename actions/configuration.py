@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from django.db.models import Model
@@ -26,6 +25,7 @@ Change = Callable[[Any, Mapping[str, Any]], Model]
 
 # Between a producer group and the id of its endpoint, in the name of a target.
 AT = " endpoint "
+EMPTY: Mapping[str, object] = {}
 NOT_EXIST = (GroupNotExist, TopicNotExist)
 
 
@@ -63,33 +63,17 @@ class Thing:
         return {}
 
     def changed(
-        self,
-        name: str,
-        title: str,
-        button: str,
-        *,
-        fields: tuple[Field, ...] = (),
-        right: str = "",
-        grave: bool = False,
-        **columns: object,
+        self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
     ) -> Stepwise:
-        """The kind that writes these columns of targets, or else its parameters, by the role of `right`, if given."""
-        return Stepwise(
-            name,
-            title,
-            button,
-            right or self.action,
-            fields=fields,
-            grave=grave,
-            run=self._run(self.action, lambda found, parameters: self.change(found, columns or parameters)),
-            describe=self.describe,
-            standing=self.standing if fields else None,
-        )
+        """The kind that sets these columns of targets, or else its parameters; `more` as a Stepwise has it."""
+        run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
+        standing = self.standing if "fields" in more else None
+        return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
 
     def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], None]) -> Stepwise:
         """The kind that deletes targets."""
-        run = self._run(name, lambda found, parameters: remove(found))
-        return Stepwise(name, title, button, name, grave=True, run=run, describe=self.describe)
+        run = self._run(name, lambda found, _: remove(found))
+        return Stepwise(name, title, button, run, self.describe, grave=True)
 
     def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
         """The kind that makes a target, unless its name is in use."""
@@ -104,11 +88,11 @@ class Thing:
             name,
             f"Make a {self.noun}",
             f"Make a {self.noun}",
-            self.action,
+            run,
+            lambda targets, _: dict.fromkeys(targets, "new"),
+            right=self.action,
             fields=fields,
             makes=True,
-            run=run,
-            describe=lambda targets, _: dict.fromkeys(targets, "new"),
             standing=self.absent,
         )
 
@@ -161,8 +145,7 @@ def remove_topic(topic: Any) -> None:
 
 def change_key(found: Any, columns: Mapping[str, Any]) -> Model:
     """Changes the scopes, the limits and the expiry of a key."""
-    until = columns.get("expires_at")
-    return keys.change(found.name, {**columns, "expires_at": datetime.fromisoformat(until)} if until else columns)
+    return keys.change(found.name, columns)
 
 
 TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission"))
@@ -197,13 +180,13 @@ KINDS = (
     PRODUCERS.made("producer_group.make", producer_groups.put, producer_groups.FIELDS),
     PRODUCERS.changed("producer_group.change", "Change the producer group", "Change", fields=producer_groups.FIELDS),
     PRODUCERS.changed(
-        "producer_group.pause_checks", "Pause the checks of producer groups", "Pause checks", checks_paused=True
+        "producer_group.pause_checks", "Pause the checks of producer groups", "Pause checks", {"checks_paused": True}
     ),
     PRODUCERS.changed(
         "producer_group.continue_checks",
         "Continue the checks of producer groups",
         "Continue checks",
-        checks_paused=False,
+        {"checks_paused": False},
     ),
     PRODUCERS.deleted(
         "producer_group.delete", "Delete producer groups", "Delete", lambda found: producer_groups.remove(found.name)
@@ -221,8 +204,8 @@ KINDS = (
     ENDPOINT.deleted("endpoint.delete", "Delete endpoints", "Delete", endpoints.remove),
     CONSUMERS.made("consumer_group.make", consumer_groups.put, consumer_groups.FIELDS),
     CONSUMERS.changed("consumer_group.change", "Change the consumer group", "Change", fields=consumer_groups.FIELDS),
-    CONSUMERS.changed("consumer_group.pause", "Pause consumer groups", "Pause", paused=True),
-    CONSUMERS.changed("consumer_group.continue", "Continue consumer groups", "Continue", paused=False),
+    CONSUMERS.changed("consumer_group.pause", "Pause consumer groups", "Pause", {"paused": True}),
+    CONSUMERS.changed("consumer_group.continue", "Continue consumer groups", "Continue", {"paused": False}),
     CONSUMERS.deleted(
         "consumer_group.delete", "Delete consumer groups", "Delete", lambda found: consumer_groups.remove(found.name)
     ),
@@ -236,8 +219,8 @@ KINDS = (
         grave=True,
     ),
     PUSH.changed("subscription.enable", "Close the circuit of subscriptions", "Close the circuit"),
-    PUSH.changed("subscription.pause", "Pause subscriptions", "Pause", paused=True),
-    PUSH.changed("subscription.continue", "Continue subscriptions", "Continue", paused=False),
+    PUSH.changed("subscription.pause", "Pause subscriptions", "Pause", {"paused": True}),
+    PUSH.changed("subscription.continue", "Continue subscriptions", "Continue", {"paused": False}),
     PUSH.deleted("subscription.delete", "Delete subscriptions", "Delete", subscriptions.remove),
     KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
     KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),

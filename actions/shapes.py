@@ -56,21 +56,26 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of action. `title` and `button` are its names on pages; `action` is its name for roles and audit.
+    """A kind of action. `title` and `button` are its names on pages, `page` is the one that asks for it.
 
-    `fields`: those of its parameters. A `grave` one is not undone. `page`: the page of the console that asks for it.
+    `right` names it for roles, where its own name does not. `fields`: those of its parameters. A `grave` one is not
+    undone. `makes`: its target is a new name, which the form asks for.
     """
 
     page: ClassVar[str]
     name: str
     title: str
     button: str
-    action: str
     _: KW_ONLY
+    right: str = ""
     fields: tuple[Field, ...] = ()
     grave: bool = False
-    # Its target is a new name, which the form asks for.
     makes: bool = False
+
+    @property
+    def action(self) -> str:
+        """Its name for roles."""
+        return self.right or self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,9 @@ class Stepwise(Kind):
     """
 
     page = "new_action"
-    _: KW_ONLY
     run: Run
     describe: Describe
+    _: KW_ONLY
     matching: Matching | None = None
     wants: Filter | None = None
     standing: Callable[[str], Mapping[str, object]] | None = None

@@ -4,8 +4,7 @@ They are done within the request, for nothing may keep a secret to show it later
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import KW_ONLY, dataclass
-from datetime import datetime
+from dataclasses import dataclass
 
 from access import audit, keys
 from access.audit import Signature, picture
@@ -32,7 +31,6 @@ class Once(Kind):
     """A kind of such action."""
 
     page = "once"
-    _: KW_ONLY
     run: Callable[[str, Parameters, Signature], Shown]
 
 
@@ -41,14 +39,12 @@ def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
 
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
-    scopes, until = values["scopes"], values.get("expires_at")
-    limits = {name: values[name] for name in keys.LIMIT_NAMES if name in values}
-    keys.validate(target, scopes)
+    keys.validate_name(target)
     with audit.change(signature, "key.make", target) as change:
-        row, key = keys.make(target, scopes, datetime.fromisoformat(until) if until else None, limits)
+        row, key = keys.make(target, values)
         change.after = picture(row)
-    lines = tuple((name.replace("_", " ").capitalize(), str(limit)) for name, limit in limits.items())
-    return Shown((("Name", row.name), ("Scopes", ", ".join(scopes)), *lines), key)
+    limits = tuple((limit.label, str(values[limit.name])) for limit in keys.LIMITS if limit.name in values)
+    return Shown((("Name", row.name), ("Scopes", ", ".join(row.scopes)), *limits), key)
 
 
 def rotate_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
@@ -79,7 +75,7 @@ def make_subscription(target: str, values: Parameters, signature: Signature) -> 
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
 
 
-def rotate_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
+def rotate_push(target: str, values: Parameters, signature: Signature) -> Shown:
     """Gives a subscription a new secret; for a day the old one signs, too."""
     with audit.change(signature, "subscription.rotate_secret", target) as change:
         found = subscriptions.find(target)
@@ -99,48 +95,31 @@ def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown
     return Shown((*lines, ("Outcome", trial.outcome), ("Milliseconds", f"{trial.latency_ms:.0f}")))
 
 
-KINDS: Mapping[str, Once] = {
-    kind.name: kind
-    for kind in (
-        Once(
-            "key.make", "Make an API key", "Make an API key", "key.make", fields=keys.FIELDS, makes=True, run=make_key
-        ),
-        Once(
-            "endpoint.register",
-            "Register an endpoint",
-            "Register an endpoint",
-            "endpoint.register",
-            fields=endpoints.FIELDS,
-            run=register_endpoint,
-        ),
-        Once(
-            "endpoint.rotate_secret",
-            "Give the endpoint a new secret",
-            "New secret",
-            "endpoint.rotate_secret",
-            grave=True,
-            run=rotate_endpoint,
-        ),
-        Once("endpoint.test", "Try the endpoint", "Try", "endpoint.test", run=try_endpoint),
-        Once(
-            "subscription.make",
-            "Make a subscription",
-            "Make a subscription",
-            "subscription.put",
-            fields=(*subscriptions.AIM, *subscriptions.PACE),
-            makes=True,
-            run=make_subscription,
-        ),
-        Once(
-            "subscription.rotate_secret",
-            "Give the subscription a new secret",
-            "New secret",
-            "subscription.rotate_secret",
-            grave=True,
-            run=rotate_subscription,
-        ),
-    )
-}
+RECORDS = (
+    Once("key.make", "Make an API key", "Make an API key", make_key, fields=keys.FIELDS, makes=True),
+    Once(
+        "endpoint.register", "Register an endpoint", "Register an endpoint", register_endpoint, fields=endpoints.FIELDS
+    ),
+    Once("endpoint.rotate_secret", "Give the endpoint a new secret", "New secret", rotate_endpoint, grave=True),
+    Once("endpoint.test", "Try the endpoint", "Try", try_endpoint),
+    Once(
+        "subscription.make",
+        "Make a subscription",
+        "Make a subscription",
+        make_subscription,
+        right="subscription.put",
+        fields=(*subscriptions.AIM, *subscriptions.PACE),
+        makes=True,
+    ),
+    Once(
+        "subscription.rotate_secret",
+        "Give the subscription a new secret",
+        "New secret",
+        rotate_push,
+        grave=True,
+    ),
+)
+KINDS: Mapping[str, Once] = {kind.name: kind for kind in RECORDS}
 
 
 def find(name: str) -> Once:

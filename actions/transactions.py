@@ -40,10 +40,7 @@ def roll_back(targets: Sequence[str], parameters: Parameters, signature: Signatu
 def resume(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Has discarded transactions checked again."""
     call(
-        each(
-            targets,
-            lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)),
-        )
+        each(targets, lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)))
     )
 
 
@@ -114,19 +111,8 @@ UNDECIDED = Matching(FILTER, bounded, count, following)
 
 
 def kind(name: str, title: str, button: str, run: Run, *, grave: bool = False, wants: Filter | None = None) -> Stepwise:
-    """A kind on undecided transactions; what it does is its name in the audit."""
-    return Stepwise(
-        name,
-        title,
-        button,
-        name,
-        grave=grave,
-        run=run,
-        describe=describe,
-        matching=UNDECIDED,
-        wants=wants,
-        by_id=True,
-    )
+    """A kind on undecided transactions."""
+    return Stepwise(name, title, button, run, describe, matching=UNDECIDED, grave=grave, wants=wants, by_id=True)
 
 
 KINDS = (

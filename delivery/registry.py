@@ -89,22 +89,16 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     groups.validate_name(name)
     if "retry_policy" in changes:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
-    with transaction.atomic():
-        new = {"retry_policy": policies.parse({"kind": "table"}), **changes}
-        group, created = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
-        if not created and changes.get("ordered", group.ordered) != group.ordered:
-            _require_settled(group)
-        if not created:
-            for field, value in changes.items():
-                setattr(group, field, value)
-            group.save(update_fields=list(changes))
-            caches.drop_everywhere()
-    return group, created
+    defaults = {"retry_policy": policies.parse({"kind": "table"})}
+    return registry.put_row(ConsumerGroup, name, changes, defaults, _require_settled)
 
 
-def _require_settled(group: ConsumerGroup) -> None:
-    """Raises MessageIllegal while messages are held or parked: an unordered receive does not read such receipts."""
-    if Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
+def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
+    """Raises MessageIllegal for another `ordered` while messages are held or parked: an unordered receive does not read
+    such receipts.
+    """
+    changed = changes.get("ordered", group.ordered) != group.ordered
+    if changed and Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists():
         raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
 
 

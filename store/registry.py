@@ -1,11 +1,11 @@
 """Topics as an operator keeps them: created, grown, changed, listed and deleted."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Model, Q
 
 from store import fields, stats
 from store.errors import QueueIllegal, TopicForbidden
@@ -15,6 +15,8 @@ from store.notices import caches
 from store.queues import of_topic
 from store.rows import QueueBounds
 
+Row = TypeVar("Row", bound=Model)
+Columns = Mapping[str, Any]
 MAX_QUEUES = 1024
 MAX_RESERVED_HOURS = 10 * 366 * 24
 PERMISSIONS = ("rw", "r", "w")
@@ -100,13 +102,28 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     queues = changes.get("queues")
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
+    return put_row(Topic, name, changes, {"queues": settings.DEFAULT_QUEUES}, _require_as_many_queues)
+
+
+def put_row(
+    model: type[Row],
+    name: str,
+    changes: Columns,
+    defaults: Columns,
+    require: Callable[[Row, Columns], None] | None = None,
+) -> tuple[Row, bool]:
+    """Creates the row of a name, or changes it unless `require` raises, in every process; says whether it is new."""
     with transaction.atomic():
-        new = {"queues": settings.DEFAULT_QUEUES, **changes}
-        topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
-        if not made:
-            _change(topic, changes)
+        rows = model._default_manager.select_for_update()
+        row, created = rows.get_or_create(name=name, defaults={**defaults, **changes})
+        if not created:
+            if require is not None:
+                require(row, changes)
+            for column, value in changes.items():
+                setattr(row, column, value)
+            row.save(update_fields=list(changes))
             caches.drop_everywhere()
-    return topic, made
+    return row, created
 
 
 def _refuse_own(name: str) -> None:
@@ -114,14 +131,11 @@ def _refuse_own(name: str) -> None:
         raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
 
 
-def _change(topic: Topic, changes: Mapping[str, Any]) -> None:
+def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:
     if changes.get("queues", topic.queues) < topic.queues:
         raise QueueIllegal(
             f"The topic {topic.name} has {topic.queues} queues and cannot have fewer: give {topic.queues} or more."
         )
-    for field, value in changes.items():
-        setattr(topic, field, value)
-    topic.save(update_fields=list(changes))
 
 
 def remove(topic: Topic) -> None:

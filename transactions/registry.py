@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import OperationalError, transaction
 
-from store import fields
+from store import fields, registry
 from store.db import sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
@@ -85,14 +85,7 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
     The flag is whether the group was created. Raises MessageIllegal. A change holds in every process.
     """
     groups.validate_name(name)
-    with transaction.atomic():
-        group, created = ProducerGroup.objects.select_for_update().get_or_create(name=name, defaults=changes)
-        if not created:
-            for field, value in changes.items():
-                setattr(group, field, value)
-            group.save(update_fields=list(changes))
-            caches.drop_everywhere()
-    return group, created
+    return registry.put_row(ProducerGroup, name, changes, {})
 
 
 def remove(name: str) -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 from delivery import registry
 from delivery.models import ConsumerGroup
 from delivery.rows import SharedByDeadLetters
+from store import registry as topic_registry
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import topics
@@ -51,6 +52,24 @@ class ListedDeadLetter(NamedTuple):
     reason: str | None
 
 
+class DeadLetterHead(NamedTuple):
+    """A dead letter without its message's fields: what a redrive needs of it."""
+
+    queue_offset: int
+    tags_code: int
+    segment_id: int
+    log_offset: int
+    topic_id: int
+    queue_id: int
+    message_id: UUID
+
+
+class LetterCount(NamedTuple):
+    """How many dead letters there are, up to a limit."""
+
+    letters: int
+
+
 class GroupDeadLetters(NamedTuple):
     """A consumer group that has dead letters, their number, and when the last one died."""
 
@@ -59,6 +78,8 @@ class GroupDeadLetters(NamedTuple):
     last_dead_at: datetime
 
 
+COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
+NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
 DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)
 LIST_DEAD_LETTERS = Statement(__file__, "list_dead_letters", ListedDeadLetter)
@@ -110,6 +131,24 @@ def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -
     if len(letters) > count:
         return Page(letters[:count], letters[count - 1].queue_offset)
     return Page(letters, rows[0].go_on_before)
+
+
+def end(group: ConsumerGroup) -> int:
+    """The offset behind a group's last dead letter."""
+    topic = registry.dead_letter_topic(group.name)
+    return topic_registry.bounds(topic)[0].max_offset if topic else 0
+
+
+def heads(group: ConsumerGroup, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
+    """A group's dead letters between two offsets, the oldest `count`, without their bodies."""
+    between = {"from_offset": from_offset, "until_offset": until_offset}
+    return _read(NEXT_DEAD_LETTERS, group, max_entries=count, **between)
+
+
+def count(group: ConsumerGroup, until_offset: int, max_count: int) -> int:
+    """A group's dead letters below an offset, counted up to `max_count`."""
+    rows = _read(COUNT_LETTERS_LEFT, group, until_offset=until_offset, max_count=max_count)
+    return rows[0].letters if rows else 0
 
 
 def narrowed(

@@ -45,11 +45,7 @@ FIELDS = fields.of(
     ),
     registration.URL,
     fields.Whole(
-        "max_batch",
-        "Messages in a call",
-        help="Messages in one call",
-        least=1,
-        most=settings.MAX_RECEIVE_MESSAGES,
+        "max_batch", "Messages in a call", help="Messages in one call", least=1, most=settings.MAX_RECEIVE_MESSAGES
     ),
     registration.TIMEOUT,
     replace(registration.CONCURRENCY, help="Calls at a time, of each worker process"),

@@ -63,9 +63,9 @@ class ApiKeyList(Resource):
         it by its name and make another.
         """
         given = self.body(NewApiKey)
-        with self.recorded(given["name"]) as change:
-            limits = {name: given[name] for name in keys.LIMIT_NAMES if name in given}
-            row, key = keys.make(given["name"], given["scopes"], given.get("expires_at"), limits)
+        name = given.pop("name")
+        with self.recorded(name) as change:
+            row, key = keys.make(name, given)
             change.after = picture(row)
         return Response({**ApiKey(row).data, "key": key}, status=201)
 

@@ -31,18 +31,15 @@ class ProducerGroupSummary(Shape):
     created_at = Time()
 
 
-class ProducerGroup(ProducerGroupSummary):
-    """A producer group with what waits for its decision."""
+class Pending(Shape):
+    """What waits for the decision of a producer group."""
 
     pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
 
 
-class Pending(Shape):
-    """What `ProducerGroup` adds to its summary."""
-
-    pending = Whole()
-    oldest_pending_at = Time(allow_null=True)
+class ProducerGroup(Pending, ProducerGroupSummary):
+    """A producer group with what waits for its decision."""
 
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:
