@@ -3,13 +3,12 @@
 FILES = {
     "mqbroker/api/handler.py": 335,
     "store/commit/stepwise.py": 335,
-    "wire/connection.py": 324,
     "store/commit/writer.py": 323,
     "wire/exchange.py": 321,
     "mqbroker/settings.py": 319,
-    "store/messages/fields.py": 316,
-    "delivery/dead_letters/letters.py": 313,
+    "wire/connection.py": 319,
     "store/reading/lookup.py": 309,
+    "store/messages/fields.py": 304,
     "store/db/pipeline.py": 299,
     "bench/export.py": 295,
     "analytics/job.py": 284,
@@ -20,22 +19,23 @@ FILES = {
     "client/mqbroker_client/messages.py": 269,
     "delivery/push/pusher.py": 268,
     "delivery/receive/offsets.py": 266,
-    "store/messages/accept.py": 261,
     "monitoring/metrics.py": 265,
     "delivery/trace.py": 259,
     "client/mqbroker_client/coalescing.py": 257,
-    "transactions/operations/begin.py": 252,
+    "store/messages/accept.py": 253,
     "client/mqbroker_client/limits.py": 252,
     "transactions/reads/listing.py": 252,
     "transactions/stats.py": 251,
 }
+
 CLASSES = {
     "mqbroker/api/handler.py: Handler": 279,
-    "wire/connection.py: Connection": 271,
+    "wire/connection.py: Connection": 265,
     "wire/exchange.py: Exchange": 257,
     "store/commit/stepwise.py: StepwiseWriter": 244,
     "store/commit/writer.py: Writer": 204,
 }
+
 FUNCTIONS = {
     "delivery/receive/pull.py: pull": 47,
     "delivery/receive/receives.py: entries": 45,
