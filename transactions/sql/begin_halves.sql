@@ -5,6 +5,7 @@
 -- this transaction ends. The database's clock decides when the first check is due. An id that another process stored behind
 -- this snapshot fails the statement that appends, and the batch is sent again.
 -- The columns are arrays that are read by place. As functions in FROM each takes 3 us more to set up, and keeps its rows.
+-- `new` is made in the order of the places and read in that order: without a join nothing sorts it.
 WITH held AS MATERIALIZED (
     SELECT g.id
     FROM producer_group AS g
@@ -57,4 +58,4 @@ kept AS (
 
 SELECT
     now() AS stored_at,
-    set_config('mq.appended', array(SELECT n.log_offset FROM new AS n ORDER BY n.place)::text, true) AS appended
+    set_config('mq.appended', array(SELECT n.log_offset FROM new AS n)::text, true) AS appended
