@@ -16,6 +16,7 @@ BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 
 # Dimensions, whether an element is NULL, the elements' type, how many there are, the first one's subscript.
 _head = struct.Struct("!iiIii").pack
 _length = struct.Struct("!i").pack
+_double = struct.Struct("!d").pack
 _NULL = _length(-1)
 # Larger batches are rare, and what is kept of each size grows with it.
 CACHED_ROWS = 512
@@ -38,6 +39,11 @@ def int4(value: int) -> bytes:
 def int8(value: int) -> bytes:
     """One bigint, no array."""
     return value.to_bytes(8, signed=True)
+
+
+def float8(value: float) -> bytes:
+    """One double precision, no array."""
+    return _double(value)
 
 
 def int4s(values: Sequence[int | None]) -> bytes:

@@ -49,8 +49,7 @@ def test_each_append_writes_every_column_of_a_message_from_its_own_value() -> No
     found = message_fields.appends()
 
     assert {str(source) for source in found} == {
-        f"store/sql/{name}.sql"
-        for name in ("append_again", "append_messages", "append_new", "append_one", "send_messages")
+        f"store/sql/{name}.sql" for name in ("append_again", "append_messages", "append_placed", "send_messages")
     }
     assert [breach for source in found for breach in message_fields.append_breaches(source)] == []
 
