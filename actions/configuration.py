@@ -137,17 +137,6 @@ def put(registry: Any) -> Change:
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 
-def remove_topic(topic: Any) -> None:
-    """Deletes a topic that no undecided transaction writes to."""
-    producer_groups.require_topic_unused(topic)
-    topics.remove(topic)
-
-
-def change_key(found: Any, columns: Mapping[str, Any]) -> Model:
-    """Changes the scopes, the limits and the expiry of a key."""
-    return keys.change(found.name, columns)
-
-
 TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission"))
 PRODUCERS = Thing(
     "producer group",
@@ -171,12 +160,12 @@ PUSH = Thing(
     "subscription.change",
     ("group_name", "topic_name", "url", "state", "paused"),
 )
-KEY = Thing("API key", keys.find, change_key, "key.change", ("scopes", "hint"))
+KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
 
 KINDS = (
     TOPIC.made("topic.make", topics.put, topics.FIELDS),
     TOPIC.changed("topic.change", "Change the topic", "Change", fields=topics.FIELDS),
-    TOPIC.deleted("topic.delete", "Delete topics", "Delete", remove_topic),
+    TOPIC.deleted("topic.delete", "Delete topics", "Delete", producer_groups.remove_topic),
     PRODUCERS.made("producer_group.make", producer_groups.put, producer_groups.FIELDS),
     PRODUCERS.changed("producer_group.change", "Change the producer group", "Change", fields=producer_groups.FIELDS),
     PRODUCERS.changed(

@@ -104,8 +104,9 @@ def remove(name: str) -> None:
         caches.drop_everywhere()
 
 
-def require_topic_unused(topic: Topic) -> None:
-    """Raises MessageIllegal while transactions without a decision hold messages of the topic.
+def remove_topic(topic: Topic) -> None:
+    """Deletes a topic. Raises MessageIllegal while transactions without a decision hold messages of it, and what
+    `store.registry.remove` refuses.
 
     Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
     """
@@ -115,6 +116,7 @@ def require_topic_unused(topic: Topic) -> None:
             f"The topic {topic.name} has messages of {undecided} undecided transactions: "
             "end them, or resolve the discarded ones, before it is deleted."
         )
+    registry.remove(topic)
 
 
 def _require_decided(group: ProducerGroup) -> None:

@@ -99,7 +99,4 @@ class ConsumerGroupDetail(Resource):
         Its dead letters stay readable in their topic. A group that is made later under the same name begins anew, and
         subscriptions that name it push nothing until then.
         """
-        with self.recorded(group) as change:
-            change.before = picture(registry.find(group))
-            registry.remove(group)
-        return Response(status=204)
+        return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

@@ -45,6 +45,14 @@ class NewEndpoint(SecretGiven):
     settings = Registered(endpoints.FIELDS, makes=True)
 
 
+class SecretShown(Shape):
+    """What was just made or changed."""
+
+    secret = serializers.CharField(
+        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
+    )
+
+
 class Endpoint(Shape):
     """An endpoint, and how calling it has gone lately."""
 
@@ -69,12 +77,8 @@ class Endpoint(Shape):
     created_at = Time()
 
 
-class EndpointSet(Endpoint):
+class EndpointSet(Endpoint, SecretShown):
     """An endpoint that was just made or changed."""
-
-    secret = serializers.CharField(
-        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
-    )
 
 
 class Trial(Shape):
@@ -151,11 +155,8 @@ class EndpointDetail(Resource):
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Takes an endpoint away; half messages that named it are checked at the group's others."""
-        with self.recorded(f"{group} endpoint {endpoint_id}") as change:
-            found = endpoints.find(registry.find(group), endpoint_id)
-            change.before = picture(found)
-            endpoints.remove(found)
-        return Response(status=204)
+        target = f"{group} endpoint {endpoint_id}"
+        return self.removed(target, lambda: endpoints.find(registry.find(group), endpoint_id), endpoints.remove)
 
 
 class EndpointSecret(Resource):

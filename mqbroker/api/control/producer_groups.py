@@ -38,7 +38,7 @@ class Pending(Shape):
     oldest_pending_at = Time(allow_null=True)
 
 
-class ProducerGroup(Pending, ProducerGroupSummary):
+class ProducerGroup(ProducerGroupSummary, Pending):
     """A producer group with what waits for its decision."""
 
 
@@ -81,7 +81,4 @@ class ProducerGroupDetail(Resource):
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:
         """Takes a producer group away with its endpoints; refused while it has undecided transactions."""
-        with self.recorded(group) as change:
-            change.before = picture(registry.find(group))
-            registry.remove(group)
-        return Response(status=204)
+        return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

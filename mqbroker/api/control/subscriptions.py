@@ -14,7 +14,7 @@ from delivery import models as delivery
 from delivery.push import registry
 from mqbroker.access import MaySubscribe
 from mqbroker.api.control import lists
-from mqbroker.api.control.endpoints import STATES, SecretGiven
+from mqbroker.api.control.endpoints import STATES, SecretGiven, SecretShown
 from mqbroker.api.control.fields import Choice, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
@@ -57,12 +57,8 @@ class Subscription(SubscriptionSummary):
     lag = Whole(help_text="Entries that the group was not handed yet: of the topic, and its retries of them.")
 
 
-class SubscriptionSet(Subscription):
+class SubscriptionSet(Subscription, SecretShown):
     """A subscription that was just made or changed."""
-
-    secret = serializers.CharField(
-        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
-    )
 
 
 def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, object]:
@@ -147,11 +143,7 @@ class SubscriptionDetail(Resource):
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        with self.recorded(name) as change:
-            existing = found(request, name)
-            change.before = picture(existing)
-            registry.remove(existing)
-        return Response(status=204)
+        return self.removed(name, lambda: found(request, name), registry.remove)
 
 
 class SubscriptionSecret(Resource):

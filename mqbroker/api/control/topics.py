@@ -89,9 +89,4 @@ class TopicDetail(Resource):
         A topic that is made later under the same name begins at offset 0. What a producer sends before the answer may
         be gone with the topic.
         """
-        with self.recorded(topic) as change:
-            row = registry.find(topic)
-            change.before = picture(row)
-            transaction_registry.require_topic_unused(row)
-            registry.remove(row)
-        return Response(status=204)
+        return self.removed(topic, lambda: registry.find(topic), transaction_registry.remove_topic)
