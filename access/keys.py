@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from access.models import ApiKey
 from access.rows import KeyRow
-from store import fields
+from store.db import fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 from store.naming.names import CHARACTERS, MAX_CHARACTERS

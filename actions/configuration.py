@@ -12,10 +12,10 @@ from access.audit import Signature, picture
 from actions.shapes import Call, Parameters, Run, Stepwise
 from delivery import registry as consumer_groups
 from delivery.push import registry as subscriptions
-from store import fields
 from store import registry as topics
+from store.db import fields
+from store.db.fields import Field
 from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
-from store.fields import Field
 from transactions import endpoints
 from transactions import registry as producer_groups
 from transactions.models import Endpoint

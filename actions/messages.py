@@ -19,8 +19,8 @@ from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
 from store import registry as topics
 from store.db import sync
+from store.db.fields import Text, Time, Whole
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
-from store.fields import Text, Time, Whole
 
 # Pages of a narrowed search that one step, preview or count reads.
 MAX_PAGES = 20

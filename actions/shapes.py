@@ -5,7 +5,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from access.audit import Signature
-from store.fields import Field
+from store.db.fields import Field
 
 Result = TypeVar("Result")
 

@@ -9,8 +9,8 @@ from typing import Any
 from access.audit import Signature
 from actions import shapes
 from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
+from store.db.fields import Choice, Text, Whole
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
-from store.fields import Choice, Text, Whole
 from store.stats import now
 from transactions import discards
 from transactions.checks import checker

@@ -11,8 +11,8 @@ from actions import kinds
 from actions.shapes import Stepwise
 from console import forms
 from console.forms import Parameters
+from store.db.fields import MAX_TEXT, Whole
 from store.errors import MessageIllegal
-from store.fields import MAX_TEXT, Whole
 
 MOST = (Whole("most", "Most", least=0, most=999_999_999),)
 

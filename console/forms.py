@@ -11,7 +11,7 @@ import msgspec
 from django import forms
 from django.forms import ValidationError
 
-from store import fields
+from store.db import fields
 from store.errors import MessageIllegal, Refusal
 from store.messages import strict_json
 from store.messages.fields import Time

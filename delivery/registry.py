@@ -9,8 +9,8 @@ from django.db import transaction
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
-from store import fields, registry
-from store.db import connections
+from store import registry
+from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic

@@ -7,7 +7,8 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Model, Q
 
-from store import fields, stats
+from store import stats
+from store.db import fields
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import QueueFloor, Topic
 from store.naming import topics

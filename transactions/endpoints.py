@@ -10,8 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from store import fields
-from store.db import connections
+from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from transactions.errors import EndpointNotExist

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 from django.conf import settings
 from django.db import OperationalError, transaction
 
-from store import fields, registry
-from store.db import sync
+from store import registry
+from store.db import fields, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic

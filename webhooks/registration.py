@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 
-from store import fields
+from store.db import fields
 from store.errors import MessageIllegal
 from webhooks import signing
 from webhooks.addresses import MAX_URL_CHARACTERS, UrlIllegal, check_url

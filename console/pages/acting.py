@@ -21,8 +21,8 @@ from console.forms import Parameters
 from console.pages import frame
 from console.signing import signed
 from store.db import sync
+from store.db.fields import MAX_TEXT
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
-from store.fields import MAX_TEXT
 from store.stats import now
 
 PREVIEW = 10

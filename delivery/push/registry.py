@@ -13,8 +13,8 @@ from delivery import filters, groups, registry, stats
 from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
-from store import fields
 from store import registry as topic_registry
+from store.db import fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from store.naming import names, topics

@@ -21,7 +21,7 @@ from mqbroker.api.control.fields import (
     Words,
 )
 from mqbroker.api.control.openapi import inlined
-from store import fields
+from store.db import fields
 from store.errors import MessageIllegal
 
 MAX_NAMED_FIELDS = 5
