@@ -70,7 +70,7 @@ def append_breaches(source: Source) -> Iterator[str]:
             yield f"{source} fills {name} with {value.sql(dialect='postgres')}"
     for rows in insert.root().find_all(exp.Unnest):
         alias = rows.args.get("alias")
-        given = [_names(array)[0] for array in rows.expressions]
+        given = [name for array in rows.expressions for name in _names(array)[:1]]
         called = [column.name for column in alias.columns] if alias else []
         if "body" in given and called[: len(given)] != given:
             yield f"{source} takes {given} for {called}"

@@ -23,8 +23,7 @@ async def send(document: bytes) -> None:
 
     operation = Send(msgspec.json.decode(document, type=Message))
     await operation.complete()
-    operation.settled = die
-    writer.hand_in(operation)
+    writer.hand_in(operation, die)
     await operation.future
 
 
