@@ -13,6 +13,7 @@ from django.db.models.functions import Now
 
 from access.models import ApiKey
 from access.rows import KeyRow
+from store.db import fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 from store.naming.names import CHARACTERS, MAX_CHARACTERS
@@ -26,11 +27,32 @@ SCOPE_RULE = (
     "a scope is manage, metrics, produce:<topic pattern>, consume:<group pattern> or read:<topic pattern>, where * "
     "stands for any text"
 )
-
-
 MAX_SCOPES = 100
-# What a limit may be at most; far above what one broker takes.
-MAX_LIMITS = {"messages_per_second": 10**9, "bytes_per_second": 10**12, "max_undecided": 10**9}
+# Each is at most far above what one broker takes.
+LIMITS = tuple(
+    fields.Whole(name, label, help=meaning, unset="no limit", least=1, most=most)
+    for name, label, meaning, most in (
+        ("messages_per_second", "Messages per second", "Messages that it may send at each web process", 10**9),
+        ("bytes_per_second", "Bytes per second", "Bytes of requests with its messages at each web process", 10**12),
+        ("max_undecided", "Max undecided", "Undecided transactions that it may have begun", 10**9),
+    )
+)
+LIMIT_NAMES = tuple(limit.name for limit in LIMITS)
+FIELDS = fields.of(
+    ApiKey,
+    fields.Words(
+        "scopes",
+        "Scopes",
+        help="Such as produce:orders, read:orders or consume:coupons",
+        needed=True,
+        pattern=SCOPE,
+        rule=SCOPE_RULE,
+        most=MAX_SCOPES,
+        between=" ",
+    ),
+    fields.Time("expires_at", "Expires at", unset="never"),
+    *LIMITS,
+)
 # Keys that the metrics name.
 MAX_LISTED = 1000
 FIND_KEY = Statement(__file__, "find_key", KeyRow)
@@ -85,53 +107,40 @@ def find(name_or_id: str) -> ApiKey:
 
 def limits() -> Sequence[ApiKey]:
     """The keys that have a limit or had a request refused, by name: MAX_LISTED at most."""
-    limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in MAX_LIMITS), _connector=Q.OR)
+    limited = Q(refused__gt=0) | Q(*((f"{name}__isnull", False) for name in LIMIT_NAMES), _connector=Q.OR)
     return list(ApiKey.objects.filter(limited).order_by("name")[:MAX_LISTED])
 
 
-def validate(name: str, scopes: Sequence[str]) -> None:
-    """Raises MessageIllegal for a name or a scope that breaks a rule, or for no scope."""
+def validate_name(name: str) -> None:
+    """Raises MessageIllegal for a name that breaks the rule."""
     if not re.fullmatch(NAME, name):
         raise MessageIllegal(f"{name[:100]!r}: {NAME_RULE}.")
-    wrong = [scope for scope in scopes if not re.fullmatch(SCOPE, scope)]
-    if wrong or not 1 <= len(scopes) <= MAX_SCOPES:
-        raise MessageIllegal(f"scopes {' '.join(wrong)[:100]!r}: 1 to {MAX_SCOPES}, apart by blanks; {SCOPE_RULE}.")
 
 
-def make(
-    name: str, scopes: Sequence[str], expires_at: datetime | None = None, limits: Mapping[str, int | None] | None = None
-) -> tuple[ApiKey, str]:
-    """Makes a key, with limits by their names in MAX_LIMITS; returns its row, and the key itself, of which only the
-    digest is stored.
+def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
+    """Makes a key of these FIELDS; returns its row, and the key itself, of which only the digest is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
     """
     key = make_key()
     try:
         with transaction.atomic():
-            row = ApiKey.objects.create(
-                name=name,
-                digest=digest_of(key),
-                hint=key[-4:],
-                scopes=list(scopes),
-                expires_at=expires_at,
-                **(limits or {}),
-            )
+            row = ApiKey.objects.create(name=name, digest=digest_of(key), hint=key[-4:], **given)
             require_unexpired(row)
     except IntegrityError as problem:
         raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
     return row, key
 
 
-def change(name_or_id: str, fields: Mapping[str, Any]) -> ApiKey:
-    """Changes what is given of a key's `scopes`, `expires_at` and limits. The change holds in every process.
+def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
+    """Changes what is given of a key's FIELDS. The change holds in every process.
 
     Raises KeyNotExist, and MessageIllegal for a time that is over by the database's clock.
     """
     with transaction.atomic():
         row = find(name_or_id)
-        ApiKey.objects.filter(id=row.id).update(**fields)
-        if fields.get("expires_at") is not None:
+        ApiKey.objects.filter(id=row.id).update(**given)
+        if given.get("expires_at") is not None:
             require_unexpired(row)
         caches.drop_everywhere()
         return find(str(row.id))

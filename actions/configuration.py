@@ -2,31 +2,111 @@
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from django.db.models import Model
 
 from access import audit, keys
 from access.audit import Signature, picture
-from actions.shapes import Call, Describe, Parameters, Run
-from delivery import registry as consumer_groups_registry
-from delivery.push import registry as subscriptions_registry
-from store import registry as topics_registry
+from actions.shapes import Call, Parameters, Run, Stepwise
+from delivery import registry as consumer_groups
+from delivery.push import registry as subscriptions
+from store import registry as topics
+from store.db import fields
+from store.db.fields import Field
 from store.errors import GroupNotExist, MessageIllegal, Refusal, TopicNotExist
 from transactions import endpoints
-from transactions import registry as producer_groups_registry
+from transactions import registry as producer_groups
 from transactions.models import Endpoint
 
-Find = Callable[[str], Model]
-# Changes what was found, and returns what is there afterwards; None: nothing is.
-Apply = Callable[[Any, Parameters], Model | None]
-# The columns of what a target names, before it is changed. Raises what its registry refuses.
-Standing = Callable[[str], Mapping[str, object]]
+# Writes columns of what was found, and returns it as it stands then.
+Change = Callable[[Any, Mapping[str, Any]], Model]
 
 # Between a producer group and the id of its endpoint, in the name of a target.
-ENDPOINT = " endpoint "
+AT = " endpoint "
+EMPTY: Mapping[str, object] = {}
 NOT_EXIST = (GroupNotExist, TopicNotExist)
+
+
+@dataclass(frozen=True)
+class Thing:
+    """What a registry keeps: its name in sentences, how a target is found and changed, the action of a change in the
+    audit, and the columns that describe a target.
+    """
+
+    noun: str
+    find: Callable[[str], Model]
+    change: Change
+    action: str
+    columns: tuple[str, ...]
+
+    def describe(self, targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
+        """Says of each target what its columns hold; one that does not exist is missing."""
+        described = {}
+        for target in targets:
+            with contextlib.suppress(Refusal):
+                found = self.find(target)
+                columns = ((column.replace("_", " "), worded(getattr(found, column))) for column in self.columns)
+                described[target] = ", ".join(f"{name}: {value}" for name, value in columns)
+        return described
+
+    def standing(self, target: str) -> Mapping[str, object]:
+        """A target's columns as they stand. Raises what its registry refuses."""
+        return picture(self.find(target)) or {}
+
+    def absent(self, target: str) -> Mapping[str, object]:
+        """What is made has no columns yet. Raises MessageIllegal for a name that is in use."""
+        with contextlib.suppress(*NOT_EXIST):
+            self.find(target)
+            raise MessageIllegal(f"There is a {self.noun} {target} already: change that one, or take another name.")
+        return {}
+
+    def changed(
+        self, name: str, title: str, button: str, sets: Mapping[str, object] = EMPTY, *, right: str = "", **more: Any
+    ) -> Stepwise:
+        """The kind that sets these columns of targets, or else its parameters; `more` as a Stepwise has it."""
+        run = self._run(self.action, lambda found, parameters: self.change(found, sets or parameters))
+        standing = self.standing if "fields" in more else None
+        return Stepwise(name, title, button, run, self.describe, right=right or self.action, standing=standing, **more)
+
+    def deleted(self, name: str, title: str, button: str, remove: Callable[[Any], None]) -> Stepwise:
+        """The kind that deletes targets."""
+        run = self._run(name, lambda found, _: remove(found))
+        return Stepwise(name, title, button, run, self.describe, grave=True)
+
+    def made(self, name: str, put: Callable[[str, Parameters], Any], fields: tuple[Field, ...]) -> Stepwise:
+        """The kind that makes a target, unless its name is in use."""
+
+        def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
+            for target in targets:
+                with contextlib.suppress(Refusal), audit.change(signature, self.action, target) as change:
+                    self.absent(target)
+                    change.after = picture(put(target, parameters)[0])
+
+        return Stepwise(
+            name,
+            f"Make a {self.noun}",
+            f"Make a {self.noun}",
+            run,
+            lambda targets, _: dict.fromkeys(targets, "new"),
+            right=self.action,
+            fields=fields,
+            makes=True,
+            standing=self.absent,
+        )
+
+    def _run(self, action: str, apply: Callable[[Any, Parameters], Model | None]) -> Run:
+        """Changes each target in a transaction with its entry; what is refused has an entry, too."""
+
+        def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
+            for target in targets:
+                with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
+                    found = self.find(target)
+                    change.before = picture(found)
+                    change.after = picture(apply(found, parameters))
+
+        return run
 
 
 def endpoint(target: str) -> Endpoint:
@@ -34,41 +114,13 @@ def endpoint(target: str) -> Endpoint:
 
     Raises GroupNotExist or EndpointNotExist.
     """
-    group, _, number = target.rpartition(ENDPOINT)
-    return endpoints.find(producer_groups_registry.find(group), int(number) if number.isdigit() else 0)
+    group, _, number = target.rpartition(AT)
+    return endpoints.find(producer_groups.find(group), int(number) if number.isdigit() else 0)
 
 
 def target_of(found: Endpoint) -> str:
     """What names an endpoint as a target."""
-    return f"{found.group.name}{ENDPOINT}{found.id}"
-
-
-def changing(action: str, find: Find, apply: Apply) -> Run:
-    """Changes each target in a transaction with its entry; what is refused has an entry, too."""
-
-    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-        for target in targets:
-            with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
-                found = find(target)
-                change.before = picture(found)
-                change.after = picture(apply(found, parameters))
-
-    return run
-
-
-def described(find: Find, *fields: str) -> Describe:
-    """Says of each target what these fields hold; one that does not exist is missing."""
-
-    def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
-        words = {}
-        for target in targets:
-            with contextlib.suppress(Refusal):
-                found = find(target)
-                columns = ((field.replace("_", " "), worded(getattr(found, field))) for field in fields)
-                words[target] = ", ".join(f"{name}: {value}" for name, value in columns)
-        return words
-
-    return describe
+    return f"{found.group.name}{AT}{found.id}"
 
 
 def worded(value: object) -> str:
@@ -80,145 +132,85 @@ def worded(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def standing(find: Find) -> Standing:
-    """What is changed, as it stands."""
-    return lambda target: picture(find(target)) or {}
+def put(registry: Any) -> Change:
+    """Changes what a registry keeps under a name."""
+    return lambda found, columns: registry.put(found.name, columns)[0]
 
 
-def absent(registry: Any, what: str) -> Standing:
-    """What is made has no columns yet. Raises MessageIllegal for a name that is in use."""
-
-    def stands(target: str) -> Mapping[str, object]:
-        with contextlib.suppress(*NOT_EXIST):
-            registry.find(target)
-            raise MessageIllegal(f"There is a {what} {target} already: change that one, or take another name.")
-        return {}
-
-    return stands
-
-
-def making(action: str, registry: Any, what: str) -> Run:
-    """Makes each target, unless its name is in use."""
-
-    def run(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
-        for target in targets:
-            with contextlib.suppress(Refusal), audit.change(signature, action, target) as change:
-                absent(registry, what)(target)
-                change.after = picture(registry.put(target, parameters)[0])
-
-    return run
-
-
-def removing(remove: Callable[[Any], None]) -> Apply:
-    """A change after which nothing is there."""
-
-    def apply(found: Any, parameters: Parameters) -> None:
-        remove(found)
-
-    return apply
-
-
-def put(registry: Any, **changes: Any) -> Apply:
-    """A change of these fields, or else of those that the parameters give."""
-    return lambda found, parameters: registry.put(found.name, changes or parameters)[0]
-
-
-def by_name(registry: Any) -> Apply:
-    """Deletes what a registry finds by its name."""
-    return removing(lambda found: registry.remove(found.name))
-
-
-def remove_topic(topic: Any) -> None:
-    """Deletes a topic that no undecided transaction writes to."""
-    producer_groups_registry.require_topic_unused(topic)
-    topics_registry.remove(topic)
-
-
-def change_key(found: Any, parameters: Parameters) -> Model:
-    """Changes the scopes, the limits and the expiry of a key."""
-    given = {name: value for name, value in parameters.items() if name != "expires_at"}
-    if "expires_at" in parameters:
-        until = parameters["expires_at"]
-        given["expires_at"] = None if until is None else datetime.fromisoformat(until)
-    keys.validate(found.name, given.get("scopes", found.scopes))
-    return keys.change(found.name, given)
-
-
-def change_endpoint(found: Any, parameters: Parameters) -> Model:
-    """Changes an endpoint, and makes it healthy again."""
-    return endpoints.change(found, parameters)
-
-
-topics = described(topics_registry.find, "queues", "reserved_hours", "permission")
-producer_groups = described(producer_groups_registry.find, "checks_paused", "reject_transaction_message")
-consumer_groups = described(consumer_groups_registry.find, "paused", "ordered", "start_at")
-subscriptions = described(subscriptions_registry.find, "group_name", "topic_name", "url", "state", "paused")
-group_endpoints = described(endpoint, "url", "state")
-api_keys = described(keys.find, "scopes", "hint")
-
-
-class Change(NamedTuple):
-    """A change of what a registry holds: its name, its action in the audit, how a target is found, changed and
-    described. `role` is the action whose role it needs, where that is another. `is_setting`: of columns that are given.
-    """
-
-    name: str
-    action: str
-    find: Find
-    apply: Apply
-    describe: Describe
-    role: str = ""
-    is_setting: bool = False
-
-    @property
-    def run(self) -> Run:
-        """What does it."""
-        return changing(self.action, self.find, self.apply)
-
-
-class Making(NamedTuple):
-    """Makes what a registry keeps under a name: `what` it is, for sentences."""
-
-    name: str
-    action: str
-    registry: Any
-    what: str
-
-
-_TOPICS, _PRODUCERS, _CONSUMERS = topics_registry, producer_groups_registry, consumer_groups_registry
-_PUSH = subscriptions_registry
-_CHECKS_PAUSED, _CHECKS_ON = put(_PRODUCERS, checks_paused=True), put(_PRODUCERS, checks_paused=False)
-
-MAKES = (
-    Making("topic.make", "topic.put", _TOPICS, "topic"),
-    Making("producer_group.make", "producer_group.put", _PRODUCERS, "producer group"),
-    Making("consumer_group.make", "consumer_group.put", _CONSUMERS, "consumer group"),
+TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission"))
+PRODUCERS = Thing(
+    "producer group",
+    producer_groups.find,
+    put(producer_groups),
+    "producer_group.put",
+    ("checks_paused", "reject_transaction_message"),
 )
-CHANGES = (
-    Change("topic.change", "topic.put", _TOPICS.find, put(_TOPICS), topics, is_setting=True),
-    Change("topic.delete", "topic.delete", _TOPICS.find, removing(remove_topic), topics),
-    Change("producer_group.change", "producer_group.put", _PRODUCERS.find, put(_PRODUCERS), producer_groups, "", True),
-    Change("producer_group.pause_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_PAUSED, producer_groups),
-    Change("producer_group.continue_checks", "producer_group.put", _PRODUCERS.find, _CHECKS_ON, producer_groups),
-    Change("producer_group.delete", "producer_group.delete", _PRODUCERS.find, by_name(_PRODUCERS), producer_groups),
-    Change("endpoint.change", "endpoint.change", endpoint, change_endpoint, group_endpoints, "", True),
-    Change("endpoint.move", "endpoint.change", endpoint, change_endpoint, group_endpoints, "endpoint.register", True),
-    Change("endpoint.enable", "endpoint.change", endpoint, change_endpoint, group_endpoints),
-    Change("endpoint.delete", "endpoint.delete", endpoint, removing(endpoints.remove), group_endpoints),
-    Change("consumer_group.change", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS), consumer_groups, "", True),
-    Change(
-        "consumer_group.pause", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=True), consumer_groups
+ENDPOINT = Thing("endpoint", endpoint, endpoints.change, "endpoint.change", ("url", "state"))
+CONSUMERS = Thing(
+    "consumer group",
+    consumer_groups.find,
+    put(consumer_groups),
+    "consumer_group.put",
+    ("paused", "ordered", "start_at"),
+)
+PUSH = Thing(
+    "subscription",
+    subscriptions.find,
+    put(subscriptions),
+    "subscription.change",
+    ("group_name", "topic_name", "url", "state", "paused"),
+)
+KEY = Thing("API key", keys.find, lambda row, columns: keys.change(row.name, columns), "key.change", ("scopes", "hint"))
+
+KINDS = (
+    TOPIC.made("topic.make", topics.put, topics.FIELDS),
+    TOPIC.changed("topic.change", "Change the topic", "Change", fields=topics.FIELDS),
+    TOPIC.deleted("topic.delete", "Delete topics", "Delete", producer_groups.remove_topic),
+    PRODUCERS.made("producer_group.make", producer_groups.put, producer_groups.FIELDS),
+    PRODUCERS.changed("producer_group.change", "Change the producer group", "Change", fields=producer_groups.FIELDS),
+    PRODUCERS.changed(
+        "producer_group.pause_checks", "Pause the checks of producer groups", "Pause checks", {"checks_paused": True}
     ),
-    Change(
-        "consumer_group.continue", "consumer_group.put", _CONSUMERS.find, put(_CONSUMERS, paused=False), consumer_groups
+    PRODUCERS.changed(
+        "producer_group.continue_checks",
+        "Continue the checks of producer groups",
+        "Continue checks",
+        {"checks_paused": False},
     ),
-    Change("consumer_group.delete", "consumer_group.delete", _CONSUMERS.find, by_name(_CONSUMERS), consumer_groups),
-    Change("subscription.change", "subscription.change", _PUSH.find, put(_PUSH), subscriptions, "", True),
-    Change("subscription.move", "subscription.change", _PUSH.find, put(_PUSH), subscriptions, "subscription.put", True),
-    Change("subscription.enable", "subscription.change", _PUSH.find, put(_PUSH), subscriptions),
-    Change("subscription.pause", "subscription.change", _PUSH.find, put(_PUSH, paused=True), subscriptions),
-    Change("subscription.continue", "subscription.change", _PUSH.find, put(_PUSH, paused=False), subscriptions),
-    Change("subscription.delete", "subscription.delete", _PUSH.find, removing(_PUSH.remove), subscriptions),
-    Change("key.change", "key.change", keys.find, change_key, api_keys, "", True),
-    Change("key.revoke", "key.revoke", keys.find, removing(lambda found: keys.revoke(found.name)), api_keys),
+    PRODUCERS.deleted(
+        "producer_group.delete", "Delete producer groups", "Delete", lambda found: producer_groups.remove(found.name)
+    ),
+    ENDPOINT.changed("endpoint.change", "Change the calls to the endpoint", "Change", fields=endpoints.PACE),
+    ENDPOINT.changed(
+        "endpoint.move",
+        "Change the URL of the endpoint",
+        "Change the URL",
+        fields=fields.named(endpoints.FIELDS, "url"),
+        right="endpoint.register",
+        grave=True,
+    ),
+    ENDPOINT.changed("endpoint.enable", "Close the circuit of endpoints", "Close the circuit"),
+    ENDPOINT.deleted("endpoint.delete", "Delete endpoints", "Delete", endpoints.remove),
+    CONSUMERS.made("consumer_group.make", consumer_groups.put, consumer_groups.FIELDS),
+    CONSUMERS.changed("consumer_group.change", "Change the consumer group", "Change", fields=consumer_groups.FIELDS),
+    CONSUMERS.changed("consumer_group.pause", "Pause consumer groups", "Pause", {"paused": True}),
+    CONSUMERS.changed("consumer_group.continue", "Continue consumer groups", "Continue", {"paused": False}),
+    CONSUMERS.deleted(
+        "consumer_group.delete", "Delete consumer groups", "Delete", lambda found: consumer_groups.remove(found.name)
+    ),
+    PUSH.changed("subscription.change", "Change the calls of the subscription", "Change", fields=subscriptions.PACE),
+    PUSH.changed(
+        "subscription.move",
+        "Change what the subscription pushes where",
+        "Change URL and topic",
+        fields=subscriptions.AIM,
+        right="subscription.put",
+        grave=True,
+    ),
+    PUSH.changed("subscription.enable", "Close the circuit of subscriptions", "Close the circuit"),
+    PUSH.changed("subscription.pause", "Pause subscriptions", "Pause", {"paused": True}),
+    PUSH.changed("subscription.continue", "Continue subscriptions", "Continue", {"paused": False}),
+    PUSH.deleted("subscription.delete", "Delete subscriptions", "Delete", subscriptions.remove),
+    KEY.changed("key.change", "Change the scopes of the API key", "Change", fields=keys.FIELDS),
+    KEY.deleted("key.revoke", "Revoke API keys", "Revoke", lambda found: keys.revoke(found.name)),
 )

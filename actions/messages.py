@@ -7,21 +7,32 @@ from typing import Any
 
 from access import audit
 from access.audit import Outcome, Signature
-from actions import shapes
-from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Parameters
+from actions import configuration, shapes
+from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Stepwise
 from delivery import registry
-from delivery.dead_letters import letters as dead_letters
 from delivery.dead_letters import lists
-from delivery.dead_letters.letters import RedriveDeadLetters
+from delivery.dead_letters import redrive as dead_letters
 from delivery.dead_letters.lists import Wanted as Letters
+from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.receive import offsets
 from delivery.receive.offsets import ResetOffsets
 from scheduling import recalls
+from store import registry as topics
+from store.db import sync
+from store.db.fields import Text, Time, Whole
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 
 # Pages of a narrowed search that one step, preview or count reads.
 MAX_PAGES = 20
 # What narrows dead letters, as an action has it; `reason` is the operator's, so the letters' has another name.
+FILTER = (
+    Text("group", "Consumer group", needed=True),
+    Text("topic", "Topic"),
+    Text("tags", "Tags", may_be_empty=True),
+    Whole("attempts", "Attempts", least=0, most=999_999_999),
+    Time("hour", "Hour"),
+    Text("last_reason", "Reason", may_be_empty=True),
+)
 NARROWING = {"topic": "topic", "tags": "tags", "attempts": "attempts", "hour": "hour", "last_reason": "reason"}
 
 
@@ -36,13 +47,13 @@ def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature
 
 def bounded(wanted: Filter) -> dict[str, Any]:
     """The dead letters of `group` until now: one that fails and dies again is a new one."""
-    return {**wanted, "until_offset": dead_letters.end(wanted["group"])}
+    return {**wanted, "until_offset": lists.end(registry.find(wanted["group"]))}
 
 
 def count(wanted: Filter) -> Counted:
     """How many match and are not redriven yet, counted up to a limit."""
     if not narrows(wanted):
-        return shapes.to_limit(dead_letters.count(wanted["group"], wanted["until_offset"], COUNT_LIMIT + 1))
+        return shapes.to_limit(lists.count(registry.find(wanted["group"]), wanted["until_offset"], COUNT_LIMIT + 1))
     ids, place = following(wanted, None, COUNT_LIMIT)
     return Counted(len(ids), place is not None)
 
@@ -51,7 +62,7 @@ def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
     """The next dead letters, the oldest first; of a narrowed search as many as MAX_PAGES pages hold."""
     if narrows(wanted):
         return narrowed(wanted, place or 0, most)
-    heads = dead_letters.heads(wanted["group"], place or 0, wanted["until_offset"], most)
+    heads = lists.heads(registry.find(wanted["group"]), place or 0, wanted["until_offset"], most)
     ids = list(dict.fromkeys(str(head.message_id) for head in heads))
     return ids, heads[-1].queue_offset + 1 if len(heads) == most else None
 
@@ -144,3 +155,40 @@ def request_of(parameters: Parameters, *, dry_run: bool) -> ResetOffsets:
     to = str(parameters["to"])
     number = int(to) if to.isascii() and to.isdigit() else to
     return ResetOffsets(topic=parameters["topic"], to=number, queue_id=parameters.get("queue_id"), dry_run=dry_run)
+
+
+def dry_run(group: str, parameters: Parameters) -> object:
+    """What a reset would move."""
+    return sync.call(offsets.reset, group, request_of(parameters, dry_run=True))
+
+
+KINDS = (
+    Stepwise(
+        "dead_letter.redrive",
+        "Redrive dead letters",
+        "Redrive",
+        redrive,
+        describe,
+        fields=(
+            Text("group", "Consumer group", needed=True),
+            Text("to_topic", "To another topic", unset="again to the group"),
+        ),
+        matching=Matching(FILTER, bounded, count, following),
+        by_id=True,
+    ),
+    Stepwise(
+        "offsets.reset",
+        "Reset offsets",
+        "Reset offsets",
+        reset,
+        configuration.CONSUMERS.describe,
+        fields=(
+            Text("topic", "Topic", needed=True),
+            Text("to", "To", needed=True, help="earliest, latest, an offset or a time"),
+            Whole("queue_id", "Queue", unset="all", least=0, most=topics.MAX_QUEUES - 1),
+        ),
+        grave=True,
+        dry_run=dry_run,
+    ),
+    Stepwise("message.recall", "Recall delayed messages", "Recall", recall, delayed, grave=True, by_id=True),
+)

@@ -1,9 +1,11 @@
-"""The shapes that kinds of actions share: what they are given, how they run, and counts that stopped at a limit."""
+"""The shapes that kinds of actions share: a kind itself, what it is given, and counts that stopped at a limit."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from access.audit import Signature
+from store.db.fields import Field
 
 Result = TypeVar("Result")
 
@@ -37,3 +39,64 @@ class Counted(NamedTuple):
 def to_limit(counted: int) -> Counted:
     """A count of rows that were counted to one more than COUNT_LIMIT."""
     return Counted(min(counted, COUNT_LIMIT), counted > COUNT_LIMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """All that match. `fields`: those of its filter. `bounded` keeps later ones out of a filter.
+
+    `next` returns the next targets behind a place, so many at most, and the place behind those; a place is JSON.
+    """
+
+    fields: tuple[Field, ...]
+    bounded: Callable[[Filter], Filter]
+    count: Callable[[Filter], Counted]
+    next: Callable[[Filter, Any, int], tuple[list[str], Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of action. `title` and `button` are its names on pages, `page` is the one that asks for it.
+
+    `right` names it for roles, where its own name does not. `fields`: those of its parameters. A `grave` one is not
+    undone. `makes`: its target is a new name, which the form asks for.
+    """
+
+    page: ClassVar[str]
+    name: str
+    title: str
+    button: str
+    _: KW_ONLY
+    right: str = ""
+    fields: tuple[Field, ...] = ()
+    grave: bool = False
+    makes: bool = False
+
+    @property
+    def action(self) -> str:
+        """Its name for roles."""
+        return self.right or self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Stepwise(Kind):
+    """A kind that is done in steps: `run` changes targets, `describe` says how each stands.
+
+    `standing` returns the columns of a target whose parameters are columns: what is made has none yet. `dry_run`
+    returns what a change of a target would do. `wants`: what its filter always holds. `by_id`: its targets are UUIDs.
+    """
+
+    page = "new_action"
+    run: Run
+    describe: Describe
+    _: KW_ONLY
+    matching: Matching | None = None
+    wants: Filter | None = None
+    standing: Callable[[str], Mapping[str, object]] | None = None
+    dry_run: Callable[[str, Parameters], object] | None = None
+    by_id: bool = False
+
+    @property
+    def is_previewed(self) -> bool:
+        """Whether its parameters are filled in and looked at before the reason is given."""
+        return self.standing is not None or self.dry_run is not None

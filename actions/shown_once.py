@@ -5,13 +5,12 @@ They are done within the request, for nothing may keep a secret to show it later
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 
 from access import audit, keys
 from access.audit import Signature, picture
 from actions import configuration
 from actions.errors import KindNotExist
-from actions.shapes import Parameters
+from actions.shapes import Kind, Parameters
 from delivery.push import registry as subscriptions
 from store.errors import MessageIllegal
 from transactions import endpoints
@@ -28,10 +27,10 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Once:
-    """A kind of such action; `action` is its name for roles and audit."""
+class Once(Kind):
+    """A kind of such action."""
 
-    action: str
+    page = "once"
     run: Callable[[str, Parameters, Signature], Shown]
 
 
@@ -40,14 +39,12 @@ def make_key(target: str, values: Parameters, signature: Signature) -> Shown:
 
     Raises MessageIllegal for a name, a scope or a limit that breaks a rule.
     """
-    scopes, until = values["scopes"], values.get("expires_at")
-    limits = {name: values[name] for name in keys.MAX_LIMITS if values.get(name) is not None}
-    keys.validate(target, scopes)
+    keys.validate_name(target)
     with audit.change(signature, "key.make", target) as change:
-        row, key = keys.make(target, scopes, datetime.fromisoformat(until) if until else None, limits)
+        row, key = keys.make(target, values)
         change.after = picture(row)
-    lines = tuple((name.replace("_", " ").capitalize(), str(limit)) for name, limit in limits.items())
-    return Shown((("Name", row.name), ("Scopes", ", ".join(scopes)), *lines), key)
+    limits = tuple((limit.label, str(values[limit.name])) for limit in keys.LIMITS if limit.name in values)
+    return Shown((("Name", row.name), ("Scopes", ", ".join(row.scopes)), *limits), key)
 
 
 def rotate_endpoint(target: str, values: Parameters, signature: Signature) -> Shown:
@@ -78,7 +75,7 @@ def make_subscription(target: str, values: Parameters, signature: Signature) -> 
     return Shown((("Subscription", row.name), ("Server", row.url)), row.secret)
 
 
-def rotate_subscription(target: str, values: Parameters, signature: Signature) -> Shown:
+def rotate_push(target: str, values: Parameters, signature: Signature) -> Shown:
     """Gives a subscription a new secret; for a day the old one signs, too."""
     with audit.change(signature, "subscription.rotate_secret", target) as change:
         found = subscriptions.find(target)
@@ -98,14 +95,31 @@ def try_endpoint(target: str, values: Parameters, signature: Signature) -> Shown
     return Shown((*lines, ("Outcome", trial.outcome), ("Milliseconds", f"{trial.latency_ms:.0f}")))
 
 
-KINDS: Mapping[str, Once] = {
-    "key.make": Once("key.make", make_key),
-    "endpoint.register": Once("endpoint.register", register_endpoint),
-    "endpoint.rotate_secret": Once("endpoint.rotate_secret", rotate_endpoint),
-    "endpoint.test": Once("endpoint.test", try_endpoint),
-    "subscription.make": Once("subscription.put", make_subscription),
-    "subscription.rotate_secret": Once("subscription.rotate_secret", rotate_subscription),
-}
+RECORDS = (
+    Once("key.make", "Make an API key", "Make an API key", make_key, fields=keys.FIELDS, makes=True),
+    Once(
+        "endpoint.register", "Register an endpoint", "Register an endpoint", register_endpoint, fields=endpoints.FIELDS
+    ),
+    Once("endpoint.rotate_secret", "Give the endpoint a new secret", "New secret", rotate_endpoint, grave=True),
+    Once("endpoint.test", "Try the endpoint", "Try", try_endpoint),
+    Once(
+        "subscription.make",
+        "Make a subscription",
+        "Make a subscription",
+        make_subscription,
+        right="subscription.put",
+        fields=(*subscriptions.AIM, *subscriptions.PACE),
+        makes=True,
+    ),
+    Once(
+        "subscription.rotate_secret",
+        "Give the subscription a new secret",
+        "New secret",
+        rotate_push,
+        grave=True,
+    ),
+)
+KINDS: Mapping[str, Once] = {kind.name: kind for kind in RECORDS}
 
 
 def find(name: str) -> Once:
@@ -116,8 +130,3 @@ def find(name: str) -> Once:
     if name not in KINDS:
         raise KindNotExist(f"There is no kind of action {name[:60]!r}: choose one on a page of the console.")
     return KINDS[name]
-
-
-def run(name: str, target: str, values: Parameters, signature: Signature) -> Shown:
-    """Does it. Raises what its registry refuses."""
-    return find(name).run(target, values, signature)

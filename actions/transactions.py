@@ -8,7 +8,8 @@ from typing import Any
 
 from access.audit import Signature
 from actions import shapes
-from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Parameters
+from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
+from store.db.fields import Choice, Text, Whole
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now
 from transactions import discards
@@ -18,6 +19,12 @@ from transactions.reads.listing import Place, Wanted
 
 # Under way at once: they share batches of the group commit, and leave room for those of producers.
 AT_ONCE = 200
+FILTER = (
+    Choice("state", "State", component="TransactionState", choices=("PREPARED", "DISCARDED")),
+    Text("producer_group", "Producer group"),
+    Text("topic", "Topic"),
+    Whole("older_than_seconds", "Older than", least=0, most=999_999_999),
+)
 
 
 def commit(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
@@ -33,10 +40,7 @@ def roll_back(targets: Sequence[str], parameters: Parameters, signature: Signatu
 def resume(targets: Sequence[str], parameters: Parameters, signature: Signature, call: Call) -> None:
     """Has discarded transactions checked again."""
     call(
-        each(
-            targets,
-            lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)),
-        )
+        each(targets, lambda found: discards.resume(found, signature.reason, signature.note("discarded.resume", found)))
     )
 
 
@@ -65,7 +69,7 @@ async def each(targets: Sequence[str], change: Callable[[uuid.UUID], Awaitable[A
 
 def bounded(wanted: Filter) -> dict[str, Any]:
     """The filter of a list of undecided transactions, begun until now and before."""
-    return {**wanted, "begun_before": now().isoformat()}
+    return {"state": "PREPARED", **wanted, "begun_before": now().isoformat()}
 
 
 def count(wanted: Filter) -> Counted:
@@ -101,3 +105,19 @@ def describe(targets: Sequence[str], parameters: Parameters) -> dict[str, str]:
         )
         for one in found
     }
+
+
+UNDECIDED = Matching(FILTER, bounded, count, following)
+
+
+def kind(name: str, title: str, button: str, run: Run, *, grave: bool = False, wants: Filter | None = None) -> Stepwise:
+    """A kind on undecided transactions."""
+    return Stepwise(name, title, button, run, describe, matching=UNDECIDED, grave=grave, wants=wants, by_id=True)
+
+
+KINDS = (
+    kind("transaction.commit", "Commit transactions", "Commit", commit, grave=True),
+    kind("transaction.rollback", "Roll transactions back", "Roll back", roll_back, grave=True),
+    kind("transaction.check", "Check transactions now", "Check now", check, wants={"state": "PREPARED"}),
+    kind("discarded.resume", "Resume discarded transactions", "Resume", resume, wants={"state": "DISCARDED"}),
+)

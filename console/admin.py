@@ -144,7 +144,7 @@ class ApiKeyAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Limits", empty_value="none")
     def shown_limits(self, key: ApiKey) -> str | None:
-        limits = {name: getattr(key, name) for name in keys.MAX_LIMITS}
+        limits = {name: getattr(key, name) for name in keys.LIMIT_NAMES}
         return ", ".join(f"{name} {limit}" for name, limit in limits.items() if limit is not None) or None
 
     @admin.display(description="Expires at", ordering="expires_at", empty_value="never")

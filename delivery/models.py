@@ -178,3 +178,7 @@ class Subscription(models.Model):
 
     def __str__(self) -> str:
         return str(self.name)
+
+
+# Made by a migration: dead letters that were not redriven, with why each died; the same with their messages.
+VIEWS = ("dead_letter", "dead_letter_message")

@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from django.conf import settings
 from django.db import transaction
 
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
 from delivery.retries import policies
 from store import registry
-from store.db import connections
+from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.models import Topic
@@ -38,6 +39,28 @@ MAX_STEPS = 100
 
 STARTS = ("earliest", "latest")
 MAX_RECONSUME_TIMES = 1000
+FIELDS = fields.of(
+    ConsumerGroup,
+    fields.Choice("start_at", "Starts at", help="Where it begins in a topic", component="StartAt", choices=STARTS),
+    fields.Switch("ordered", "In order", help="One batch of a queue at a time"),
+    fields.Whole(
+        "max_reconsume_times",
+        "Retries at most",
+        help="Retries before a message is a dead letter",
+        unset=f"the broker's MAX_RECONSUME_TIMES, {settings.MAX_RECONSUME_TIMES}",
+        least=0,
+        most=MAX_RECONSUME_TIMES,
+    ),
+    fields.Json(
+        "retry_policy",
+        "Retry policy",
+        help="Its kind is table, exponential or none",
+        default='{"kind": "table"}',
+        parse=policies.parse,
+        schema=policies.Policy,
+    ),
+    fields.Switch("paused", "Paused", help="Nothing is handed out, from the answer on"),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
@@ -58,8 +81,7 @@ def find(name: str) -> ConsumerGroup:
 
 
 def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
-    """Creates the group, or changes the fields given (`start_at`, `ordered`, `max_reconsume_times`, `retry_policy`,
-    `paused`); others stay as they are.
+    """Creates the group, or changes the fields given, of FIELDS; others stay as they are.
 
     Returns the group, and whether it was created. Raises MessageIllegal. `start_at` counts for topics that the group
     has not begun to read. A change holds in every process.
@@ -67,23 +89,16 @@ def put(name: str, changes: Mapping[str, object]) -> tuple[ConsumerGroup, bool]:
     groups.validate_name(name)
     if "retry_policy" in changes:
         changes = {**changes, "retry_policy": policies.parse(changes["retry_policy"])}
-    with transaction.atomic():
-        new = {"retry_policy": policies.parse({"kind": "table"}), **changes}
-        group, created = ConsumerGroup.objects.select_for_update().get_or_create(name=name, defaults=new)
-        if not created and changes.get("ordered", group.ordered) != group.ordered:
-            _require_settled(group)
-        if not created:
-            for field, value in changes.items():
-                setattr(group, field, value)
-            group.save(update_fields=list(changes))
-            caches.drop_everywhere()
-        copies.write(ConsumerGroup, [group.id])
-    return group, created
+    defaults = {"retry_policy": policies.parse({"kind": "table"})}
+    return registry.put_row(ConsumerGroup, name, changes, defaults, _require_settled)
 
 
-def _require_settled(group: ConsumerGroup) -> None:
-    """Raises MessageIllegal while messages are held or parked: an unordered receive does not read such receipts."""
-    if any(cells.each(lambda: Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists())):
+def _require_settled(group: ConsumerGroup, changes: Mapping[str, object]) -> None:
+    """Raises MessageIllegal for another `ordered` while messages are held or parked: an unordered receive does not read
+    such receipts.
+    """
+    changed = changes.get("ordered", group.ordered) != group.ordered
+    if changed and any(cells.each(lambda: Receipt.objects.filter(group_id=group.id).exclude(state="flight").exists())):
         raise MessageIllegal(f"ordered of {group.name} cannot change while messages wait in order: reset its offsets.")
 
 

@@ -55,7 +55,7 @@ def _forecast(_: Reading) -> Iterator[Sample]:
 
 def _key_limits(reading: Reading) -> Iterator[Sample]:
     for key in reading.limited_keys:
-        for name in keys.MAX_LIMITS:
+        for name in keys.LIMIT_NAMES:
             limit = getattr(key, name)
             if limit is not None:
                 yield (key.name, name), limit

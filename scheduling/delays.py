@@ -23,6 +23,8 @@ READ_CLOCK = Statement(__file__, "read_clock", Clock)
 
 # Tolerance for NTP steps: a smaller correction must not release early.
 CLOCK_STEP_SECONDS = 1
+# A microsecond, as the database counts: anything shorter is no delay.
+SHORTEST_SECONDS = 1e-6
 
 
 class Delay(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -76,6 +78,11 @@ async def require_possible(message: Message) -> None:
     if delay.at is not None:
         [clock] = await connections.read_control(READ_CLOCK)
         validate(delay, clock.now)
+
+
+def are_possible(seconds: float) -> bool:
+    """Whether a timer may wait for so many seconds: neither longer than the maximum, nor less than a microsecond."""
+    return SHORTEST_SECONDS <= seconds <= settings.MAX_TIMER_DELAY_SECONDS
 
 
 def due_at(delay: Delay | None, now: datetime) -> datetime:

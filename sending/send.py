@@ -12,15 +12,16 @@ from sending import packed, repeats
 from sending.answers import Sent
 from sending.batches import SendBatch
 from sending.detours import Detours
-from sending.packed import Level
+from sending.packed import Level, Timer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import arrays
 from store.db.pipeline import Call, Results
-from store.errors import Refusal
+from store.errors import MessageIdReused, Refusal
 from store.messages import Message, accept, is_large
 from store.messages.accept import Parcel
+from store.messages.ids import new_id
 from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
@@ -35,7 +36,7 @@ class Send(Operation[list[Sent]]):
     is what breaks a rule; nothing is stored then, and no topic is made. Without a caller it is the broker's own.
     """
 
-    __slots__ = ("caller", "given", "level", "parcel", "queue", "request_bytes", "traceparent")
+    __slots__ = ("caller", "given", "parcel", "queue", "request_bytes", "traceparent", "wait")
     ORDER = 2
 
     def __init__(
@@ -52,9 +53,9 @@ class Send(Operation[list[Sent]]):
         self.request_bytes = request_bytes
         # Once it is complete:
         self.parcel: Parcel
-        self.level: Level | None
-        # The queue that the messages are entered in now.
-        self.queue: tuple[int, int]
+        self.wait: Level | Timer | None
+        # The queue that the messages are entered in now; None where they wait by a timer.
+        self.queue: tuple[int, int] | None
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -62,7 +63,7 @@ class Send(Operation[list[Sent]]):
         return self.given.messages if isinstance(self.given, SendBatch) else (self.given,)
 
     def ready(self) -> bool:
-        """Whether its topic is known, its key has no limits, and it is not delayed and not large, as almost all."""
+        """Whether its topic is known, its key has no limits, it has no delay level, and is not large, as almost all."""
         given, caller = self.given, self.caller
         if isinstance(given, SendBatch):
             return self._batch_is_ready(given)
@@ -70,12 +71,12 @@ class Send(Operation[list[Sent]]):
             caller.require("produce", given.topic)
             if caller.allowance is not None:
                 return False
-        if delays.of_message(given) is not None or is_large(given, MAX_BATCH_BYTES):
+        if given.delay_level or is_large(given, MAX_BATCH_BYTES):
             return False
         accepted = accept.accept_known(given, self.traceparent)
         if accepted is None:
             return False
-        self._place(Parcel.of(accepted))
+        self._place(Parcel.of(accepted), _timer_of(delays.of_message(given)))
         return self.is_plain
 
     def _batch_is_ready(self, given: SendBatch) -> bool:
@@ -92,9 +93,12 @@ class Send(Operation[list[Sent]]):
         return self.is_plain
 
     async def complete(self) -> None:
-        given = self.given
         if self.caller is not None:
             self.caller.spend(len(self.messages), self.request_bytes)
+        await self._look_up()
+
+    async def _look_up(self) -> None:
+        given = self.given
         if isinstance(given, SendBatch):
             given.validate()
             self._place(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
@@ -103,21 +107,30 @@ class Send(Operation[list[Sent]]):
         await delays.require_possible(given)
         accepted = await accept.accept(given, traceparent=self.traceparent)
         delay = delays.of_message(given)
-        self._place(Parcel.of(accepted), await _level_of(delay))
-        # A timer has no statement there.
-        self.is_plain = self.is_plain and (delay is None or delay.level is not None)
+        self._place(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
 
-    def _place(self, parcel: Parcel, level: Level | None = None) -> None:
-        first = parcel.records[0]
-        self.parcel, self.level, self.cell = parcel, level, parcel.topic.cell_id
-        self.queue = (first.topic_id, first.queue_id) if level is None else (level.topic_id, level.queue_id)
-        self.key = first.message_id.bytes
-        chosen = [message_id.bytes for message_id in parcel.repeatable] if parcel.repeatable else ()
-        self.ids = (self.key, *chosen)
-        self.size = accept.size_of(parcel.records)
-        self.ordered = packed.have_keys(parcel.records)
+    async def renew(self, refusal: Refusal) -> bool:
+        """This process may remember a topic that another one has just deleted and made again."""
+        if not isinstance(refusal, MessageIdReused):
+            return False
+        before = self.parcel.topic
+        topics.forget(before.name)
+        await self._look_up()
+        return self.parcel.topic.id != before.id
+
+    def _place(self, parcel: Parcel, wait: Level | Timer | None = None) -> None:
+        records = parcel.records
+        first = records[0]
+        self.parcel, self.wait, self.cell = parcel, wait, parcel.topic.cell_id
+        self.queue = (first.topic_id, first.queue_id) if wait is None else wait.queue
+        self.key = key = first.message_id.bytes
+        self.ids = (key, *[id_.bytes for id_ in parcel.repeatable]) if parcel.repeatable else (key,)
+        self.size = size = accept.size_of(records)
+        self.ordered = packed.have_keys(records)
         # It fits into a batch, and overtakes no earlier message of its key.
-        self.is_plain = self.size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
+        self.is_plain = size < MAX_BATCH_BYTES and not (self.ordered and self.overtakes)
+        if isinstance(wait, Timer) and not wait.is_plain:
+            self.is_plain = False
 
     @property
     def overtakes(self) -> bool:
@@ -135,7 +148,7 @@ class Send(Operation[list[Sent]]):
 
     @classmethod
     def queues(cls, operations: Sequence[Self]) -> Iterable[tuple[int, int]]:
-        return [one.queue for one in operations]
+        return [one.queue for one in operations if one.queue is not None]
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
@@ -158,10 +171,10 @@ class Send(Operation[list[Sent]]):
             if one.result is None:
                 one.result = []
             one.result.append(sent)
-            if one.level is None:
+            if one.wait is None:
                 visible[topic.id] += 1
             else:
-                packed.answer_delayed(sent, one.level)
+                packed.answer_delayed(sent, one.wait)
         notifier.notify(visible)
 
     @classmethod
@@ -199,3 +212,8 @@ async def _level_of(delay: delays.Delay | None) -> Level | None:
     level = delays.known_level(delay.level)
     schedule = await topics.own(topics.SCHEDULE, queues=level)
     return Level(schedule.id, delays.queue_of(level), seconds)
+
+
+def _timer_of(delay: delays.Delay | None) -> Timer | None:
+    """None for what is visible at once, and for what waits at a level."""
+    return None if delay is None or delay.level is not None else Timer(new_id(), delay)

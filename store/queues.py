@@ -22,10 +22,14 @@ class Enqueued(NamedTuple):
 
 
 class SentMessages(NamedTuple):
-    """When messages were stored, and of each that was: its place, log offset and queue offset, packed."""
+    """When messages were stored, and of each that was: its place, log offset and queue offset, packed.
+
+    The queue offset of a message that waits by a timer is -1.
+    """
 
     stored_at: datetime
     placed: bytes | None
+    timers: str | None
 
 
 class Skipped(NamedTuple):

@@ -1,13 +1,14 @@
 """Topics as an operator keeps them: created, grown, changed, listed and deleted."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from store import stats
+from store.db import fields
 from store.errors import QueueIllegal, TopicForbidden
 from store.models import Cell, QueueFloor, Topic
 from store.naming import cells, copies, topics
@@ -16,9 +17,38 @@ from store.process.runtime import CONTROL
 from store.queues import of_topic
 from store.rows import QueueBounds
 
+Row = TypeVar("Row", bound=Model)
+Columns = Mapping[str, Any]
 MAX_QUEUES = 1024
 MAX_RESERVED_HOURS = 10 * 366 * 24
 PERMISSIONS = ("rw", "r", "w")
+FIELDS = fields.of(
+    Topic,
+    fields.Whole(
+        "queues",
+        "Queues",
+        help="Only grows, and sharding keys then go to other queues",
+        default="the broker's DEFAULT_QUEUES",
+        least=1,
+        most=MAX_QUEUES,
+        own_refusal=True,
+    ),
+    fields.Whole(
+        "reserved_hours",
+        "Hours kept",
+        help="How long its messages are kept",
+        unset=f"the broker's RESERVED_HOURS, {settings.RESERVED_HOURS}",
+        least=1,
+        most=MAX_RESERVED_HOURS,
+    ),
+    fields.Choice(
+        "permission",
+        "Permission",
+        help="r: it is read only; w: it takes messages only; rw: both",
+        component="Permission",
+        choices=PERMISSIONS,
+    ),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
@@ -75,7 +105,7 @@ def bounds(topic: Topic) -> Sequence[QueueBounds]:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
-    """Creates the topic, or changes the given fields (`queues`, `reserved_hours`, `permission`) and no other.
+    """Creates the topic, or changes the given fields (of FIELDS) and no other.
 
     The answer says whether it was created. A change holds in every process. Raises TopicIllegal, TopicForbidden for the
     broker's own, or QueueIllegal for fewer queues than before or more than MAX_QUEUES.
@@ -85,14 +115,31 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     queues = changes.get("queues")
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
+    return put_row(
+        Topic, name, changes, {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell}, _require_as_many_queues
+    )
+
+
+def put_row(
+    model: type[Row],
+    name: str,
+    changes: Columns,
+    defaults: Columns,
+    require: Callable[[Row, Columns], None] | None = None,
+) -> tuple[Row, bool]:
+    """Creates the row of a name, or changes it unless `require` raises, in every process; says whether it is new."""
     with transaction.atomic():
-        new = {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell, **changes}
-        topic, made = Topic.objects.select_for_update().get_or_create(name=name, defaults=new)
-        if not made:
-            _change(topic, changes)
+        rows = model._default_manager.select_for_update()
+        row, created = rows.get_or_create(name=name, defaults={**defaults, **changes})
+        if not created:
+            if require is not None:
+                require(row, changes)
+            for column, value in changes.items():
+                setattr(row, column, value)
+            row.save(update_fields=list(changes))
             caches.drop_everywhere()
-        copies.write(Topic, [topic.id])
-    return topic, made
+        copies.write(model, [row.pk])
+    return row, created
 
 
 def _open_cell() -> int:
@@ -104,14 +151,11 @@ def _refuse_own(name: str) -> None:
         raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
 
 
-def _change(topic: Topic, changes: Mapping[str, Any]) -> None:
+def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:
     if changes.get("queues", topic.queues) < topic.queues:
         raise QueueIllegal(
             f"The topic {topic.name} has {topic.queues} queues and cannot have fewer: give {topic.queues} or more."
         )
-    for field, value in changes.items():
-        setattr(topic, field, value)
-    topic.save(update_fields=list(changes))
 
 
 def remove(topic: Topic) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import NamedTuple, Self
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from django.conf import settings
 
 from scheduling.publish import Publication, publish
 from store.commit import writer
-from store.commit.batch import Batch
+from store.commit.batch import Batch, Overtaken
 from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import Statement
@@ -146,6 +147,7 @@ class Resume(OfTransaction[Awaited]):
 
 
 async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
+    """The refusal of a resume that found nothing. Raises Overtaken where that was discarded since."""
     found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not found:
         # Another cell may have it.
@@ -155,6 +157,8 @@ async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:
     if found[0].state != "DISCARDED":
         state = found[0].state
         return TransactionEnded(f"Transaction {transaction_id} is {state} already: there is nothing to resume.")
+    if found[0].stored_at >= batch.now - timedelta(hours=settings.RESERVED_HOURS):
+        raise Overtaken
     return TransactionDiscarded(
         f"Transaction {transaction_id} is older than the retention of {settings.RESERVED_HOURS} hours and is not "
         f"checked again: decide it at /v1/discarded/{transaction_id}/resolve."

@@ -10,7 +10,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
-from store.db import connections
+from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from store.naming import copies
@@ -57,6 +57,15 @@ FIND_ENDPOINT = Statement(__file__, "find_endpoint", EndpointId)
 UPDATE_CIRCUIT = Statement(__file__, "update_circuit", CircuitState)
 
 MAX_ENDPOINTS = 1000
+FIELDS = fields.of(
+    Endpoint,
+    registration.URL,
+    fields.Whole("max_batch", "Transactions in a check", help="Transactions in one check", least=1, most=1000),
+    registration.TIMEOUT,
+    registration.CONCURRENCY,
+)
+# What changes how an endpoint is called, not where.
+PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
 # Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
 VOID_ANSWERS = 3
 

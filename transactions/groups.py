@@ -42,7 +42,7 @@ def _groups() -> ProducerGroups:
 
 def known(name: str) -> ProducerGroupRow | None:
     """The group of this name, where this process has looked it up just before; else None."""
-    return _groups().known(name)
+    return runtime.control(ProducerGroups).known(name)
 
 
 async def find(name: str) -> ProducerGroupRow | None:
@@ -108,10 +108,9 @@ def known_for_producing(name: str) -> ProducerGroupRow | None:
     return group
 
 
-def is_known_to_allow(name: str, key: str) -> bool:
-    """Whether this process knows that the API key of this name may act for the group; else ask `require_key`."""
-    group = known(name)
-    return group is not None and (group.api_keys is None or key in group.api_keys)
+def lists(group: ProducerGroupRow, key: str) -> bool:
+    """Whether the group is open to all API keys, or lists this one by its name; `require_key` knows patterns, too."""
+    return group.api_keys is None or key in group.api_keys
 
 
 async def require_key(name: str, key: str) -> None:
@@ -125,7 +124,7 @@ async def require_key(name: str, key: str) -> None:
 
 
 def _require_key(group: ProducerGroupRow, name: str, key: str) -> None:
-    if group.api_keys is None or key in group.api_keys:
+    if group.api_keys is None or lists(group, key):
         return
     if not any(fnmatch.fnmatchcase(key, pattern) for pattern in group.api_keys):
         raise NoPermission(

@@ -1,12 +1,13 @@
 """Producer groups as an operator keeps them: created, changed, listed and deleted."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from django.conf import settings
 from django.db import OperationalError, transaction
 
-from store.db import sync
+from store import registry
+from store.db import fields, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
@@ -30,6 +31,31 @@ MAX_UNDECIDED = 1_000_000_000
 MAX_KEYS = 100
 KEY = r"^[A-Za-z0-9_ .:@+*-]{1,100}$"
 KEY_RULE = "the name of an API key, or a pattern of names, where * stands for any text"
+FIELDS = fields.of(
+    ProducerGroup,
+    fields.Switch("reject_transaction_message", "Half messages refused", help="Refuse its half messages"),
+    fields.Whole(
+        "max_undecided",
+        "Undecided at most",
+        help="Undecided transactions at most",
+        unset=f"the broker's MAX_UNDECIDED_PER_GROUP, {settings.MAX_UNDECIDED_PER_GROUP}",
+        least=1,
+        most=MAX_UNDECIDED,
+    ),
+    fields.Switch("checks_paused", "Checks paused", help="No checks of its half messages are made"),
+    fields.Words(
+        "api_keys",
+        "API keys",
+        help="API keys, by name, that may begin and end its transactions and receive their checks, beside those that "
+        "manage",
+        unset="each that may produce to their topics",
+        default="null; the key whose first half message makes the group",
+        pattern=KEY,
+        rule=KEY_RULE,
+        most=MAX_KEYS,
+        between=",",
+    ),
+)
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[ProducerGroup]:
@@ -55,28 +81,12 @@ def named(name: str) -> ProducerGroup | None:
 
 
 def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
-    """Creates the group, or changes the given fields of it (`reject_transaction_message`, `max_undecided`,
-    `checks_paused`); the others stay as they are.
+    """Creates the group, or changes the given fields of it, of FIELDS; the others stay as they are.
 
     The flag is whether the group was created. Raises MessageIllegal. A change holds in every process.
     """
     groups.validate_name(name)
-    with transaction.atomic():
-        group, created = ProducerGroup.objects.select_for_update().get_or_create(name=name, defaults=changes)
-        if not created:
-            for field, value in changes.items():
-                setattr(group, field, value)
-            group.save(update_fields=list(changes))
-            caches.drop_everywhere()
-        copies.write(ProducerGroup, [group.id])
-    return group, created
-
-
-def validate_keys(names: Sequence[str]) -> None:
-    """Raises MessageIllegal for a list of API keys that a group cannot have."""
-    wrong = [name for name in names if not re.fullmatch(KEY, name)]
-    if wrong or len(names) > MAX_KEYS:
-        raise MessageIllegal(f"api_keys {', '.join(wrong)[:100]!r}: {MAX_KEYS} at most, and each is {KEY_RULE}.")
+    return registry.put_row(ProducerGroup, name, changes, {})
 
 
 def remove(name: str) -> None:
@@ -97,8 +107,9 @@ def remove(name: str) -> None:
         caches.drop_everywhere()
 
 
-def require_topic_unused(topic: Topic) -> None:
-    """Raises MessageIllegal while transactions without a decision hold messages of the topic.
+def remove_topic(topic: Topic) -> None:
+    """Deletes a topic. Raises MessageIllegal while transactions without a decision hold messages of it, and what
+    `store.registry.remove` refuses.
 
     Reads the half messages from end to end: no index leads from a topic to them, and none is worth its price.
     """
@@ -108,6 +119,7 @@ def require_topic_unused(topic: Topic) -> None:
             f"The topic {topic.name} has messages of {undecided} undecided transactions: "
             "end them, or resolve the discarded ones, before it is deleted."
         )
+    registry.remove(topic)
 
 
 def _require_decided(group: ProducerGroup) -> None:

@@ -24,6 +24,12 @@ class ProducerGroupRow(NamedTuple):
     api_keys: list[str] | None
 
 
+class HeldGroup(NamedTuple):
+    """A producer group that exists, and cannot be deleted before the transaction ends."""
+
+    id: int
+
+
 class EndpointId(NamedTuple):
     """The endpoint that a group has at a URL."""
 

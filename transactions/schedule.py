@@ -2,7 +2,7 @@
 
 | what | when | setting (default) | statements |
 |---|---|---|---|
-| first check | at its immunity, at least the timeout | TRANSACTION_TIMEOUT_SECONDS (6) | `begin_one`, `keep_appended` |
+| first check | at its immunity, at least the timeout | TRANSACTION_TIMEOUT_SECONDS (6) | `begin_halves` |
 | next check | an interval after the last | TRANSACTION_CHECK_INTERVAL_SECONDS (30) | `postpone_checks` |
 | discarded | an interval after the last that counts | TRANSACTION_CHECK_MAX (15) | `find_exhausted` |
 | discarded | at the age of the retention | RESERVED_HOURS (72) | `find_outdated` |
@@ -47,12 +47,15 @@ def longest_seconds() -> int:
 
 def in_seconds(asked: float | None) -> float:
     """Age in seconds at which the first check is due: the message's own immunity, and never below the timeout."""
-    if asked is not None and asked > (longest := longest_seconds()):
+    least = float(setting("TRANSACTION_TIMEOUT_SECONDS"))
+    if asked is None:
+        return least
+    if asked > (longest := longest_seconds()):
         raise MessageIllegal(
             f"check_immunity_seconds {asked} is above the maximum of {longest}: the retention of "
             f"{settings.RESERVED_HOURS} hours, less the time for one check."
         )
-    return max(asked or 0.0, float(setting("TRANSACTION_TIMEOUT_SECONDS")))
+    return max(asked, least)
 
 
 def line(seconds: float) -> int:
@@ -62,6 +65,9 @@ def line(seconds: float) -> int:
 
 def taken(messages: Sequence[Message]) -> float | None:
     """RocketMQ's property for the immunity, taken off the messages: the longest. What is no number is the default."""
-    given = [message.properties.pop(IMMUNITY, None) for message in messages if message.properties]
-    seconds = [float(text) for text in given if text is not None and WHOLE_SECONDS.fullmatch(text)]
-    return max(seconds, default=None)
+    longest: float | None = None
+    for message in messages:
+        text = message.properties.pop(IMMUNITY, None) if message.properties else None
+        if text is not None and WHOLE_SECONDS.fullmatch(text):
+            longest = max(float(text), longest or 0.0)
+    return longest

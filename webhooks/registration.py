@@ -7,17 +7,18 @@ from django.conf import settings
 from django.db.models import F
 from django.db.models.functions import Now
 
+from store.db import fields
 from store.errors import MessageIllegal
 from webhooks import signing
-from webhooks.addresses import UrlIllegal, check_url
+from webhooks.addresses import MAX_URL_CHARACTERS, UrlIllegal, check_url
 from webhooks.endpoint_health import Circuit
 from webhooks.signing import SecretIllegal
 
-# Bounds of what a callee is registered with.
-MAX_BATCH = 1000
-MIN_TIMEOUT_SECONDS = 0.1
-MAX_TIMEOUT_SECONDS = 60
-MAX_CONCURRENCY = 1000
+URL = fields.Text(
+    "url", "URL", help="http or https, to a public host", needed=True, most=MAX_URL_CHARACTERS, is_long=True
+)
+TIMEOUT = fields.Number("timeout_seconds", "Seconds for a call", help="For the whole call", least=0.1, most=60)
+CONCURRENCY = fields.Whole("concurrency", "Calls at once", help="Calls at a time", least=1, most=1000)
 
 
 def validate(given: Mapping[str, Any]) -> None:

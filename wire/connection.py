@@ -9,6 +9,7 @@ import structlog
 from wire.admission import Admission, Serve
 from wire.exchange import Exchange
 from wire.reader import Malformed, Reader
+from wire.reading import TURN_BYTES, Reading
 from wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -70,7 +71,6 @@ class Connection(asyncio.Protocol):
         self._answered: asyncio.Future[None] | None = None
         # The answer to new work that is refused without an exchange, until it is sent.
         self._refusal: bytes | None = None
-        self._is_reading = True
         self._is_malformed = False
         # Bytes of a refused body that may still be dropped; None while the connection is of use.
         self._to_drop: int | None = None
@@ -97,6 +97,7 @@ class Connection(asyncio.Protocol):
         # uvloop's transport is no asyncio.Transport by its type.
         self._transport = cast("asyncio.Transport", transport)
         self._taking = Taking(self._transport)
+        self._reading = Reading(self._transport)
         if not self._connections.add(self):
             self._transport.abort()
 
@@ -112,12 +113,14 @@ class Connection(asyncio.Protocol):
         self._hang_up()
 
     def data_received(self, data: bytes) -> None:
+        if len(data) >= TURN_BYTES:
+            self._reading.rest()
         if self._to_drop is not None:
             self._drop(data)
         elif not self._is_malformed:
             if self._refusal is not None:
                 self._send_refusal()
-            if self._serving is None and not self._reader.is_within_head:
+            if self._serving is None and not self._reader.head_bytes:
                 self.since = self._loop.time()
                 if self._admission.is_full() and self._is_refused_unread(data):
                     return
@@ -167,7 +170,7 @@ class Connection(asyncio.Protocol):
     def write(self, data: bytes | memoryview) -> None:
         """Sends bytes, or keeps them until the socket takes them."""
         if not self._transport.is_closing():
-            self._taking.note(len(data))
+            self._taking.written += len(data)
             self._transport.write(data)
 
     async def drained(self) -> None:
@@ -200,7 +203,7 @@ class Connection(asyncio.Protocol):
         if exchange.keep_alive and not self._connections.is_closing:
             if self._reader.waiting:
                 self._serve_next()
-            if not self._is_reading:
+            if not self._reading.is_wanted:
                 self._read_or_not()
         elif exchange.is_whole:
             self._transport.close()
@@ -244,13 +247,7 @@ class Connection(asyncio.Protocol):
 
     def _read_or_not(self) -> None:
         """Reads unless enough has arrived: the rest stays in the socket."""
-        is_full = self._reader.is_full
-        if is_full == self._is_reading and not self._transport.is_closing():
-            self._is_reading = not is_full
-            if is_full:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
+        self._reading.want(not self._reader.is_full)
 
     # The end.
 
@@ -263,9 +260,7 @@ class Connection(asyncio.Protocol):
             return
         self._to_drop = DROPPED_OF_NONE_BYTES if self._is_malformed else DROPPED_BYTES
         self._loop.call_later(DROPPING_SECONDS, self._end_dropping)
-        if not self._is_reading:
-            self._is_reading = True
-            self._transport.resume_reading()
+        self._reading.want(True)
 
     def _drop(self, data: bytes) -> None:
         assert self._to_drop is not None

@@ -39,7 +39,7 @@ class Reader:
         self._target = b""
         self._headers: HeaderList = []
         # Bytes of a head that is not complete; None within a body.
-        self._head_bytes: int | None = 0
+        self.head_bytes: int | None = 0
         # Bytes of the piece that is read now, in which heads of several requests may lie.
         self._piece_bytes = 0
         # What has come within a body in chunks and is none of it: extensions of chunks, and trailers.
@@ -48,7 +48,8 @@ class Reader:
         # Asked for another protocol: its body is read by a new parser.
         self._resumed: Exchange | None = None
         self.arriving: Exchange | None = None
-        self._waiting: deque[Exchange] = deque()
+        # The requests that are still to be served, in their order.
+        self.waiting: deque[Exchange] = deque()
         # Memory of those that wait but the first, which is served next.
         self._held_bytes = 0
         # Of the requests that have arrived whole.
@@ -57,16 +58,11 @@ class Reader:
     @property
     def is_full(self) -> bool:
         """Whether enough has arrived that is still to be served."""
-        return len(self._waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
-
-    @property
-    def waiting(self) -> deque[Exchange]:
-        """The requests that are still to be served, in their order."""
-        return self._waiting
+        return len(self.waiting) > MAX_WAITING or (self.arriving is not None and self.arriving.is_full)
 
     def add(self, exchange: Exchange) -> bool:
         """Has a request wait behind those before it; whether there is room for it."""
-        waiting = self._waiting
+        waiting = self.waiting
         waiting.append(exchange)
         if len(waiting) == 1:
             return True
@@ -76,7 +72,7 @@ class Reader:
 
     def next(self) -> Exchange:
         """The request that is served next, which waits no more."""
-        waiting = self._waiting
+        waiting = self.waiting
         exchange = waiting.popleft()
         if waiting:
             size = memory_of(waiting[0])
@@ -84,22 +80,17 @@ class Reader:
             self._line.hold(-size)
         return exchange
 
-    @property
-    def is_within_head(self) -> bool:
-        """Whether a part of a head has arrived."""
-        return bool(self._head_bytes)
-
     def feed(self, data: bytes) -> None:
         """Reads what has arrived.
 
         Raises Malformed when it is no request, or its head is too large, with which all counts that comes within its
         body and is none of it.
         """
-        self._piece_bytes = len(data)
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
+        size = self._piece_bytes = len(data)
+        if self.head_bytes is not None:
+            self.head_bytes += size
         else:
-            self._beside_bytes += len(data)
+            self._beside_bytes += size
         try:
             while data:
                 try:
@@ -111,8 +102,9 @@ class Reader:
         except HttpParserError as problem:
             raise Malformed(431 if self._is_too_large else 400) from problem
         # A piece of short chunks leaves no room for what comes with a later one.
-        self._beside_bytes = max(self._beside_bytes, 0)
-        if (self._beside_bytes if self._head_bytes is None else self._head_bytes) > HEAD_BYTES:
+        if self._beside_bytes < 0:
+            self._beside_bytes = 0
+        if (self._beside_bytes if self.head_bytes is None else self.head_bytes) > HEAD_BYTES:
             raise Malformed(431)
 
     def _refuse_upgrade(self) -> None:
@@ -132,7 +124,7 @@ class Reader:
         """Drops all that it holds: the parser refers to it, and garbage is collected too rarely for the two."""
         del self._parser
         self.arriving = None
-        self._waiting.clear()
+        self.waiting.clear()
         self._line.hold(-self._held_bytes)
 
     def on_message_begin(self) -> None:
@@ -145,18 +137,18 @@ class Reader:
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name.lower(), value))
         # A trailer, behind a body in chunks: nothing here reads it.
-        if self._head_bytes is None and self._resumed is None:
+        if self.head_bytes is None and self._resumed is None:
             self._require_few_trailers()
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
-        head_bytes, self._head_bytes = self._head_bytes or 0, None
+        head_bytes, self.head_bytes = self.head_bytes or 0, None
         self._headers, self._beside_bytes = [], 0
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
         method = parser.get_method().decode("ascii")
-        if max(head_bytes, self._piece_bytes) > HEAD_BYTES:
+        if head_bytes > HEAD_BYTES or self._piece_bytes > HEAD_BYTES:
             self._is_too_large = size_of(self._target, headers) > HEAD_BYTES
         if self._is_too_large or len(headers) > MAX_HEADERS or method == "CONNECT":
             # The parser turns it into an error of its own.
@@ -190,7 +182,7 @@ class Reader:
     def on_message_complete(self) -> None:
         if self._parser.should_upgrade():
             return
-        self._head_bytes = 0
+        self.head_bytes = 0
         self.count += 1
         if self.arriving is not None:
             self.arriving.complete()

@@ -17,26 +17,23 @@ class Taking:
 
     def __init__(self, transport: asyncio.Transport) -> None:
         self._transport = transport
-        self._written = 0
+        # What the connection has sent, or keeps for its caller.
+        self.written = 0
         # Since when, and after how many bytes, the caller is waited for; None while it has taken all.
         self._since: float | None = None
         self._taken = 0
 
-    def note(self, size: int) -> None:
-        """So many more bytes are written."""
-        self._written += size
-
     def begin(self, now: float) -> None:
         """The caller has not taken what was written as fast as it was."""
         if self._since is None:
-            self._since, self._taken = now, self._written - self._unsent()
+            self._since, self._taken = now, self.written - self._unsent()
 
     def is_too_slow(self, now: float) -> bool:
         """Whether the caller is to be given up."""
         if self._since is None:
             return False
         unsent = self._unsent()
-        taken = self._written - unsent
+        taken = self.written - unsent
         if not unsent:
             self._since = None
         elif taken - self._taken >= UNREAD_BYTES:

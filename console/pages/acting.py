@@ -12,15 +12,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from access import audit, roles
 from access.audit import Wanted
-from actions import jobs, kinds, messages, shown_once
+from actions import jobs, kinds, shown_once
 from actions.models import Action
 from actions.shapes import Counted
-from console import asking, fields
+from console import asking
 from console.asking import Asked
+from console.forms import Parameters
 from console.pages import frame
 from console.signing import signed
-from delivery.receive import offsets
 from store.db import sync
+from store.db.fields import MAX_TEXT
 from store.errors import NoPermission, OutcomeUnknown, Refusal, SystemBusy
 from store.stats import now
 
@@ -52,14 +53,13 @@ def refusing(view: View) -> View:
 @refusing
 def new(request: HttpRequest) -> HttpResponse:
     """The preview of an action and the question why; with a reason, posted, the action itself."""
-    kind = kinds.find(asking.kind_of(request))
+    given, posted = asking.given_by(request), request.method == "POST"
+    kind = kinds.find(given.get("action", ""))
     roles.require(request.user, kind.action)
-    targets = asking.targets_of(request)
-    standing = kind.standing(targets[0]) if kind.standing and targets else {} if kind.standing else None
-    asked = asking.read(request, targets, standing)
-    if request.method != "POST" or not asked.is_complete:
-        page = frame.show(request, "console/new_action.html", asked.words.title, asked=asked, **preview(asked))
-        page.status_code = 422 if request.method == "POST" else 200
+    asked = asking.read(kind, given, posted=posted)
+    if not posted or not asked.is_complete:
+        page = frame.show(request, "console/new_action.html", kind.title, asked=asked, **preview(asked))
+        page.status_code = 422 if posted or asked.form.errors else 200
         return page
     action = made(request, asked)
     if action.targets is not None:
@@ -73,36 +73,29 @@ def made(request: HttpRequest, asked: Asked) -> Action:
     """The action that the form asks for."""
     signature = signed(request, asked.reason)
     if not asked.all:
-        return jobs.of_targets(asked.kind, asked.targets, asked.parameters, signature)
+        return jobs.of_targets(asked.kind.name, asked.targets, asked.form.values, signature)
     if asked.most is None:
-        return jobs.of_matching(asked.kind, asked.wanted, asked.parameters, signature)
-    matching = kinds.matching(asked.kind)
+        return jobs.of_matching(asked.kind.name, asked.wanted, asked.form.values, signature)
+    matching = kinds.matching(asked.kind.name)
     first, _ = matching.next(matching.bounded(asked.wanted), None, asked.most)
-    return jobs.of_targets(asked.kind, first, asked.parameters, signature)
+    return jobs.of_targets(asked.kind.name, first, asked.form.values, signature)
 
 
 def preview(asked: Asked) -> dict[str, object]:
     """What the action would change: each target in words, or how many match and the first of them."""
-    kind = kinds.find(asked.kind)
+    kind, parameters = asked.kind, asked.form.values
     if not asked.all:
-        words = kind.describe(asked.targets, asked.parameters)
+        words = kind.describe(asked.targets, parameters)
         lines = [(target, words.get(target)) for target in asked.targets]
-        return {"lines": lines, "count": Counted(len(lines)), **dry_run(asked)}
-    matching = kinds.matching(asked.kind)
+        dry_run = kind.dry_run(asked.targets[0], parameters) if kind.dry_run and asked.has_parameters else None
+        return {"lines": lines, "count": Counted(len(lines)), "dry_run": dry_run}
+    matching = kinds.matching(kind.name)
     bounded = matching.bounded(asked.wanted)
     first, _ = matching.next(bounded, None, PREVIEW)
-    words = kind.describe(first, asked.parameters)
+    words = kind.describe(first, parameters)
     count = matching.count(bounded)
     lines = [(target, words.get(target)) for target in first]
     return {"lines": lines, "count": count, "others": max(0, count.rows - len(first))}
-
-
-def dry_run(asked: Asked) -> dict[str, object]:
-    """What a reset of offsets would move, before it is done."""
-    if asked.kind != "offsets.reset" or not asked.has_parameters:
-        return {}
-    request = messages.request_of(asked.parameters, dry_run=True)
-    return {"dry_run": sync.call(offsets.reset, asked.targets[0], request)}
 
 
 def call(work: Coroutine[Any, Any, Result], /) -> Result:
@@ -119,22 +112,22 @@ def call(work: Coroutine[Any, Any, Result], /) -> Result:
 def once(request: HttpRequest) -> HttpResponse:
     """An action whose outcome is shown once: its form, and then what it made. No cache keeps the answer."""
     given = asking.given_by(request)
-    kind, target = given.get("action", ""), given.get("target", "").strip()[: fields.MAX_TEXT]
-    roles.require(request.user, shown_once.find(kind).action)
-    known = fields.ONCE.get(kind, ())
-    texts = {one.name: str(given.get(one.name, "")) for one in known}
-    reason = given.get("reason", "").strip()
+    kind, target = shown_once.find(given.get("action", "")), given.get("target", "").strip()[:MAX_TEXT]
+    roles.require(request.user, kind.action)
+    posted, reason = request.method == "POST", given.get("reason", "").strip()
+    form = Parameters(kind.fields, asking.texts_of(given), posted=posted)
     shown = None
-    if request.method == "POST" and target and reason:
-        filled = fields.read(known, texts)
-        if not filled.missing:
-            shown = shown_once.run(kind, target, filled.values, signed(request, reason))
-    words = asking.words(kind)
-    form = [(one, texts[one.name]) for one in known]
-    asked = {"kind": kind, "target": target, "words": words, "fields": form, "shown": shown}
-    page = frame.show(request, "console/shown_once.html", words.title, **asked)
+    if posted and target and reason and form.is_valid():
+        try:
+            shown = kind.run(target, form.values, signed(request, reason))
+        except (SystemBusy, OutcomeUnknown, NoPermission):
+            raise
+        except Refusal as refusal:
+            form.add_error(None, refusal.detail)
+    asked = {"kind": kind, "target": target, "form": form, "shown": shown, "reason": reason}
+    page = frame.show(request, "console/shown_once.html", kind.title, **asked)
     page.headers["Cache-Control"] = "no-store"
-    page.status_code = 422 if request.method == "POST" and shown is None else 200
+    page.status_code = 422 if posted and shown is None else 200
     return page
 
 
@@ -156,7 +149,7 @@ def one(request: HttpRequest, action_id: uuid.UUID) -> HttpResponse:
     return frame.show(
         request,
         "console/action.html",
-        asking.words(action.kind).title,
+        kinds.title(action.kind),
         now=now(),
         action=action,
         results=sorted(results.items()),

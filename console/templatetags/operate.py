@@ -10,77 +10,45 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from access import roles
-from actions import configuration, kinds, shown_once
-from console import asking
+from actions import configuration, kinds
+from actions.messages import NARROWING
+from actions.shapes import Kind
 from transactions.models import Endpoint
 
 register = template.Library()
 
 
 @register.simple_tag(takes_context=True)
-def action_link(context: Context, kind: str, target: object, **more: object) -> SafeString | str:
-    """The link to an action on one target; nothing for a user who may not do it."""
-    return link(kind, target, **more) if roles.may(context["request"].user, kinds.find(kind).action) else ""
-
-
-def link(kind: str, target: object, **more: object) -> SafeString:
-    """The link to an action on one target."""
-    address = f"{reverse('admin:new_action')}?{urlencode({'action': kind, 'target': str(target), **more})}"
-    return _link(kind, address, asking.words(kind).button)
-
-
-def links(kinds_of_actions: Iterable[str], target: object) -> SafeString:
-    """Links to several actions on one target."""
-    return format_html_join(" ", "{}", ((link(kind, target),) for kind in kinds_of_actions))
+def action_link(context: Context, name: str, target: object = "") -> SafeString | str:
+    """The link to an action on one target, or to the form that asks for its name; nothing for who may not do it."""
+    kind = permitted(context, name)
+    return _link(kind, kind.button, **({"target": target} if target else {})) if kind else ""
 
 
 @register.simple_tag(takes_context=True)
-def action_making(context: Context, kind: str) -> SafeString | str:
-    """The link to the form that makes something new; nothing for a user who may not do it."""
-    if not roles.may(context["request"].user, kinds.find(kind).action):
-        return ""
-    return _link(kind, f"{reverse('admin:new_action')}?{urlencode({'action': kind})}", asking.words(kind).button)
-
-
-@register.simple_tag(takes_context=True)
-def action_once(context: Context, kind: str, target: object = "") -> SafeString | str:
-    """The link to an action whose outcome is shown once; nothing for a user who may not do it."""
-    if not roles.may(context["request"].user, shown_once.find(kind).action):
-        return ""
-    address = f"{reverse('admin:once')}?{urlencode({'action': kind, 'target': str(target)})}"
-    return _link(kind, address, asking.words(kind).button)
-
-
-@register.simple_tag(takes_context=True)
-def action_on_all(context: Context, kind: str, text: str, **wanted: object) -> SafeString | str:
+def action_on_all(context: Context, name: str, text: str, **wanted: object) -> SafeString | str:
     """The link to an action on all that match; nothing for a user who may not do it."""
-    if not roles.may(context["request"].user, kinds.find(kind).action):
-        return ""
-    given = {name: value for name, value in wanted.items() if value not in (None, 0, "")}
-    return _link(kind, f"{reverse('admin:new_action')}?{urlencode({'action': kind, 'all': '1', **given})}", text)
+    kind = permitted(context, name)
+    given = {field: value for field, value in wanted.items() if value not in (None, 0, "")}
+    return _link(kind, text, all=1, **given) if kind else ""
 
 
 @register.simple_tag(takes_context=True)
 def action_on_letters(context: Context, text: str, group: str, narrowed: Mapping[str, str], **more: object) -> str:
     """The link to a redrive of all dead letters of a group, or of those that match; nothing for who may not do it."""
-    kind = "dead_letter.redrive"
-    if not roles.may(context["request"].user, kinds.find(kind).action):
-        return ""
-    given = {asking.LETTER_FIELDS[name]: value for name, value in narrowed.items()}
-    address = urlencode({"action": kind, "all": "1", "group": group, **given, **more})
-    return _link(kind, f"{reverse('admin:new_action')}?{address}", text)
+    kind = permitted(context, "dead_letter.redrive")
+    given = {field: narrowed[name] for field, name in NARROWING.items() if name in narrowed}
+    return _link(kind, text, all=1, group=group, **given, **more) if kind else ""
 
 
 @register.simple_tag(takes_context=True)
-def action_on_selected(context: Context, kind: str, form: str) -> SafeString | str:
+def action_on_selected(context: Context, name: str, form: str) -> SafeString | str:
     """The button to an action on what is selected in a form; nothing for a user who may not do it."""
-    if not roles.may(context["request"].user, kinds.find(kind).action):
-        return ""
-    words = asking.words(kind)
+    kind = permitted(context, name)
     button = (
         '<button type="submit" form="{}" name="action" value="{}" class="mq-button mq-quiet{}">{} selected</button>'
     )
-    return format_html(button, form, kind, " mq-grave" if words.grave else "", words.button.removesuffix(" now"))
+    return format_html(button, form, name, _grave(kind), kind.button.removesuffix(" now")) if kind else ""
 
 
 @register.simple_tag(takes_context=True)
@@ -89,10 +57,7 @@ def operates(context: Context) -> bool:
     return roles.of(context["request"].user) in (roles.OPERATOR, roles.ADMIN)
 
 
-@register.filter
-def action_words(kind: str) -> asking.Words:
-    """How a kind of action is called."""
-    return asking.words(kind)
+register.filter("action_title", kinds.title)
 
 
 @register.filter
@@ -101,6 +66,22 @@ def endpoint_target(endpoint: Endpoint) -> str:
     return configuration.target_of(endpoint)
 
 
-def _link(kind: str, address: str, text: str) -> SafeString:
-    grave = " mq-grave" if asking.words(kind).grave else ""
-    return format_html('<a class="mq-button mq-quiet{}" href="{}">{}</a>', grave, address, text)
+def links(names: Iterable[str], target: object) -> SafeString:
+    """Links to several actions on one target."""
+    found = (kinds.of_any_page(name) for name in names)
+    return format_html_join(" ", "{}", ((_link(kind, kind.button, target=target),) for kind in found))
+
+
+def permitted(context: Context, name: str) -> Kind | None:
+    """The kind of this name, if the user may do it."""
+    kind = kinds.of_any_page(name)
+    return kind if roles.may(context["request"].user, kind.action) else None
+
+
+def _link(kind: Kind, text: str, **given: object) -> SafeString:
+    address = f"{reverse(f'admin:{kind.page}')}?{urlencode({'action': kind.name, **given})}"
+    return format_html('<a class="mq-button mq-quiet{}" href="{}">{}</a>', _grave(kind), address, text)
+
+
+def _grave(kind: Kind) -> str:
+    return " mq-grave" if kind.grave else ""

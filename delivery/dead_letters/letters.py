@@ -1,276 +1,101 @@
-"""Dead letters: messages that a group gave up after all its retries, until an operator or a consumer redrives them."""
+"""Dead letters as calls list them, with their messages, until an operator or a consumer redrives them."""
 
-import uuid
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
-from uuid import UUID
+from datetime import datetime
 
 import msgspec
 
-from access.audit import Outcome
-from delivery import groups, registry
+from delivery import groups
+from delivery.receive import deliveries
 from delivery.rows import GroupFacts
-from scheduling.publish import Publication, publish
-from store import queues
-from store import registry as topic_registry
-from store.commit import writer
-from store.commit.batch import Batch
-from store.commit.operation import Note, Operation
-from store.db import connections, sync
+from store import messages
+from store.db import connections
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist
+from store.errors import require_between
+from store.messages import MessageRow, StoredMessage, Time
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
-from store.reading import progress
+from store.process.answers import Hold
 
 
-class LetterCount(NamedTuple):
-    """How many dead letters there are, up to a limit."""
+class DeadLetterEntry(MessageRow, gc=False):
+    """A dead letter with its message. `letters` is the number found before the page was cut to its bytes.
 
-    letters: int
-
-
-class DeadLetterHead(NamedTuple):
-    """A dead letter without its message's fields: what a redrive needs of it."""
+    `bytes_before`: those of the bodies before it on its page.
+    """
 
     queue_offset: int
-    tags_code: int
-    segment_id: int
-    log_offset: int
-    topic_id: int
-    queue_id: int
-    message_id: UUID
+    reconsume_times: int
+    entered_at: datetime
+    letters: int
+    bytes_before: int
+    reason: str | None
 
 
-COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
-FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)
-INSERT_REDRIVES = Statement(__file__, "insert_redrives")
-NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
+READ_DEAD_LETTERS = Statement(__file__, "read_dead_letters", DeadLetterEntry)
 
-MAX_REDRIVEN = 1000
-
-
-class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which dead letters to send again, and where: to the group's own readers of the origin, or to another topic."""
-
-    message_ids: list[uuid.UUID] | None = None
-    all: bool = False
-    to_topic: str | None = None
+DEFAULT_LISTED = 50
+MAX_LISTED = 200
+# A cursor of the list is a cell in these, and the offset there: exact in a JSON number.
+OFFSETS_OF_CELL = 2**42
 
 
-def end(group_name: str) -> int:
-    """The offset behind a group's last dead letter.
+class DeadLetter(msgspec.Struct):
+    """A message that a group gave up; `reason` is that of the last nack that gave one."""
 
-    Raises GroupNotExist.
-    """
-    registry.find(group_name)
-    topic = registry.dead_letter_topic(group_name)
-    return topic_registry.bounds(topic)[0].max_offset if topic else 0
-
-
-def heads(group_name: str, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
-    """A group's dead letters between two offsets that were not redriven, the oldest `count`, without their bodies."""
-    group = registry.find(group_name)
-    topic = registry.dead_letter_topic(group_name)
-    if topic is None:
-        return []
-    page = {"from_offset": from_offset, "until_offset": until_offset, "max_entries": count}
-    return sync.read(NEXT_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
+    message: StoredMessage
+    queue_offset: int
+    dead_at: Time
+    reason: str | None
 
 
-def count(group_name: str, until_offset: int, max_count: int) -> int:
-    """How many dead letters below an offset were not redriven, counted up to `max_count`."""
-    group = registry.find(group_name)
-    topic = registry.dead_letter_topic(group_name)
-    if topic is None:
-        return 0
-    bounds = {"until_offset": until_offset, "max_count": max_count}
-    return sync.read(COUNT_LETTERS_LEFT, {"group_id": group.id, "topic_id": topic.id, **bounds})[0].letters
+class DeadLetters(msgspec.Struct):
+    """A page of dead letters; `next` is the cursor of the next one."""
+
+    results: list[DeadLetter]
+    next: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A dead letter that was sent again, and the topic that it went to."""
+async def listed(group_name: str, cursor: int, limit: int, hold: Hold) -> DeadLetters:
+    """A group's dead letters that were not redriven, the oldest first, cell by cell; `next` continues the list.
 
-    message_id: uuid.UUID
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class Redriven:
-    """What became of dead letters, and the offset behind the last of them."""
-
-    results: Sequence[Sent | Refusal]
-    next_offset: int
-
-
-class Redrive(Operation[Redriven]):
-    """Dead letters of a group to be sent again; without `message_ids` the oldest MAX_REDRIVEN within two offsets.
-
-    Each letter is published and recorded as redriven, under the lock of the group's dead letters.
-    """
-
-    __slots__ = ("dead_letters", "from_offset", "group", "message_ids", "to_topic", "until_offset")
-
-    def __init__(
-        self,
-        group: GroupFacts,
-        dead_letters: TopicFacts,
-        message_ids: list[uuid.UUID] | None,
-        to_topic: TopicFacts | None,
-    ) -> None:
-        super().__init__()
-        self.group = group
-        self.dead_letters = dead_letters
-        self.message_ids = message_ids
-        self.to_topic = to_topic
-        self.from_offset = self.until_offset = 0
-
-    def within(self, from_offset: int, until_offset: int) -> "Redrive":
-        """The same redrive, of the letters between two offsets."""
-        redrive = Redrive(self.group, self.dead_letters, self.message_ids, self.to_topic)
-        redrive.from_offset, redrive.until_offset = from_offset, until_offset
-        return redrive
-
-    @classmethod
-    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
-        for one in operations:
-            await progress.lock(batch, one.group.id, [(one.dead_letters.id, 0)])
-            letters = await _letters(batch, one)
-            became = await _send_all(batch, one, letters)
-            asked = list(became) if one.message_ids is None else one.message_ids
-            results = [became.get(message_id) or _unknown(one, message_id) for message_id in asked]
-            is_full = one.message_ids is None and len(letters) == MAX_REDRIVEN
-            one.result = Redriven(results, letters[-1].queue_offset + 1 if is_full else one.until_offset)
-
-
-async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Sent | Refusal]:
-    """Sends dead letters again, each once. In the order given (or the oldest first): what became of each.
-
-    A redriven message starts with no retries behind it. To its origin it goes through the group's own retry queue, so
-    that no other group of the topic gets it again. Raises GroupNotExist, MessageIllegal, or what forbids `to_topic`.
+    `limit` of them, or as many as their bodies fit into MAX_RECEIVE_BYTES, or into what the process has left for
+    answers, where they count in `hold`. Raises GroupNotExist, MessageIllegal or SystemBusy.
     """
     group = await groups.existing(group_name)
-    if (request.message_ids is None) == (not request.all):
-        raise MessageIllegal('Give either message_ids or "all": true.')
-    if request.message_ids is not None and not 1 <= len(request.message_ids) <= MAX_REDRIVEN:
-        raise MessageIllegal(f"message_ids has {len(request.message_ids)} ids: give 1 to {MAX_REDRIVEN}.")
-    to_topic = await topics.for_sending(request.to_topic) if request.to_topic is not None else None
-    dead_letters = await groups.dead_letter_topic(group.name)
-    wanted = Redrive(group, dead_letters, request.message_ids, to_topic)
-    if request.message_ids is not None:
-        return await _redrive_named(wanted, request.message_ids, note)
-    results: list[Sent | Refusal] = []
-    for cell in _cells_to(to_topic):
+    require_between("limit", limit, 1, MAX_LISTED)
+    topic = await groups.dead_letter_topic(group.name)
+    first, offset = divmod(cursor, OFFSETS_OF_CELL)
+    left = [cell.cell for cell in runtime.cells() if cell.cell >= first]
+    found = DeadLetters([], None)
+    while left and not found.results:
+        cell = left.pop(0)
         with runtime.in_cell(cell):
-            results += await _redrive_all(wanted, note)
-    return results
+            found = await _listed_in_cell(group, topic, offset if cell == first else 0, limit, hold)
+        if found.next is not None:
+            found.next += cell * OFFSETS_OF_CELL
+        elif left:
+            found.next = left[0] * OFFSETS_OF_CELL
+    return found
 
 
-def _cells_to(to_topic: TopicFacts | None) -> list[int]:
-    """The cells whose dead letters are sent again: a message goes to no topic of another cell."""
-    return [cell.cell for cell in runtime.cells()] if to_topic is None else [to_topic.cell_id]
-
-
-async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Sent | Refusal]:
-    """In each cell the letters that it has; where there are several, what none has is refused by the last."""
-    became: dict[uuid.UUID, Sent | Refusal] = {}
-    cells = _cells_to(wanted.to_topic)
-    for cell in cells:
-        left = [id_ for id_ in ids if id_ not in became]
-        with runtime.in_cell(cell):
-            if cell != cells[-1]:
-                of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
-                rows = await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": left})
-                left = list({row.message_id for row in rows})
-            if left:
-                redrive = Redrive(wanted.group, wanted.dead_letters, left, wanted.to_topic)
-                results = (await writer.run(redrive, note)).results
-                became |= dict(zip(left, results, strict=True))
-    return [became[id_] for id_ in ids]
-
-
-async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:
-    """In several transactions; without the letters that fail and die again meanwhile."""
-    [bounds] = await queues.bounds([(wanted.dead_letters.id, 0)])
-    results: list[Sent | Refusal] = []
-    from_offset = 0
-    while from_offset < bounds.max_offset:
-        redriven = await writer.run(wanted.within(from_offset, bounds.max_offset), note)
-        results += redriven.results
-        from_offset = redriven.next_offset
-    return results
-
-
-def outcomes(redrive: Operation[Any]) -> Iterable[Outcome]:
-    """What the audit has of a redrive: an entry for each letter."""
-    assert isinstance(redrive, Redrive)
-    assert redrive.result is not None
-    for result in redrive.result.results:
-        if isinstance(result, Refusal):
-            yield Outcome(result.extra["message_id"], result)
-        else:
-            before = {"dead_letter_of": redrive.group.name}
-            yield Outcome(result.message_id, {"topic": result.topic}, before)
-
-
-async def _letters(batch: Batch, wanted: Redrive) -> list[DeadLetterHead]:
-    of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
-    if wanted.message_ids is None:
-        page = {"from_offset": wanted.from_offset, "until_offset": wanted.until_offset, "max_entries": MAX_REDRIVEN}
-        return list(await batch.read(NEXT_DEAD_LETTERS, of_group | page))
-    rows = await batch.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": wanted.message_ids})
-    # Dead twice, redriven once: the newest letter stands for the message.
-    return list({row.message_id: row for row in rows}.values())
-
-
-async def _send_all(
-    batch: Batch, wanted: Redrive, letters: Sequence[DeadLetterHead]
-) -> dict[uuid.UUID, Sent | Refusal]:
-    """What became of each letter. One whose topic was deleted has no readers there, and stays a dead letter."""
-    origins = {letter.topic_id for letter in letters}
-    if wanted.to_topic is None:
-        origins = {row.id for row in await batch.read(topics.FIND_TOPICS, {"ids": list(origins)})}
-    return {
-        letter.message_id: await _send(batch, wanted, letter) if letter.topic_id in origins else _orphaned(letter)
-        for letter in letters
-    }
-
-
-def _orphaned(letter: DeadLetterHead) -> TopicNotExist:
-    return TopicNotExist(
-        f"The topic of message {letter.message_id} was deleted: give to_topic.", message_id=letter.message_id
+async def _listed_in_cell(
+    group: GroupFacts, topic: TopicFacts, after_offset: int, limit: int, hold: Hold
+) -> DeadLetters:
+    await hold.room()
+    page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
+    rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
+    hold.set(sum(len(row.body) for row in rows))
+    names = await topics.names({row.topic_id for row in rows})
+    is_last = not rows or len(rows) == rows[0].letters < limit
+    return DeadLetters(
+        results=[_letter(row, names[row.topic_id]) for row in rows],
+        next=None if is_last else rows[-1].queue_offset + 1,
     )
 
 
-async def _send(batch: Batch, wanted: Redrive, letter: DeadLetterHead) -> Sent:
-    topic, queue_id = await _destination(wanted, letter)
-    await publish(
-        batch,
-        Publication(
-            message_id=letter.message_id,
-            topic_id=topic.id,
-            queue_id=queue_id,
-            log_segment=letter.segment_id,
-            log_offset=letter.log_offset,
-            tags_code=letter.tags_code,
-        ),
-    )
-    batch.insert(INSERT_REDRIVES, {"group_id": wanted.group.id, "queue_offset": letter.queue_offset})
-    return Sent(letter.message_id, topic.name)
-
-
-async def _destination(wanted: Redrive, letter: DeadLetterHead) -> tuple[TopicFacts, int]:
-    if wanted.to_topic is not None:
-        return wanted.to_topic, letter.queue_id % wanted.to_topic.queues
-    queue_id = await groups.retry_queue_of(wanted.group.id, wanted.group.name, letter.topic_id)
-    return await groups.retry_topic(wanted.group.name), queue_id
-
-
-def _unknown(wanted: Redrive, message_id: uuid.UUID) -> MessageNotFound:
-    return MessageNotFound(
-        f"Message {message_id} is no dead letter of {wanted.group.name}: it never was one, or it was redriven before.",
-        message_id=message_id,
-    )
+def _letter(row: DeadLetterEntry, topic_name: str) -> DeadLetter:
+    message = messages.stored(row, topic_name)
+    message.reconsume_times = row.reconsume_times
+    deliveries.add_retry_properties(message, topic_name, row.reconsume_times)
+    return DeadLetter(message, row.queue_offset, row.entered_at, row.reason)

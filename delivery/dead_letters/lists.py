@@ -2,17 +2,20 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from delivery import registry
 from delivery.models import ConsumerGroup
 from delivery.rows import SharedByDeadLetters
+from store import registry as topic_registry
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import topics
+
+Row = TypeVar("Row")
 
 
 class DescribedDeadLetter(NamedTuple):
@@ -49,6 +52,24 @@ class ListedDeadLetter(NamedTuple):
     reason: str | None
 
 
+class DeadLetterHead(NamedTuple):
+    """A dead letter without its message's fields: what a redrive needs of it."""
+
+    queue_offset: int
+    tags_code: int
+    segment_id: int
+    log_offset: int
+    topic_id: int
+    queue_id: int
+    message_id: UUID
+
+
+class LetterCount(NamedTuple):
+    """How many dead letters there are, up to a limit."""
+
+    letters: int
+
+
 class GroupDeadLetters(NamedTuple):
     """A consumer group that has dead letters, their number, and when the last one died."""
 
@@ -57,6 +78,8 @@ class GroupDeadLetters(NamedTuple):
     last_dead_at: datetime
 
 
+COUNT_LETTERS_LEFT = Statement(__file__, "count_letters_left", LetterCount)
+NEXT_DEAD_LETTERS = Statement(__file__, "next_dead_letters", DeadLetterHead)
 COUNT_DEAD_LETTERS = Statement(__file__, "count_dead_letters", GroupDeadLetters)
 DESCRIBE_DEAD_LETTERS = Statement(__file__, "describe_dead_letters", DescribedDeadLetter)
 LIST_DEAD_LETTERS = Statement(__file__, "list_dead_letters", ListedDeadLetter)
@@ -81,17 +104,6 @@ class Wanted:
     hour: datetime | None = None
     reason: str | None = None
 
-    @property
-    def conditions(self) -> dict[str, object]:
-        """The parameters of a statement."""
-        return {
-            "topic": self.topic,
-            "tags": self.tags,
-            "attempts": self.attempts,
-            "hour": self.hour,
-            "reason": self.reason,
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -111,22 +123,32 @@ def groups() -> Sequence[GroupDeadLetters]:
 
 def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -> Page:
     """`count` dead letters of a group at most, the latest first, or those before an offset."""
-    topic = registry.dead_letter_topic(group.name)
-    if topic is None:
+    parameters = {**asdict(wanted), "before": BEYOND if before is None else before}
+    rows = _read(LIST_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=count + 1, **parameters)
+    if not rows:
         return Page([], None)
-    parameters = {
-        "group_id": group.id,
-        "topic_id": topic.id,
-        **wanted.conditions,
-        "before": BEYOND if before is None else before,
-        "max_looked_at": MAX_LOOKED_AT,
-        "max_rows": count + 1,
-    }
-    rows = sync.read(LIST_DEAD_LETTERS, parameters)
     letters = [row for row in rows if row.queue_offset is not None]
     if len(letters) > count:
         return Page(letters[:count], letters[count - 1].queue_offset)
     return Page(letters, rows[0].go_on_before)
+
+
+def end(group: ConsumerGroup) -> int:
+    """The offset behind a group's last dead letter."""
+    topic = registry.dead_letter_topic(group.name)
+    return topic_registry.bounds(topic)[0].max_offset if topic else 0
+
+
+def heads(group: ConsumerGroup, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
+    """A group's dead letters between two offsets, the oldest `count`, without their bodies."""
+    between = {"from_offset": from_offset, "until_offset": until_offset}
+    return _read(NEXT_DEAD_LETTERS, group, max_entries=count, **between)
+
+
+def count(group: ConsumerGroup, until_offset: int, max_count: int) -> int:
+    """A group's dead letters below an offset, counted up to `max_count`."""
+    rows = _read(COUNT_LETTERS_LEFT, group, until_offset=until_offset, max_count=max_count)
+    return rows[0].letters if rows else 0
 
 
 def narrowed(
@@ -135,19 +157,10 @@ def narrowed(
     """The oldest `count` messages at most that match among a group's dead letters between two offsets, and the offset
     at which the search goes on; None behind the last letter. It reads MAX_LOOKED_AT letters, and may find none of them.
     """
-    topic = registry.dead_letter_topic(group.name)
-    if topic is None:
+    parameters = {**asdict(wanted), "from_offset": between[0], "until_offset": between[1]}
+    rows = _read(NARROW_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=count, **parameters)
+    if not rows:
         return [], None
-    parameters = {
-        "group_id": group.id,
-        "topic_id": topic.id,
-        **wanted.conditions,
-        "from_offset": between[0],
-        "until_offset": between[1],
-        "max_looked_at": MAX_LOOKED_AT,
-        "max_rows": count,
-    }
-    rows = sync.read(NARROW_DEAD_LETTERS, parameters)
     found = [(row.queue_offset, row.message_id) for row in rows if row.queue_offset is not None and row.message_id]
     go_on_at = found[-1][0] + 1 if len(found) == count else rows[0].go_on_at
     return list(dict.fromkeys(message_id for _, message_id in found)), go_on_at
@@ -155,21 +168,20 @@ def narrowed(
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:
     """These messages as dead letters of a group; one that is none any more is missing."""
-    topic = registry.dead_letter_topic(group.name)
-    if topic is None:
-        return {}
-    parameters = {"group_id": group.id, "topic_id": topic.id, "message_ids": list(message_ids)}
+    rows = _read(DESCRIBE_DEAD_LETTERS, group, message_ids=list(message_ids))
     # The newest letter of a message stands for it.
-    return {row.message_id: row for row in reversed(sync.read(DESCRIBE_DEAD_LETTERS, parameters))}
+    return {row.message_id: row for row in reversed(rows)}
 
 
 def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:
     """What the latest MAX_LOOKED_AT dead letters of a group have in common, by the field: the most first."""
-    topic = registry.dead_letter_topic(group.name)
     found: dict[str, list[SharedByDeadLetters]] = defaultdict(list)
-    if topic is not None:
-        parameters = {"group_id": group.id, "topic_id": topic.id}
-        limits = {"max_looked_at": MAX_LOOKED_AT, "max_rows": MAX_SHARED}
-        for row in sync.read(SUM_DEAD_LETTERS, parameters | limits):
-            found[row.field].append(row)
+    for row in _read(SUM_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=MAX_SHARED):
+        found[row.field].append(row)
     return dict(found)
+
+
+def _read(statement: Statement[Row], group: ConsumerGroup, **parameters: object) -> Sequence[Row]:
+    """The rows of a statement about a group's dead letters; none while it has had none."""
+    topic = registry.dead_letter_topic(group.name)
+    return sync.read(statement, {"group_id": group.id, "topic_id": topic.id, **parameters}) if topic else ()

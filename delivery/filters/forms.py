@@ -34,6 +34,18 @@ MAX_REMEMBERED = 1024
 SHORT_CHARACTERS = 256
 
 EVERY_FORM = 'give a tag expression such as "A || B", "*" for every message, or {"sql": "price > 10"}'
+# The same as a JSON schema; a field that may be null adds the null itself.
+SCHEMA = {
+    "oneOf": [
+        {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
+        {
+            "type": "object",
+            "properties": {"sql": {"type": "string", "description": "SQL-92 over the message's properties."}},
+            "required": ["sql"],
+            "additionalProperties": False,
+        },
+    ]
+}
 _properties = msgspec.json.Decoder(dict[str, str])
 
 

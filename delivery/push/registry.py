@@ -1,6 +1,7 @@
 """The registry of subscriptions: created, changed, given new secrets, listed and deleted by operators."""
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 import msgspec
@@ -13,6 +14,7 @@ from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
+from store.db import fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from store.naming import copies, names, topics
@@ -21,8 +23,38 @@ from webhooks import registration, signing
 MAX_SUBSCRIPTIONS = 1000
 # In characters.
 MAX_NAME = 120
-# The fields that a new subscription needs, each with its column.
-NEEDED = {"group": "group_name", "topic": "topic_name", "url": "url"}
+FIELDS = fields.of(
+    Subscription,
+    fields.Text(
+        "group",
+        "Consumer group",
+        help="The consumer group that the messages are received for: its retries and dead letters are theirs",
+        needed=True,
+        source="group_name",
+        most=names.MAX_CHARACTERS,
+    ),
+    fields.Text("topic", "Topic", needed=True, source="topic_name", most=names.MAX_CHARACTERS),
+    fields.Json(
+        "filter",
+        "Filter",
+        help='Which messages are pushed: A || B, or {"sql": "…"}',
+        unset="every message",
+        parse=filters.parse,
+        schema=filters.SCHEMA,
+        may_be_text=True,
+    ),
+    registration.URL,
+    fields.Whole(
+        "max_batch", "Messages in a call", help="Messages in one call", least=1, most=settings.MAX_RECEIVE_MESSAGES
+    ),
+    registration.TIMEOUT,
+    replace(registration.CONCURRENCY, help="Calls at a time, of each worker process"),
+    fields.Switch("paused", "Paused", help="No call begins, from the answer on; those under way are finished"),
+)
+# What changes how a server is called, not where or with what.
+PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
+# What changes that.
+AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
@@ -139,7 +171,7 @@ def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscrip
 
 
 def _validate_new(name: str, given: Mapping[str, object]) -> None:
-    missing = [field for field, column in NEEDED.items() if column not in given]
+    missing = [field.name for field in FIELDS if field.needed and field.column not in given]
     if missing:
         raise MessageIllegal(f"{', '.join(missing)}: missing. The subscription {name} is new, and needs them.")
     if Subscription.objects.count() >= MAX_SUBSCRIPTIONS:

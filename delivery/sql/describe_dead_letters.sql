@@ -1,24 +1,13 @@
--- Describe a group's dead letters that were not redriven, by their message ids, without their bodies: what a preview shows.
--- A message that died twice has two rows, the newest first.
-SELECT c.queue_offset, m.message_id, t.name AS topic, m.keys, c.reconsume_times, k.reason
+-- Describe a group's dead letters by their message ids, without their bodies: what a preview shows. A message that died twice
+-- has two rows, the newest first. The limit, which no message has as many letters as, has the log read first.
+SELECT c.queue_offset, m.message_id, t.name AS topic, m.keys, c.reconsume_times, c.reason
 FROM commit_log AS m
 CROSS JOIN LATERAL (
-    SELECT e.queue_offset, e.reconsume_times
-    FROM consume_queue AS e
-    WHERE e.log_offset = m.log_offset AND e.topic_id = %(topic_id)s
+    SELECT d.queue_offset, d.reconsume_times, d.reason
+    FROM dead_letter AS d
+    WHERE d.log_offset = m.log_offset AND d.group_id = %(group_id)s AND d.topic_id = %(topic_id)s
     LIMIT 2147483647
 ) AS c
 LEFT JOIN topic AS t ON m.topic_id = t.id
-LEFT JOIN LATERAL (
-    SELECT n.reason
-    FROM nack AS n
-    WHERE n.log_offset = m.log_offset AND n.group_id = %(group_id)s
-    ORDER BY n.nacked_at DESC
-    LIMIT 1
-) AS k ON true
-WHERE
-    m.message_id = any(%(message_ids)s::uuid [])
-    AND NOT EXISTS (
-        SELECT 1 FROM redrive AS r WHERE r.group_id = %(group_id)s AND r.queue_offset = c.queue_offset
-    )
+WHERE m.message_id = any(%(message_ids)s::uuid [])
 ORDER BY c.queue_offset DESC

@@ -1,16 +1,12 @@
--- Find a group's dead letters that were not redriven by their message ids, the oldest first.
+-- Find a group's dead letters by their message ids, the oldest first; read as `describe_dead_letters` reads them.
 SELECT
     c.queue_offset, c.tags_code, m.segment_id, m.log_offset, m.topic_id, m.queue_id, m.message_id
 FROM commit_log AS m
 CROSS JOIN LATERAL (
-    SELECT e.queue_offset, e.tags_code
-    FROM consume_queue AS e
-    WHERE e.log_offset = m.log_offset AND e.topic_id = %(topic_id)s
+    SELECT d.queue_offset, d.tags_code
+    FROM dead_letter AS d
+    WHERE d.log_offset = m.log_offset AND d.group_id = %(group_id)s AND d.topic_id = %(topic_id)s
     LIMIT 2147483647
 ) AS c
-WHERE
-    m.message_id = any(%(message_ids)s::uuid [])
-    AND NOT EXISTS (
-        SELECT 1 FROM redrive AS r WHERE r.group_id = %(group_id)s AND r.queue_offset = c.queue_offset
-    )
+WHERE m.message_id = any(%(message_ids)s::uuid [])
 ORDER BY c.queue_offset

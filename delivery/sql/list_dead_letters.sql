@@ -1,48 +1,31 @@
--- List a group's dead letters that were not redriven, the latest first, without bodies, from before an offset on and narrowed.
--- `max_looked_at` letters at most are read, whatever the filter; each row has the lowest offset that was read
--- (`go_on_before`, null at the end of the letters). Without a match there is one row, with that offset alone. The reason is
--- that of the last nack that gave one.
-WITH looked_at AS (
-    SELECT e.queue_offset, e.reconsume_times, e.entered_at, e.log_segment, e.log_offset
-    FROM consume_queue AS e
-    WHERE
-        e.topic_id = %(topic_id)s AND e.queue_id = 0 AND e.queue_offset < %(before)s
-        AND NOT EXISTS (
-            SELECT 1 FROM redrive AS r WHERE r.group_id = %(group_id)s AND r.queue_offset = e.queue_offset
-        )
-    ORDER BY e.queue_offset DESC
-    LIMIT %(max_looked_at)s
-)
-
+-- List a group's dead letters, the latest first, without bodies, from before an offset on and narrowed. `max_looked_at` letters
+-- at most are read, whatever the filter; each row has the lowest offset that was read (`go_on_before`, null at the end of the
+-- letters). Without a match there is one row, with that offset alone.
 SELECT
     CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_before,
-    d.queue_offset, d.message_id, d.topic, d.tags, d.keys, d.reconsume_times, d.dead_at, d.size, d.reason
-FROM (SELECT count(*) AS looked_at, min(queue_offset) AS lowest FROM looked_at) AS l
+    d.queue_offset, d.message_id, d.origin AS topic, d.tags, d.keys, d.reconsume_times, d.entered_at AS dead_at, d.size,
+    d.reason
+FROM (
+    SELECT count(*) AS looked_at, min(a.queue_offset) AS lowest
+    FROM (
+        SELECT e.queue_offset
+        FROM dead_letter AS e
+        WHERE e.group_id = %(group_id)s AND e.topic_id = %(topic_id)s AND e.queue_id = 0 AND e.queue_offset < %(before)s
+        ORDER BY e.queue_offset DESC
+        LIMIT %(max_looked_at)s
+    ) AS a
+) AS l
 LEFT JOIN LATERAL (
-    SELECT
-        c.queue_offset, m.message_id, coalesce(t.name, '(deleted topic ' || m.topic_id || ')') AS topic, m.tags, m.keys,
-        c.reconsume_times, c.entered_at AS dead_at, m.size, k.reason
-    FROM looked_at AS c
-    CROSS JOIN LATERAL (
-        SELECT o.message_id, o.topic_id, o.tags, o.keys, octet_length(o.body) AS size
-        FROM commit_log AS o
-        WHERE o.segment_id = c.log_segment AND o.log_offset = c.log_offset
-        LIMIT 1
-    ) AS m
-    LEFT JOIN topic AS t ON m.topic_id = t.id
-    LEFT JOIN LATERAL (
-        SELECT n.reason
-        FROM nack AS n
-        WHERE n.log_offset = c.log_offset AND n.group_id = %(group_id)s
-        ORDER BY n.nacked_at DESC
-        LIMIT 1
-    ) AS k ON true
+    SELECT c.*
+    FROM dead_letter_message AS c
     WHERE
-        (%(topic)s::text IS NULL OR t.name = %(topic)s)
-        AND (%(tags)s::text IS NULL OR coalesce(m.tags, '') = %(tags)s)
+        c.group_id = %(group_id)s AND c.topic_id = %(topic_id)s AND c.queue_id = 0
+        AND c.queue_offset < %(before)s AND c.queue_offset >= l.lowest
+        AND (%(topic)s::text IS NULL OR c.origin = %(topic)s)
+        AND (%(tags)s::text IS NULL OR coalesce(c.tags, '') = %(tags)s)
         AND (%(attempts)s::integer IS NULL OR c.reconsume_times + 1 = %(attempts)s)
         AND (%(hour)s::timestamptz IS NULL OR date_trunc('hour', c.entered_at) = %(hour)s)
-        AND (%(reason)s::text IS NULL OR coalesce(k.reason, '') = %(reason)s)
+        AND (%(reason)s::text IS NULL OR coalesce(c.reason, '') = %(reason)s)
     ORDER BY c.queue_offset DESC
     LIMIT %(max_rows)s
 ) AS d ON true

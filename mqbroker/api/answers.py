@@ -3,8 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
-import msgspec
-
 from mqbroker import errors
 from store.errors import Refusal
 from store.messages.times import encode
@@ -86,10 +84,10 @@ def _parts(entries: Iterator[object], more: object, name: str) -> Iterator[bytes
     yield start + b"]" + rest
 
 
-def with_status(status: int, result: object) -> msgspec.Raw:
+def with_status(status: int, result: object) -> bytes:
     """The JSON of a result within a bulk: an object's fields behind the status that the call itself would have had."""
     fields = encode(result)[1:]
-    return msgspec.Raw(b'{"status":%d%s%s' % (status, b"" if fields == b"}" else b",", fields))
+    return b'{"status":%d%s%s' % (status, b"" if fields == b"}" else b",", fields)
 
 
 def refused(refusal: Refusal) -> Answer:

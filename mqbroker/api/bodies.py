@@ -59,7 +59,9 @@ class Body:
         Raises SystemBusy when the process holds too many bytes already.
         """
         content = self._exchange.whole(WHOLE_BYTES)
-        return None if content is None else self._within(content, WHOLE_BYTES)
+        if content is not None:
+            self._hold(len(content))
+        return content
 
     def is_small(self) -> bool:
         """Whether it says that it is no longer than one that may arrive with its head."""
@@ -99,12 +101,15 @@ class Body:
     def _within(self, chunk: bytes, limit: int) -> bytes:
         if self._held + len(chunk) > limit:
             raise MessageTooLarge(f"The request has more than {limit} bytes, the limit.")
-        if not self._budget.take(len(chunk), already=self._held):
+        self._hold(len(chunk))
+        return chunk
+
+    def _hold(self, size: int) -> None:
+        if not self._budget.take(size, self._held):
             raise SystemBusy(
                 f"{self._budget.held} bytes of requests are in flight: nothing was stored, try again in a second."
             )
-        self._held += len(chunk)
-        return chunk
+        self._held += size
 
     def release(self) -> None:
         """Gives the bytes back to the budget."""

@@ -4,8 +4,8 @@ from functools import partial
 
 from access.callers import Caller
 from delivery.dead_letters import letters as delivery_dead_letters
-from delivery.dead_letters import pages as dead_letter_pages
-from delivery.dead_letters.letters import RedriveDeadLetters, Sent
+from delivery.dead_letters import redrive as delivery_redrive
+from delivery.dead_letters.redrive import RedriveDeadLetters, Sent
 from delivery.receipts import settling
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
@@ -73,8 +73,8 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
     """GET /v1/dead-letters/{group}."""
     require_consume(request.caller, group)
     query = request.query("cursor", "limit")
-    limit = number(query, "limit", dead_letter_pages.DEFAULT_LISTED)
-    letters = await dead_letter_pages.listed(group, number(query, "cursor", 0), limit, request.hold)
+    limit = number(query, "limit", delivery_dead_letters.DEFAULT_LISTED)
+    letters = await delivery_dead_letters.listed(group, number(query, "cursor", 0), limit, request.hold)
     for topic in {letter.message.topic for letter in letters.results}:
         request.caller.require("read", topic)
     return page(request.hold, iter(letters.results), {"next": letters.next}, "results")
@@ -83,8 +83,8 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
 async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
     request.caller.require_manage()
-    note = request.signed().note("dead_letter.redrive", group, delivery_dead_letters.outcomes)
-    results = await delivery_dead_letters.redrive(group, decode(RedriveDeadLetters, request.body), note)
+    note = request.signed().note("dead_letter.redrive", group, delivery_redrive.outcomes)
+    results = await delivery_redrive.redrive(group, decode(RedriveDeadLetters, request.body), note)
     return answer({"results": [redriven_of(one) for one in results]})
 
 

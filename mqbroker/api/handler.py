@@ -102,7 +102,7 @@ class Handler:
             responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
         encoding = exchange.headers.get(b"content-encoding", answers.IDENTITY)
-        if encoding.lower() != answers.IDENTITY:
+        if encoding != answers.IDENTITY and encoding.lower() != answers.IDENTITY:
             responding.write(exchange, answers.encoded(encoding))
             return None
         found = self._fixed.get((exchange.method, exchange.target))
@@ -131,8 +131,7 @@ class Handler:
             if not is_ready or operation.ordered:
                 # Those that keep an order go by tasks: when one is left out, the next ones wait for it.
                 return self._go_on(exchange, call, operation, body, rest_of(operation, is_ready=is_ready))
-            operation.settled = partial(self._settled, exchange, call, operation, body)
-            writer.hand_in(operation, at_once=True)
+            writer.hand_in(operation, partial(self._settled, exchange, call, operation, body), at_once=True)
         except Refusal as refusal:
             responding.end(exchange, answers.refused(refusal), body)
         except Exception:
@@ -207,11 +206,11 @@ class Handler:
 
     def has_room(self) -> bool:
         """Whether new work would be in the next batch; of several cells each says so behind the body of a request."""
-        return self._waiting.has_room or runtime.several
+        return self._waiting.count < self._waiting.most_of_a_batch or runtime.several
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return (waited > self._most_wait_seconds or self._waiting.is_full) and not runtime.several
+        return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.places) and not runtime.several
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""
@@ -229,7 +228,7 @@ class Handler:
         responding.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
-        return self._too_many if self._waiting.is_full else self._too_long
+        return self._too_many if self._waiting.count >= self._waiting.places else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")

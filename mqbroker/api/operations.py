@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from access.callers import Caller
 from delivery.receipts.settling import Ack
 from mqbroker.api import requests
-from mqbroker.api.answers import Answer, answer
+from mqbroker.api.answers import Answer
 from mqbroker.api.receipts import AckDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode
 from sending.batches import SendBatch, SentBatch
@@ -15,6 +15,7 @@ from sending.send import Send
 from store.commit import writer
 from store.commit.operation import Operation
 from store.messages import Message
+from store.messages.times import encode
 from transactions.operations.begin import Begin
 from transactions.operations.end import End, EndTransaction
 from transactions.operations.validation import BeginTransaction
@@ -69,7 +70,7 @@ class Call(Generic[Given, Made]):
     def answer(self, operation: Made) -> Answer:
         """The answer to an operation that is written."""
         status, document = self.answered(operation)
-        return answer(document, status)
+        return Answer(encode(document), status)
 
     async def __call__(self, request: DataRequest, **named: Any) -> Answer:
         """The view."""

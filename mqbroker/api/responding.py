@@ -59,7 +59,7 @@ async def _write_parts(exchange: Exchange, page: Page) -> None:
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:
     """Sends an answer that is whole, and gives back the place of the request's body."""
-    write(exchange, answer)
+    exchange.answer(answer.status, answer.headers, answer.content)
     body.release()
 
 

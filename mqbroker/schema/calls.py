@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from delivery.dead_letters.letters import RedriveDeadLetters
-from delivery.dead_letters.pages import DEFAULT_LISTED, MAX_LISTED, DeadLetters
+from delivery.dead_letters.letters import DEFAULT_LISTED, MAX_LISTED, DeadLetters
+from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive

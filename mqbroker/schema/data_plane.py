@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from django.conf import settings
 
-from mqbroker.api.bulks import MAX_OPERATIONS, Given
+from mqbroker.api.bulk_operations import Given
+from mqbroker.api.bulks import MAX_OPERATIONS
 from mqbroker.api.router import PARAMETER, Route, View
 from mqbroker.api.routes import routes
 from mqbroker.errors import Problem

@@ -13,6 +13,13 @@ from store.messages import Record
 from store.messages.accept import FIND_MESSAGES, Accepted, StoredBefore
 
 
+class Overtaken(Exception):
+    """What two statements of a batch have read cannot be true at once: another process has committed in between.
+
+    The batch is rolled back and done over.
+    """
+
+
 class Batch:
     """One transaction of the stepwise writer while it is written."""
 

@@ -55,17 +55,17 @@ class Operation(Generic[Result]):
     # Whether its caller has a read: a refusal behind its commit says nothing of what was stored.
     IS_READ: ClassVar[bool] = False
 
-    def __init__(self, key: bytes = b"", size: int = 0, ids: Iterable[bytes] = (), *, ordered: bool = False) -> None:
+    def __init__(self, key: bytes = b"") -> None:
         self.key = key
-        self.ids = (key, *ids)
+        self.ids: tuple[bytes, ...] = (key,)
         # Bytes, by `accept.size_of`.
-        self.size = size
+        self.size = 0
         # That whose writer takes it, known once it is complete; None for that of the task which has it written.
         self.cell: int | None = None
         # Whether pipelined batches take it at all, once everything is known.
         self.is_plain = False
         # No later batch may overtake it: a batch that is sent again would come behind the next one.
-        self.ordered = ordered
+        self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
         # What it changed, as it was, for the audit.
@@ -89,7 +89,7 @@ class Operation(Generic[Result]):
 
     @property
     def overtakes(self) -> bool:
-        """Whether it must be written stepwise, because it would come before an earlier operation that still is."""
+        """Whether one that is `ordered` must be written stepwise: it would come before an earlier one that still is."""
         return False
 
     # Before it is written.

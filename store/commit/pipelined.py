@@ -20,6 +20,7 @@ Nothing is read back in between, so no lock outlives the round trip, however lon
 """
 
 import struct
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -74,9 +75,9 @@ class PipelinedBatch:
         # Passes over the queues that another session has locked.
         self.only_free = only_free
         self.segment_id = 0
-        by_class: dict[type[Operation[Any]], list[Operation[Any]]] = {}
+        by_class: defaultdict[type[Operation[Any]], list[Operation[Any]]] = defaultdict(list)
         for operation in operations:
-            by_class.setdefault(type(operation), []).append(operation)
+            by_class[type(operation)].append(operation)
         self._classes = sorted(by_class.items(), key=lambda item: item[0].ORDER)
         self.ordered = True in [operation.ordered for operation in operations]
 

@@ -1,8 +1,7 @@
 """The stepwise writer: a batch is one transaction of several round trips, for operations that need what they read.
 
 It writes the operations that are never pipelined, and what a pipelined batch left out: repeats, refusals, the first
-entry of a queue in a segment, rows that another session has locked. Nothing waits for company: a lone operation goes at
-once, and while it is written the next batch gathers.
+entry of a queue in a segment, rows that another session has locked. A lone operation waits for no other one.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from psycopg import errors as pg
 
 from store import queues
 from store.commit import locked, stalled
-from store.commit.batch import Batch
+from store.commit.batch import Batch, Overtaken
 from store.commit.operation import Note, Operation, Result
 from store.commit.pending import Pending, resolve
 from store.db import connections, patience
@@ -30,9 +29,10 @@ from store.segments import log
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Another process got in between (the same id, the same locks): nothing is wrong with the batch, it is done over.
-# Or the session was ended before the commit, by an administrator or because this process stopped in the middle.
+# Another process got in between (the same id, the same locks, a commit between two reads): nothing is wrong with the
+# batch, it is done over. Or the session was ended before the commit, by an administrator or as this process stopped.
 DONE_OVER = (
+    Overtaken,
     pg.AdminShutdown,
     pg.UniqueViolation,
     pg.DeadlockDetected,

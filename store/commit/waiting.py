@@ -65,10 +65,12 @@ class Waiting:
         # What is worth the fixed cost of a batch.
         self._enough = WORTH
         # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each operation.
-        self._places = places()
+        # New work is refused when so many wait: ends have a part of the places for themselves.
+        self.places = places()
         self._urgent_places = int(settings.GROUP_COMMIT_MAX_WAITING)
         self._most_bytes = int(settings.GROUP_COMMIT_MAX_WAITING_BYTES)
-        self._most_of_a_batch = int(settings.GROUP_COMMIT_MAX_REQUESTS)
+        # What begins behind the next batch would wait here for longer than it may, and none of it would be refused.
+        self.most_of_a_batch = int(settings.GROUP_COMMIT_MAX_REQUESTS)
 
     def __len__(self) -> int:
         return self.count
@@ -99,28 +101,19 @@ class Waiting:
 
     def add(self, operation: Operation[Any]) -> None:
         """Takes an operation in; raises SystemBusy when too much waits."""
-        self._admit(operation)
+        key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
+        if self.count >= (self._urgent_places if is_urgent else self.places):
+            raise too_many(self.count)
+        if self._bytes + size > self._most_bytes and self._bytes:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
         # An end must not overtake the half it ends while that is still waiting here.
-        if operation.URGENT and operation.key not in self._ordinary_keys:
+        if is_urgent and key not in keys:
             self._urgent.append(operation)
         else:
             self._ordinary.append(operation)
-            self._ordinary_keys[operation.key] = self._ordinary_keys.get(operation.key, 0) + 1
+            keys[key] = keys.get(key, 0) + 1
         self.count += 1
-        self._bytes += operation.size
-
-    @property
-    def is_full(self) -> bool:
-        """Whether new work is refused: ends have a part of the places for themselves."""
-        return self.count >= self._places
-
-    @property
-    def has_room(self) -> bool:
-        """Whether less waits than the next batch takes.
-
-        What begins behind it would wait here for longer than it may, and none of it would be refused.
-        """
-        return self.count < self._most_of_a_batch
+        self._bytes += size
 
     def take(self) -> list[Operation[Any]]:
         """The requests of the next batch; those that would overtake an earlier one are answered None instead."""
@@ -131,32 +124,26 @@ class Waiting:
         self._bytes -= size
         return taken
 
-    def _admit(self, operation: Operation[Any]) -> None:
-        size = operation.size
-        if self.count >= (self._urgent_places if operation.URGENT else self._places):
-            raise too_many(self.count)
-        if self._bytes and self._bytes + size > self._most_bytes:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
-
     def _take_from(
         self, waiting: deque[Operation[Any]], taken: list[Operation[Any]], keys: set[bytes], size: int
     ) -> int:
         """One id comes once in a batch: the second would fail it, and could not see the first."""
         left: list[Operation[Any]] = []
-        most = self._most_of_a_batch
+        most = self.most_of_a_batch
         while waiting and len(taken) < most and (not taken or size + waiting[0].size <= MAX_BATCH_BYTES):
             operation = waiting.popleft()
-            if not keys.isdisjoint(operation.ids):
+            ids = operation.ids
+            if not keys.isdisjoint(ids):
                 left.append(operation)
                 continue
             self.count -= 1
             if waiting is self._ordinary:
                 self._forget_key(operation.key)
-            if operation.overtakes:
+            if operation.ordered and operation.overtakes:
                 self._bytes -= operation.size
                 operation.resolve()
                 continue
-            keys.update(operation.ids)
+            keys.update(ids)
             size += operation.size
             taken.append(operation)
         if left:

@@ -19,7 +19,7 @@ import psycopg
 import structlog
 
 from store.commit import stalled
-from store.commit.operation import Note, Operation, Result, answer
+from store.commit.operation import Note, Operation, Result, Settled, answer
 from store.commit.pipelined import PipelinedBatch
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, StepwiseWriter
 from store.commit.waiting import Waiting
@@ -65,15 +65,16 @@ class Writer:
         # Whether the last turn of the event loop has brought no operation.
         self._is_quiet = False
 
-    def hand_in(self, operation: Operation[Any], *, at_once: bool = False) -> None:
-        """Has an operation written after its batch's commit; its future is done then, or its `settled` is called.
+    def hand_in(self, operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
+        """Has an operation written after its batch's commit; its future is done then, or `settled` is called.
 
         It has its result then, or none when the batch left it out; SystemBusy when the database is away (nothing was
         stored), OutcomeUnknown when the connection broke during the commit. With `at_once` what waits may leave in this
         turn; else it waits for what else the turn brings, as the other operations of a bulk. Raises SystemBusy when too
-        much waits.
+        much waits; `settled`, which knows the operation, is no part of it then: the two would make a circle.
         """
         self.waiting.add(operation)
+        operation.settled = settled
         self._is_quiet = False
         if self._is_worth() if at_once else self.waiting.is_large:
             self._pump()
@@ -201,8 +202,7 @@ class Writer:
             answer(self.waiting.take(), refusal)
 
     def _settle(self, batch: PipelinedBatch, results: Results) -> None:
-        open_segment = batch.settle(results)
-        left = batch.left_out()
+        open_segment, left = batch.settle(results), batch.left_out()
         if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
             # The segment was rolled, or is not known yet: all of it was left out.
             self._segment_id = open_segment
@@ -313,9 +313,9 @@ async def _write_stepwise(operation: Operation[Result], note: Note | None) -> Re
         return await runtime.part(Writers).stepwise[operation.LANE].write(operation, note)
 
 
-def hand_in(operation: Operation[Any], *, at_once: bool = False) -> None:
+def hand_in(operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
     """Has an operation written in a pipelined batch of this process; as `Writer.hand_in`."""
-    runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, at_once=at_once)
+    runtime.part_of(operation.cell, Writers).pipelined[operation.LANE].hand_in(operation, settled, at_once=at_once)
 
 
 def waiting() -> Waiting:

@@ -46,11 +46,6 @@ def float8(value: float) -> bytes:
     return _double(value)
 
 
-def timestamp(value: datetime) -> bytes:
-    """One timestamptz, no array; a time without a zone is taken for UTC."""
-    return int8(_microseconds(value))
-
-
 def int4s(values: Sequence[int | None]) -> bytes:
     """An array of integer."""
     return _fixed(INT4, "i", values)
@@ -102,8 +97,10 @@ def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], 
     0.2 to 0.3 us per row, an empty one nothing.
     """
 
+    empty = pack(())
+
     def packed(values: Sequence[Any]) -> bytes:
-        return pack(() if values.count(None) == len(values) else values)
+        return empty if values.count(None) == len(values) else pack(values)
 
     return packed
 

@@ -12,7 +12,6 @@ from store.messages.fields import (
     columns,
     is_large,
     packed,
-    packed_one,
     stored,
 )
 
@@ -28,6 +27,5 @@ __all__ = [
     "columns",
     "is_large",
     "packed",
-    "packed_one",
     "stored",
 ]

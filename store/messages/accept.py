@@ -2,10 +2,10 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
 
+import msgspec
 from msgspec.structs import replace
 
 from store import errors, messages
@@ -41,8 +41,7 @@ ROW_BYTES = 256
 TAGS_CODES = arrays.sparse(arrays.int8s)
 
 
-@dataclass(slots=True)
-class Accepted:
+class Accepted(msgspec.Struct, gc=False):
     """A message that obeys every rule, ready to be written."""
 
     message: Message
@@ -69,8 +68,7 @@ class Accepted:
         return replace(self.content, transaction_id=transaction_id, producer_group_id=producer_group_id)
 
 
-@dataclass(slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, gc=False):
     """Messages of one request that obey every rule, for one queue: they are stored together."""
 
     topic: TopicFacts
@@ -104,14 +102,6 @@ def contents(records: Sequence[Record]) -> dict[str, bytes]:
     """As `columns`, without the queues and what was stored before."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
     return {**messages.packed(records), "tags_code": TAGS_CODES(codes)}
-
-
-def columns_of_one(record: Record) -> dict[str, bytes | None]:
-    """One message as the columns, in binary form, that statements about one message name."""
-    return {
-        **messages.packed_one(record),
-        "tags_code": None if record.tags is None else arrays.int8(tags_code_of(record.tags)),
-    }
 
 
 async def accept(

@@ -202,25 +202,21 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
 
 
 _rare_texts = arrays.sparse(arrays.texts)
-# The columns that a message fills, and the binary form in which pipelined statements take each, of many messages and of
-# one; these take NULL for the form of a text.
-PACKED: dict[str, tuple[Callable[[Sequence[Any]], bytes], Callable[[Any], bytes | None]]] = {
-    "topic_id": (arrays.int4s, arrays.int4),
-    "queue_id": (arrays.int4s, arrays.int4),
-    "message_id": (lambda ids: arrays.uuids([id_.int.to_bytes(16) for id_ in ids]), lambda id_: id_.int.to_bytes(16)),
-    "born_at": (arrays.sparse(arrays.timestamps), arrays.timestamp),
-    "tags": (_rare_texts, str.encode),
-    "keys": (_rare_texts, str.encode),
-    "sharding_key": (_rare_texts, str.encode),
-    "traceparent": (_rare_texts, str.encode),
-    "properties": (arrays.sparse(arrays.byteas), bytes),
-    "body": (arrays.byteas, bytes),
-    "body_form": (
-        lambda forms: _rare_texts([None if form == TEXT else form for form in forms]),
-        lambda form: None if form == TEXT else form.encode(),
-    ),
+# The columns that a message fills, and the binary form in which pipelined statements take each; these take NULL for the
+# form of a text.
+PACKED: dict[str, Callable[[Sequence[Any]], bytes]] = {
+    "topic_id": arrays.int4s,
+    "queue_id": arrays.int4s,
+    "message_id": lambda ids: arrays.uuids([id_.int.to_bytes(16) for id_ in ids]),
+    "born_at": arrays.sparse(arrays.timestamps),
+    "tags": _rare_texts,
+    "keys": _rare_texts,
+    "sharding_key": _rare_texts,
+    "traceparent": _rare_texts,
+    "properties": arrays.sparse(arrays.byteas),
+    "body": arrays.byteas,
+    "body_form": lambda forms: _rare_texts([None if form == TEXT else form for form in forms]),
 }
-_packed_values = attrgetter(*PACKED)
 # Without topic and queue, which many messages share.
 _CONTENT = tuple(PACKED)[2:]
 _content_values = attrgetter(*_CONTENT)
@@ -236,15 +232,7 @@ def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
 def packed(records: Sequence[Record]) -> dict[str, bytes]:
     """The values of records by column, without their queues and transactions, as pipelined statements take them."""
     by_column = zip(*map(_content_values, records), strict=True)
-    return {name: PACKED[name][0](values) for name, values in zip(_CONTENT, by_column, strict=True)}
-
-
-def packed_one(record: Record) -> dict[str, bytes | None]:
-    """The values of one record by column, without its transaction, as statements about one message take them."""
-    return {
-        name: None if value is None else pack(value)
-        for (name, (_, pack)), value in zip(PACKED.items(), _packed_values(record), strict=True)
-    }
+    return {name: PACKED[name](values) for name, values in zip(_CONTENT, by_column, strict=True)}
 
 
 class MessageRow(msgspec.Struct, gc=False):

@@ -1,6 +1,6 @@
 """The queue that a message goes to: named by its sender, by its sharding key, or in turn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from zlib import crc32
 
@@ -15,10 +15,7 @@ class Turns:
     """Spreads the messages of one process that name no queue over the queues of their topics."""
 
     def __init__(self) -> None:
-        self._turns = count()
-
-    def next(self) -> int:
-        return next(self._turns)
+        self.next: Callable[[], int] = count().__next__
 
 
 def common_queue(given: Sequence[Message], topic: TopicFacts) -> int:

@@ -16,6 +16,9 @@ from store.naming import cells, copies, names
 
 Facts = TypeVar("Facts")
 
+# To make a group that is deleted as soon as it is made.
+MAX_ATTEMPTS = 3
+
 
 @dataclass
 class Groups(Generic[Facts]):
@@ -90,9 +93,13 @@ class Groups(Generic[Facts]):
             raise self.absent(name)
 
         async def make() -> Facts | None:
-            await copies.first_use(self.created, {"name": name, **fields}, self.model, name=name)
-            self.forget(name)
-            return await self.find(name)
+            # Another process may delete it at this moment.
+            for _ in range(MAX_ATTEMPTS):
+                await copies.first_use(self.created, {"name": name, **fields}, self.model, name=name)
+                self.forget(name)
+                if (made := await self.find(name)) is not None:
+                    return made
+            raise self.absent(name)
 
         group = await self._making.get(name, make)
         assert group is not None

@@ -192,7 +192,8 @@ def _not_permitted(name: str, permission: str, consequence: str) -> errors.Topic
 async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
     """A topic with at least so many queues: made when it is missing, grown when it has fewer.
 
-    The broker's own say `r`, for no caller may send to them: an earlier version made some with `rw`.
+    The broker's own say `r`, for no caller may send to them: an earlier version made some with `rw`. Raises
+    TopicNotExist where it is deleted at this moment.
     """
     topic = await _find(name)
     permission = "r" if is_system(name) else "rw"
@@ -201,7 +202,9 @@ async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
         await copies.first_use(CREATE_TOPIC, parameters, Topic, name=name)
         forget(name)
         topic = await _find(name)
-    assert topic is not None
+    if topic is None:
+        # Another process has deleted it at this moment.
+        raise absent(name)
     return topic
 
 

@@ -120,6 +120,10 @@ def ending() -> SystemBusy:
 _control: Runtime | None = None
 # The runtime of a process that serves one cell, where there is nothing to choose.
 _only: Runtime | None = None
+# The parts of that one, and of the control: both are asked several times for each request, and find what is there
+# without a call.
+_found: dict[Callable[[], Any], Any] = {}
+_shared: dict[Callable[[], Any], Any] = {}
 # Whether there are several cells, one of which has to be chosen; a name of the module's, for it is asked all the time.
 several = False
 # The cell that this task works for.
@@ -128,10 +132,10 @@ _here: ContextVar[Runtime | None] = ContextVar("cell", default=None)
 
 def install(runtime: Runtime | None) -> None:
     """Makes this the control's runtime of the process, or leaves the process without one."""
-    global _control, _only, several
-    _control = runtime
+    global _control, _only, _found, _shared, several
+    _control, _shared = runtime, {} if runtime is None else runtime._parts
     several = runtime is not None and len(runtime.cells) > 1
-    _only = None if several else runtime
+    _only, _found = (None, {}) if several else (runtime, _shared)
 
 
 def current() -> Runtime:
@@ -197,7 +201,7 @@ def begin() -> None:
 def part(kind: Callable[[], Part]) -> Part:
     """The part of this kind of the cell that this task works for; as `here`."""
     # Asked several times for each request: what is there is found without a further call.
-    found: Part | None = None if _only is None else _only._parts.get(kind)
+    found: Part | None = _found.get(kind)
     return here().part(kind) if found is None else found
 
 
@@ -212,7 +216,7 @@ def part_of(cell: int | None, kind: Callable[[], Part]) -> Part:
 
 def control(kind: Callable[[], Part]) -> Part:
     """The part of this kind that all cells of the process share."""
-    found: Part | None = None if _control is None else _control._parts.get(kind)
+    found: Part | None = _shared.get(kind)
     return current().part(kind) if found is None else found
 
 

@@ -41,17 +41,8 @@ class Appended(NamedTuple):
     message_id: UUID
 
 
-class NewMessages(NamedTuple):
-    """When messages were stored, and their log offsets in order as packed bigints, -1 for one that was left out."""
-
-    stored_at: datetime
-    log_offsets: bytes | None
-    appended: str
-
-
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
-APPEND_NEW = Statement(__file__, "append_new", NewMessages)
-APPEND_ONE = Statement(__file__, "append_one")
+APPEND_PLACED = Statement(__file__, "append_placed")
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)

@@ -3,13 +3,13 @@
 -- offsets are read by later statements, whose snapshots see everything that earlier holders of the locks committed.
 -- The log comes before the queues, as everywhere; without a queue it is locked by the outer call alone.
 -- With `only_free` a queue that another session has locked is passed over instead of waited for. The register `mq.queues`
--- hands on which queues were locked: no other one is extended. The segment is the open one of before the lock of the log:
+-- hands on which queues were locked, each as one number (`topic << 32 | queue`): no other one is extended. The segment is the open one of before the lock of the log:
 -- later statements compare it once more.
 SELECT
     (SELECT s.id FROM segment AS s WHERE s.state = 'open') AS segment_id,
     set_config(
         'mq.queues',
-        coalesce(string_agg(l.topic_id || ':' || l.queue_id, ',') FILTER (WHERE l.held), ''),
+        (array_agg(l.topic_id::bigint << 32 | l.queue_id) FILTER (WHERE l.held))::text,
         pg_advisory_xact_lock_shared(%(log_lock)s::bigint) IS NOT NULL
     ) AS locked_queues
 FROM (

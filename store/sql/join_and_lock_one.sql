@@ -5,6 +5,6 @@ SELECT
     pg_advisory_xact_lock_shared(%(log_lock)b::bigint)::text AS joined,
     set_config(
         'mq.queues',
-        %(topic_id)b::integer || ':' || %(queue_id)b::integer,
+        '{' || (%(topic_id)b::integer::bigint << 32 | %(queue_id)b::integer) || '}',
         pg_advisory_xact_lock(%(topic_id)b::integer, %(queue_id)b::integer) IS NOT NULL
     ) AS locked_queues

@@ -1,13 +1,15 @@
--- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset.
+-- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset; one
+-- whose place of a queue is 0 waits by a timer and is entered nowhere.
 -- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, all of
--- a request that `skip_stored` has found, and all when the segment is no longer the open one. The messages of one request go
--- to one queue, so that all of them are stored or none. Safe because this snapshot is newer than the locks: no other
+-- a request that `skip_stored` has found, those whose time of delivery is over or too far ahead, and all when the segment is
+-- no longer the open one. The messages of one request go to one queue, so that all of them are stored or none. Safe because this snapshot is newer than the locks: no other
 -- transaction reads the same highest offset. An id that another process stored meanwhile fails the statement, and the batch
 -- is sent again.
 -- The queues of the entries come once: `queue` is the place of a message's queue among them. `rank` is the number of the
 -- message among those of its queue, counted from the highest offset on, but for the messages of earlier requests that are
 -- left out (register `mq.skipped`, by request). So nothing is sorted by message, and no row is kept twice.
 -- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
+-- The register `mq.timers` hands on which of those with a timer are stored: `place:log_offset,…`.
 -- A column in which no message has a value comes as an empty array, of which each row is NULL: so do the delay and the queue
 -- of the message itself when nothing is delayed, and the number of the request when nothing is repeatable.
 WITH tail AS MATERIALIZED (
@@ -22,7 +24,7 @@ WITH tail AS MATERIALIZED (
         LIMIT 1
     ) AS newest
         ON
-            q.topic_id || ':' || q.queue_id = any(string_to_array(current_setting('mq.queues', true), ','))
+            (q.topic_id::bigint << 32 | q.queue_id) = any(nullif(current_setting('mq.queues', true), '')::bigint [])
             AND EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s)
 ),
 
@@ -36,15 +38,26 @@ new AS MATERIALIZED (
         (%(entry_queue_id)b::integer [])[g.queue] AS entry_queue_id, g.*
     FROM unnest(
         %(queue)b::integer [], %(rank)b::integer [], %(request)b::integer [], %(topic_id)b::integer [],
-        %(queue_id)b::integer [], %(delay_seconds)b::double precision [], %(message_id)b::uuid [], %(tags_code)b::bigint [],
-        %(born_at)b::timestamptz [], %(tags)b::text [], %(keys)b::text [], %(sharding_key)b::text [],
-        %(traceparent)b::text [], %(properties)b::bytea [], %(body)b::bytea [], %(body_form)b::text []
+        %(queue_id)b::integer [], %(delay_seconds)b::double precision [], %(deliver_at)b::timestamptz [],
+        %(message_id)b::uuid [], %(tags_code)b::bigint [], %(born_at)b::timestamptz [], %(tags)b::text [], %(keys)b::text [],
+        %(sharding_key)b::text [], %(traceparent)b::text [], %(properties)b::bytea [], %(body)b::bytea [],
+        %(body_form)b::text []
     ) WITH ORDINALITY AS g (
-        queue, rank, request, topic_id, queue_id, delay_seconds, message_id, tags_code, born_at, tags, keys, sharding_key,
-        traceparent, properties, body, body_form, place
+        queue, rank, request, topic_id, queue_id, delay_seconds, deliver_at, message_id, tags_code, born_at, tags, keys,
+        sharding_key, traceparent, properties, body, body_form, place
     )
     WHERE
-        (SELECT t.offsets FROM tail AS t)[g.queue] >= 0
+        (
+            (SELECT t.offsets FROM tail AS t)[g.queue] >= 0
+            OR (
+                g.queue = 0 AND EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s)
+                AND coalesce(
+                    g.deliver_at > now()
+                    AND g.deliver_at <= now() + make_interval(secs => %(max_delay_seconds)b::double precision),
+                    true
+                )
+            )
+        )
         AND coalesce((SELECT nullif(current_setting('mq.skipped', true), '')::bigint [])[g.request], 0) >= 0
 ),
 
@@ -76,9 +89,15 @@ entered AS (
         CASE WHEN n.delay_seconds IS NOT NULL THEN n.queue_id END,
         CASE WHEN n.delay_seconds IS NOT NULL THEN coalesce(n.tags_code, 0) END
     FROM new AS n
+    WHERE n.queue > 0
 )
 
 SELECT
     now() AS stored_at,
-    string_agg(int4send(n.place::integer) || int8send(n.log_offset) || int8send(n.queue_offset), ''::bytea) AS placed
+    string_agg(
+        int4send(n.place::integer) || int8send(n.log_offset) || int8send(coalesce(n.queue_offset, -1)), ''::bytea
+    ) AS placed,
+    CASE WHEN bool_or(n.queue = 0) THEN
+        set_config('mq.timers', string_agg(n.place || ':' || n.log_offset, ',') FILTER (WHERE n.queue = 0), true)
+    END AS timers
 FROM new AS n

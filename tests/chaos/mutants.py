@@ -102,51 +102,25 @@ ANSWERS_BEFORE_COMMIT = Mutant(
     )
 )
 # The row is read without a lock and found pending; what its delete finds, a moment later, is not looked at.
-# An end by itself is written as many are.
+ENDED = (
+    "        h.transaction_id, h.producer_group_id, h.check_times, h.stored_at, h.log_segment, h.log_offset, "
+    "h.message_id,\n"
+    "        h.topic_id, h.queue_id, h.tags_code,\n"
+    "        width_bucket(h.transaction_id, %(transaction_id)b::uuid []) AS place,\n"
+    "        array_position((SELECT t.queues FROM tail AS t), h.topic_id::bigint << 32 | h.queue_id) AS queue\n"
+)
 READS_THEN_WRITES = Mutant(
     (
-        (
-            "transactions.operations.packed",
-            "return len(ends) == 1 and (ends[0].queue",
-            "return False and (ends[0].queue",
-        ),
-        ("end_free_halves.sql", "h.xmax <> 0 AS touched", "false AS touched"),
+        ("end_free_halves.sql", "WHEN h.xmax = 0 THEN true", "WHEN true THEN true"),
         (
             "end_free_halves.sql",
-            "WHERE\n        EXISTS (",
-            "WHERE\n        (SELECT pg_sleep(0.1) IS NOT NULL) AND EXISTS (",
+            "ended AS (\n    DELETE FROM half_message AS h\n    WHERE\n",
+            f"ended AS (\n    SELECT\n{ENDED}    FROM half_message AS h\n"
+            "    WHERE\n        (SELECT pg_sleep(0.1) IS NOT NULL) AND\n",
         ),
         (
             "end_free_halves.sql",
-            "ended AS (\n    DELETE FROM half_message AS h\n    USING found AS f\n"
-            "    WHERE\n        h.ctid = f.half AND CASE WHEN h.discarded_at IS NULL THEN true END\n"
-            "        AND (NOT f.touched OR f.half = any(array(SELECT t.half FROM taken AS t)))\n    RETURNING",
-            "gone AS (DELETE FROM half_message AS h USING found AS f WHERE h.ctid = f.half), ended AS (SELECT",
-        ),
-        (
-            "end_free_halves.sql",
-            "f.queue_offset AS tail\n)",
-            "f.queue_offset AS tail FROM half_message AS h INNER JOIN found AS f ON h.ctid = f.half)",
-        ),
-    ),
-    (DECIDES_ONCE,),
-)
-# The same of an end that is the only request of its batch.
-READS_THEN_WRITES_ALONE = Mutant(
-    (
-        ("end_one_half.sql", "WHEN h.xmax = 0 THEN true", "WHEN pg_sleep(0.1) IS NOT NULL THEN true"),
-        (
-            "end_one_half.sql",
-            "ended AS (\n    DELETE FROM half_message AS h\n    WHERE",
-            "ended AS (\n"
-            "    SELECT\n        h.*, CASE WHEN %(decision)b::text = 'COMMIT' "
-            "THEN (SELECT tail.queue_offset + 1 FROM tail) END AS queue_offset\n"
-            "    FROM half_message AS h\n    WHERE",
-        ),
-        (
-            "end_one_half.sql",
-            "    RETURNING\n        h.*, CASE WHEN %(decision)b::text = 'COMMIT' "
-            "THEN (SELECT tail.queue_offset + 1 FROM tail) END AS queue_offset\n),\n",
+            f"    RETURNING\n{ENDED}),\n",
             "), gone AS (DELETE FROM half_message AS h USING ended AS e WHERE h.transaction_id = e.transaction_id),\n",
         ),
     ),

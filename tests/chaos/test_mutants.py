@@ -110,7 +110,7 @@ async def test_a_decision_that_is_read_and_then_written_is_caught(
         assert is_caught(await found(check, running), mutant)
 
 
-@pytest.mark.parametrize("mutant", [None, mutants.READS_THEN_WRITES_ALONE], ids=["the product", "the mutant"])
+@pytest.mark.parametrize("mutant", [None, mutants.READS_THEN_WRITES], ids=["the product", "the mutant"])
 async def test_a_lone_decision_that_is_read_and_then_written_is_caught(
     prepared: str, tmp_path: Path, mutant: Mutant | None
 ) -> None:

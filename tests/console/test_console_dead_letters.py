@@ -75,6 +75,16 @@ def test_letters_are_summed_by_what_they_have_in_common_and_each_narrows_the_lis
     assert hours == ["2"]
 
 
+def test_letters_of_a_deleted_topic_are_summed_and_listed_by_it(broker: Broker, ada: Operator) -> None:
+    [message] = letters(broker, "mail", 1)
+    broker.connection.execute("DELETE FROM topic WHERE name = 'orders'")
+
+    page = ada.sees("dead-letters/mail/")
+    [link] = [words for words in page.links if words.startswith("(deleted topic ")]
+
+    assert [row[1] for row in ada.follows(page, link).table("letters")] == [message]
+
+
 def test_letters_go_on_page_by_page_the_latest_first_without_the_redriven(broker: Broker, ada: Operator) -> None:
     ids = letters(broker, "mail", 60)
     [group] = broker.connection.execute("SELECT id FROM consumer_group")

@@ -1,28 +1,24 @@
 """What is longer than its limit, with its lines: no entry is added or raised, and each goes as soon as it can."""
 
 FILES = {
-    "mqbroker/api/handler.py": 336,
+    "mqbroker/api/handler.py": 335,
     "store/commit/stepwise.py": 335,
-    "wire/connection.py": 324,
     "store/commit/writer.py": 323,
     "wire/exchange.py": 321,
     "mqbroker/settings.py": 319,
-    "store/messages/fields.py": 316,
-    "delivery/dead_letters/letters.py": 276,
+    "wire/connection.py": 319,
     "store/reading/lookup.py": 309,
+    "store/messages/fields.py": 304,
     "store/db/pipeline.py": 299,
     "bench/export.py": 295,
     "analytics/job.py": 284,
     "delivery/receipts/settling.py": 259,
-    "mqbroker/api/bulks.py": 283,
     "transactions/checks/checker.py": 279,
-    "console/fields.py": 281,
     "analytics/stream.py": 273,
     "scheduling/release.py": 271,
     "client/mqbroker_client/messages.py": 269,
     "delivery/push/pusher.py": 268,
     "delivery/receive/offsets.py": 264,
-    "store/messages/accept.py": 253,
     "monitoring/metrics.py": 265,
     "delivery/trace.py": 259,
     "client/mqbroker_client/coalescing.py": 257,
@@ -30,13 +26,15 @@ FILES = {
     "transactions/reads/listing.py": 252,
     "transactions/stats.py": 251,
 }
+
 CLASSES = {
-    "mqbroker/api/handler.py: Handler": 280,
-    "wire/connection.py: Connection": 271,
+    "mqbroker/api/handler.py: Handler": 279,
+    "wire/connection.py: Connection": 265,
     "wire/exchange.py: Exchange": 257,
     "store/commit/stepwise.py: StepwiseWriter": 244,
     "store/commit/writer.py: Writer": 204,
 }
+
 FUNCTIONS = {
     "delivery/receive/pull.py: pull": 47,
     "webhooks/caller.py: post": 43,

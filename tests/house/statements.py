@@ -27,9 +27,11 @@ SETTING = re.compile(r"\s*SET\s", re.IGNORECASE)
 
 @cache
 def owners() -> dict[str, str]:
-    """The app that owns each table and alone may write it: the one with its model."""
+    """The app that owns each table and alone may write it: the one with its model; and of each view."""
     models = apps.get_models(include_auto_created=True)
-    return {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
+    tables = {model._meta.db_table: model._meta.app_label for model in models if model._meta.app_label in APPS}
+    configs = apps.get_app_configs()
+    return tables | {view: one.label for one in configs for view in getattr(one.models_module, "VIEWS", ())}
 
 
 def breaches(source: Source) -> list[str]:

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pytest
+
 from store.messages import MessageRow
+from store.messages.fields import COLUMNS
 from store.models import CommitLog
 from tests.house import message_fields
-from tests.house.sources import Source
+from tests.house.sources import ROOT, Source
 
 # The queue of a message is an entry's, where it is read.
 ENTRYS = {"queue_id"}
@@ -36,3 +39,34 @@ def test_the_checker_catches_a_select_that_leaves_a_field_out() -> None:
     select = Source(Path("store/sql/read.sql"), "-- Read.\nSELECT body, body_form, tags FROM commit_log\n")
 
     assert message_fields.breaches([select], {"body", "tags", "keys"}) == ["store/sql/read.sql leaves out keys"]
+
+
+def test_an_append_is_given_every_column_of_a_message() -> None:
+    assert sorted(COLUMNS) == sorted(set(message_fields.columns()) - set(message_fields.GIVEN_BY_BROKER))
+
+
+def test_each_append_writes_every_column_of_a_message_from_its_own_value() -> None:
+    found = message_fields.appends()
+
+    assert {str(source) for source in found} == {
+        f"store/sql/{name}.sql" for name in ("append_again", "append_messages", "append_placed", "send_messages")
+    }
+    assert [breach for source in found for breach in message_fields.append_breaches(source)] == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "breach"),
+    [
+        ("tags, keys, sharding_key", "tags, sharding_key", "writes "),
+        ("m.tags, string_to_array", "m.traceparent, string_to_array", "fills tags with m.traceparent"),
+        ("%(tags)b::text [], %(keys)b::text []", "%(keys)b::text [], %(tags)b::text []", "takes "),
+    ],
+)
+def test_the_checker_catches_an_append_that_loses_or_mixes_up_a_column(old: str, new: str, breach: str) -> None:
+    path = Path("store/sql/append_messages.sql")
+    text = (ROOT / path).read_text(encoding="utf-8")
+    assert old in text
+
+    [found, *_] = message_fields.append_breaches(Source(path, text.replace(old, new)))
+
+    assert found.startswith(f"{path} {breach}")

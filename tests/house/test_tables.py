@@ -12,7 +12,7 @@ from tests.house.statements import COMMENT, PARAMETER, PLANNED, SETTING, owners
 
 TABLES = """
 SELECT c.relname FROM pg_class AS c
-WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
+WHERE c.relkind IN ('r', 'p', 'v') AND NOT c.relispartition AND c.relnamespace = 'public'::regnamespace
 """
 # What Django's own apps keep.
 DJANGOS = re.compile(r"(auth|django)_")
@@ -63,7 +63,7 @@ def misunderstood(connection: psycopg.Connection, text: str) -> str | None:
     return None
 
 
-def test_every_table_has_its_model(connection: psycopg.Connection) -> None:
+def test_every_table_has_its_model_and_every_view_its_app(connection: psycopg.Connection) -> None:
     tables = {name for (name,) in connection.execute(TABLES) if not DJANGOS.match(name)}
 
     assert tables == set(owners())

@@ -3,6 +3,7 @@
 from collections import Counter
 from uuid import uuid4
 
+import psycopg
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
@@ -62,6 +63,27 @@ async def test_of_many_copies_sent_at_once_to_two_web_processes_one_is_stored(
     places = {(message_id, document["queue_offset"]) for message_id, _, document in answers}
     assert len(places) == IDS
     assert sorted(entry["message"]["message_id"] for entry in page["messages"]) == sorted(ids)
+
+
+async def test_of_many_copies_of_a_delayed_message_sent_at_once_to_two_web_processes_one_waits(
+    broker: RunningBroker, orders: str
+) -> None:
+    Admin(broker.client()).create_topic(orders, queues=1)
+    ids = [str(uuid4()) for _ in range(IDS)]
+
+    async def send(message_id: str) -> tuple[int, tuple[str, str]]:
+        message = {"topic": orders, "body": f"order {message_id}", "message_id": message_id, "delay_seconds": 3600}
+        status, sent = await crowd.post("/v1/messages", message)
+        return status, (sent["deliver_at"], sent["recall_handle"])
+
+    async with Crowd(broker.urls) as crowd:
+        answers = await at_once(send, ids * COPIES)
+
+    with psycopg.connect(broker.database_url) as connection:
+        timers = connection.execute("SELECT message_id::text FROM timer WHERE message_id = ANY(%s)", (ids,)).fetchall()
+    assert Counter(status for status, _ in answers) == {201: IDS, 200: IDS * (COPIES - 1)}
+    assert len({wait for _, wait in answers}) == IDS
+    assert sorted(message_id for (message_id,) in timers) == sorted(ids)
 
 
 async def test_of_two_messages_that_race_for_one_id_one_is_stored_and_the_other_refused(

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from delivery.receive.receives import Receive
-from mqbroker.api.bulks import Bulk, Given
+from mqbroker.api.bulk_operations import Bulk, Given
 from sending.batches import SendBatch
 from store.messages import strict_json
 from store.messages.strict_json import DuplicateName

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from datetime import timedelta
-from typing import NamedTuple, Self
+from typing import Self
 
 import msgspec
 
@@ -15,26 +15,20 @@ from store.db import arrays
 from store.db.arrays import literal
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import DelayIllegal, GroupNotExist, RateLimited, Refusal
+from store.errors import DelayIllegal, GroupNotExist, MessageIdReused, RateLimited, Refusal
 from store.messages import Record, accept, ids, is_large
 from store.messages.accept import Accepted
 from store.messages.ids import new_id
 from store.messages.properties import tags_code_of
+from store.naming import topics
 from store.process import runtime
-from store.segments.log import APPEND_NEW
 from transactions import groups, limits, schedule
 from transactions.answers import Begun
 from transactions.operations import packed, repeats, validation
 from transactions.operations.begun_queues import BegunQueues
 from transactions.operations.repeats import BeginAgain
 from transactions.operations.validation import BeginTransaction
-
-
-class HeldGroup(NamedTuple):
-    """A producer group that exists, and cannot be deleted before the transaction ends."""
-
-    id: int
-
+from transactions.rows import HeldGroup
 
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
 INSERT_HALVES = Statement(__file__, "insert_halves")
@@ -94,13 +88,18 @@ class Begin(Operation[Begun]):
 
     def ready(self) -> bool:
         """Whether it is one message, not delayed, not large, its group and topic known, and its key without limits."""
-        given = self.given
-        if self.caller is not None and not self._is_known_to_be_allowed(self.caller):
-            return False
+        given, caller = self.given, self.caller
+        if caller is not None:
+            for topic in given.named_topics if given.messages else (given.topic,):
+                caller.require("produce", topic)
+            if caller.allowance is not None:
+                return False
         if given.messages is not None or given.check_url is not None or delays.of_message(given) is not None:
             return False
         group = groups.known_for_producing(given.producer_group)
         if group is None or not limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
+            return False
+        if caller is not None and not (caller.may_manage or groups.lists(group, caller.name)):
             return False
         self._take_immunity()
         accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))
@@ -109,14 +108,6 @@ class Begin(Operation[Begun]):
         self.group_id = group.id
         self._place((accepted,))
         return self.is_plain
-
-    def _is_known_to_be_allowed(self, caller: Caller) -> bool:
-        given = self.given
-        for topic in given.named_topics if given.messages else (given.topic,):
-            caller.require("produce", topic)
-        if caller.allowance is not None:
-            return False
-        return caller.may_manage or groups.is_known_to_allow(self.given.producer_group, caller.name)
 
     async def complete(self) -> None:
         caller, given = self.caller, self.given
@@ -143,12 +134,20 @@ class Begin(Operation[Begun]):
         self._place(accepted)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a group that another one has just deleted."""
-        if not isinstance(refusal, GroupNotExist):
+        """This process may remember a group or a topic that was just deleted, and perhaps made again."""
+        if not isinstance(refusal, GroupNotExist | MessageIdReused):
             return False
+        before = self._written_to
         groups.forget(self.given.producer_group)
+        for name in self.given.named_topics:
+            topics.forget(name)
         await self._look_up()
-        return True
+        return self._written_to != before
+
+    @property
+    def _written_to(self) -> tuple[int, ...]:
+        """The ids of its group and of the topic of each message."""
+        return self.group_id, *(one.topic.id for one in self.accepted)
 
     def _take_immunity(self) -> None:
         given = self.given
@@ -159,16 +158,17 @@ class Begin(Operation[Begun]):
 
     def _place(self, accepted: Sequence[Accepted]) -> None:
         self.accepted = accepted
-        self.cell = accepted[0].topic.cell_id
+        self.message = message = accepted[0]
+        self.cell = message.topic.cell_id
         if self.cell and not self.may_repeat:
             self.transaction_id = ids.in_cell(self.transaction_id, self.cell)
-        self.key = self.transaction_id.bytes
-        self.ids = (self.key, *[one.message_id.bytes for one in accepted])
-        self.size = accept.size_of([one.content for one in accepted])
-        self.message = accepted[0]
+        self.key = key = self.transaction_id.bytes
+        contents = [one.content for one in accepted] if len(accepted) > 1 else (message.content,)
+        self.ids = (key, *[content.message_id.bytes for content in contents])
+        self.size = size = accept.size_of(contents)
         # It is one message without a delay, as almost all are, that fits into a batch and is in no limit.
-        is_one = self.limit is None and len(accepted) == 1 and self.size < MAX_BATCH_BYTES
-        self.is_plain = is_one and delays.of_message(self.message.message) is None
+        is_one = self.limit is None and len(accepted) == 1 and size < MAX_BATCH_BYTES
+        self.is_plain = is_one and delays.of_message(message.message) is None
 
     @classmethod
     def statements(cls, operations: Sequence[Self], segment_id: bytes) -> Iterable[Call]:
@@ -176,18 +176,18 @@ class Begin(Operation[Begun]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        written = results[packed.BEGIN_ONE if len(operations) == 1 else APPEND_NEW]
-        if not written.ntuples:
-            return
+        written = results[packed.BEGIN_HALVES]
         stored_at = arrays.moment(written.get_value(0, 0) or b"")
-        offsets = packed.LOG_OFFSET.iter_unpack(written.get_value(0, 1) or b"")
+        offsets = packed.log_offsets(written.get_value(0, 1) or b"")
         begun = runtime.control(BegunQueues)
-        for one, (log_offset,) in zip(operations, offsets, strict=True):
-            if log_offset >= 0:
-                next_check_at = stored_at + timedelta(seconds=one.immunity_seconds)
-                named = [one.message.message_id]
+        immunities = {one.immunity_seconds for one in operations}
+        next_checks = {seconds: stored_at + timedelta(seconds=seconds) for seconds in immunities}
+        for one, log_offset in zip(operations, offsets, strict=True):
+            if log_offset is not None:
+                content, next_check_at = one.message.content, next_checks[one.immunity_seconds]
+                named = [content.message_id]
                 one.result = repeats.answer(one.transaction_id, named, (log_offset,), "PREPARED", next_check_at)
-                begun.keep(one.key, (one.message.topic.id, one.message.queue_id), one.message.topic.cell_id)
+                begun.keep(one.key, (content.topic_id, content.queue_id), one.message.topic.cell_id)
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:

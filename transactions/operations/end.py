@@ -112,14 +112,12 @@ class End(OfTransaction[Ended]):
             self._choose_cell()
         if self.group_name is None:
             return self.is_plain
-        caller = self.caller
-        if caller is not None and not (
-            caller.may_everywhere("produce")
-            and (caller.may_manage or groups.is_known_to_allow(self.group_name, caller.name))
-        ):
-            return False
-        group = groups.known(self.group_name)
+        caller, group = self.caller, groups.known(self.group_name)
         if group is None:
+            return False
+        if caller is not None and not (
+            caller.may_everywhere("produce") and (caller.may_manage or groups.lists(group, caller.name))
+        ):
             return False
         self.group_id = group.id
         return self.is_plain
@@ -175,11 +173,10 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        written = results[packed.END_ONE_HALF if packed.is_one(operations) else packed.END_FREE_HALVES]
-        ended = packed.ENDED.iter_unpack((written.get_value(0, 0) if written.ntuples else None) or b"")
+        ended = packed.ENDED.iter_unpack(results[packed.END_FREE_HALVES].get_value(0, 0) or b"")
         visible: Counter[int] = Counter()
-        for place, message_id, topic_id, queue_id, queue_offset in ended:
-            one = operations[place - 1]
+        for turn, message_id, topic_id, queue_id, queue_offset in ended:
+            one = operations[turn - 1]
             if one.result is None:
                 one.result = Ended(one.transaction_id, STATE_AFTER[one.decision], [])
             offset = None if queue_offset < 0 else queue_offset

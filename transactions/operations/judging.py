@@ -11,7 +11,7 @@ import msgspec
 from scheduling import recalls
 from scheduling.delays import Delay
 from scheduling.publish import Publication
-from store.commit.batch import Batch
+from store.commit.batch import Batch, Overtaken
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -60,7 +60,10 @@ class Decision(Protocol):
 
 
 async def answer(batch: Batch, left: Sequence[Decision]) -> None:
-    """Sets results and refusals of the ends that ended nothing. A new statement sees the decision."""
+    """Sets results and refusals of the ends that ended nothing. A new statement sees the decision.
+
+    Raises Overtaken for a transaction that was begun, discarded or resumed behind the statement that looked for it.
+    """
     if not left:
         return
     rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.transaction_id for one in left]})
@@ -93,13 +96,12 @@ def _answer_to(end: Decision, transaction: TransactionRow | None) -> Ended | Ref
 
 
 def _answer_state(end: Decision, transaction: TransactionRow) -> Ended | Refusal:
-    if transaction.state == "DISCARDED" and not end.discarded:
+    if transaction.state == "DISCARDED" and end.discarded is False:
         return states.discarded(transaction)
     if transaction.state == "PREPARED" and end.discarded:
         return states.not_discarded(end.transaction_id)
-    if transaction.state == "PREPARED" and end.decision != "UNKNOWN":
-        # It was begun after this end had looked for it.
-        return states.not_found(end.transaction_id, ON_THE_WAY)
+    if transaction.state in ("PREPARED", "DISCARDED") and end.decision != "UNKNOWN":
+        raise Overtaken
     if end.decision == "UNKNOWN" or transaction.state == STATE_AFTER[end.decision]:
         return standing(transaction.state, transaction, transaction.queue_offsets)
     return TransactionEnded(

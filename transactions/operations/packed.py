@@ -11,26 +11,19 @@ from store.db.statements import Statement
 from store.messages import accept
 from store.messages.accept import Accepted
 from store.queues import ENTER_PLACED
-from store.segments.log import APPEND_NEW, APPEND_ONE
+from store.segments.log import APPEND_PLACED
 from transactions import schedule
 
 
-class RefusedPlaces(NamedTuple):
-    """The places of the half messages that are not to be stored."""
-
-    refused: str
-
-
-class BegunOne(NamedTuple):
-    """When and where one message is stored; no row when it is left out."""
+class BegunMessages(NamedTuple):
+    """When half messages are stored, and their log offsets by place as an array's text, NULL for what is left out."""
 
     stored_at: datetime
-    log_offset: int
     appended: str
 
 
 class EndedMessages(NamedTuple):
-    """Of each message that was ended: its request's place, id, topic, queue and queue offset, packed."""
+    """Of each message that was ended: its end's turn, id, topic, queue and queue offset, packed."""
 
     ended: bytes | None
     entries: str
@@ -42,16 +35,10 @@ class NamedQueues(NamedTuple):
     ending: str
 
 
-# Of one operation by itself there is no `unnest`, no sort and no column as an array: a lone caller waits for each.
-BEGIN_ONE = Statement(__file__, "begin_one", BegunOne)
+BEGIN_HALVES = Statement(__file__, "begin_halves", BegunMessages)
 END_FREE_HALVES = Statement(__file__, "end_free_halves", EndedMessages)
-END_ONE_HALF = Statement(__file__, "end_one_half", EndedMessages)
-KEEP_APPENDED = Statement(__file__, "keep_appended")
 NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
-REFUSE_BEGUN = Statement(__file__, "refuse_begun", RefusedPlaces)
 
-# One of the log offsets that APPEND_NEW answers; -1 where nothing was stored.
-LOG_OFFSET = struct.Struct("!q")
 # A message that END_FREE_HALVES ended; the queue offset of one that was rolled back is -1.
 ENDED = struct.Struct("!i16siiq")
 
@@ -112,8 +99,6 @@ class PlainEnd(Protocol):
 
 def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable[Call]:
     """The statements that store these half messages, under the locks."""
-    if len(begins) == 1:
-        return _calls_of_one_begin(begins[0], segment_id)
     columns = {
         **accept.columns(
             [one.message.content for one in begins],
@@ -129,59 +114,28 @@ def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable
         "line": arrays.int4s([schedule.line(one.immunity_seconds) for one in begins]),
         "api_key_id": API_KEYS([one.api_key_id for one in begins]),
     }
-    return [Call(statement, columns) for statement in (REFUSE_BEGUN, APPEND_NEW, KEEP_APPENDED)]
+    return [Call(statement, columns) for statement in (BEGIN_HALVES, APPEND_PLACED)]
 
 
-def _calls_of_one_begin(begin: PlainBegin, segment_id: bytes) -> Iterable[Call]:
-    content = begin.message.content
-    columns = {
-        **accept.columns_of_one(content),
-        "segment_id": segment_id,
-        "transaction_id": begin.key,
-        "producer_group_id": arrays.int4(begin.group_id),
-        "repeatable": content.message_id.bytes if begin.message.may_repeat else None,
-        "repeatable_transaction": begin.key if begin.may_repeat else None,
-        "endpoint_id": None if begin.endpoint_id is None else arrays.int4(begin.endpoint_id),
-        "immunity_seconds": arrays.float8(begin.immunity_seconds),
-        "line": arrays.int4(schedule.line(begin.immunity_seconds)),
-        "api_key_id": None if begin.api_key_id is None else arrays.int8(begin.api_key_id),
-    }
-    return [Call(statement, columns) for statement in (BEGIN_ONE, APPEND_ONE)]
-
-
-def is_one(ends: Sequence[PlainEnd]) -> bool:
-    """Whether it is one end, and the queue of its half message is known or not needed."""
-    return len(ends) == 1 and (ends[0].queue is not None or ends[0].decision != "COMMIT")
+def log_offsets(appended: bytes) -> Iterable[int | None]:
+    """The log offsets that BEGIN_HALVES took, by place; None for a message that it left out."""
+    return [None if offset == b"NULL" else int(offset) for offset in appended[1:-1].split(b",")]
 
 
 def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]:
-    """The statements that end these transactions, under the locks."""
-    if is_one(ends):
-        return _calls_of_one_end(ends[0], segment_id)
+    """The statements that end these transactions, under the locks: sorted by id, each with its turn, from 1 on."""
+    keys = [one.key for one in ends]
+    turns = sorted(range(len(keys)), key=keys.__getitem__)
+    by_id = [ends[turn] for turn in turns]
     columns = {
         "segment_id": segment_id,
-        "transaction_id": arrays.uuids([one.key for one in ends]),
-        "group_id": arrays.int4s([one.group_id for one in ends]),
-        "log_offset": LOG_OFFSETS([one.log_offset for one in ends]),
-        "decision": arrays.texts([one.decision for one in ends]),
-        "decided_by": arrays.texts([one.decided_by for one in ends]),
-        "remark": REMARKS([one.remark for one in ends]),
+        "turn": arrays.int4s([turn + 1 for turn in turns]),
+        "transaction_id": arrays.uuids([one.key for one in by_id]),
+        "group_id": arrays.int4s([one.group_id for one in by_id]),
+        "log_offset": LOG_OFFSETS([one.log_offset for one in by_id]),
+        "decision": arrays.texts([one.decision for one in by_id]),
+        "decided_by": arrays.texts([one.decided_by for one in by_id]),
+        "remark": REMARKS([one.remark for one in by_id]),
     }
-    return [Call(statement, columns) for statement in (END_FREE_HALVES, ENTER_PLACED)]
-
-
-def _calls_of_one_end(end: PlainEnd, segment_id: bytes) -> Iterable[Call]:
-    topic_id, queue_id = end.queue or (None, None)
-    columns = {
-        "segment_id": segment_id,
-        "topic_id": None if topic_id is None else arrays.int4(topic_id),
-        "queue_id": None if queue_id is None else arrays.int4(queue_id),
-        "transaction_id": end.key,
-        "group_id": None if end.group_id is None else arrays.int4(end.group_id),
-        "log_offset": None if end.log_offset is None else arrays.int8(end.log_offset),
-        "decision": end.decision.encode(),
-        "decided_by": end.decided_by.encode(),
-        "remark": None if end.remark is None else end.remark.encode(),
-    }
-    statements = (END_ONE_HALF, ENTER_PLACED) if end.decision == "COMMIT" else (END_ONE_HALF,)
+    statements = (END_FREE_HALVES, ENTER_PLACED) if "COMMIT" in [one.decision for one in ends] else (END_FREE_HALVES,)
     return [Call(statement, columns) for statement in statements]

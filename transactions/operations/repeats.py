@@ -1,7 +1,7 @@
 """Repeats: the answer to a transaction that was begun before, or the refusal of ids that were used otherwise."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from datetime import datetime
 from typing import NamedTuple
 
@@ -24,13 +24,18 @@ class BeginAgain(NamedTuple):
 
 
 async def answers(batch: Batch, begins: Sequence[BeginAgain]) -> dict[uuid.UUID, Begun | Refusal]:
-    """The outcomes of transactions that are known already, by their own id or by that of a message."""
+    """The outcomes of transactions that are known already, by their own id or by that of a message.
+
+    Each statement sees what was committed before it. The transactions come first: the messages of a transaction that is
+    found are there then, for they were committed with it. One that another process begins in between is found by its
+    messages.
+    """
+    known = await _transactions(batch, {one.transaction_id for one in begins if one.may_repeat or batch.again})
     stored = await batch.stored_before([message for one in begins for message in one.accepted])
-    ids = {one.transaction_id for one in begins if one.may_repeat or batch.again}
-    ids.update(row.transaction_id for row in stored.values() if row.transaction_id is not None)
-    if not ids and not stored:
+    named = {row.transaction_id for row in stored.values() if row.transaction_id is not None}
+    known |= await _transactions(batch, named - known.keys())
+    if not known and not stored:
         return {}
-    known = {row.transaction_id: row for row in await batch.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)})}
     found: dict[uuid.UUID, Begun | Refusal] = {}
     for one in begins:
         try:
@@ -39,6 +44,11 @@ async def answers(batch: Batch, begins: Sequence[BeginAgain]) -> dict[uuid.UUID,
         except Refusal as refusal:
             found[one.transaction_id] = refusal
     return found
+
+
+async def _transactions(batch: Batch, ids: Set[uuid.UUID]) -> dict[uuid.UUID, TransactionRow]:
+    rows = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)}) if ids else ()
+    return {row.transaction_id: row for row in rows}
 
 
 def _answer_again(

@@ -4,6 +4,7 @@ import contextlib
 import uuid
 from collections.abc import Iterable
 
+from store.commit.batch import Overtaken
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
@@ -34,9 +35,14 @@ def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
 
 
 def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:
-    """The refusal of a check of a transaction that was just found to be not pending."""
+    """The refusal of a check of a transaction that an earlier statement of its batch has found to be not pending.
+
+    Raises Overtaken for one that has become pending since.
+    """
     if transaction is None:
         return not_found(transaction_id)
+    if transaction.state == "PREPARED":
+        raise Overtaken
     if transaction.state == "DISCARDED":
         return discarded(transaction)
     return TransactionEnded(f"Transaction {transaction_id} is {transaction.state} already: there is nothing to ask.")

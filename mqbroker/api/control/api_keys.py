@@ -10,39 +10,23 @@ from rest_framework.response import Response
 from access import keys
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Given, Shape, Time, Whole, Word, Words
+from mqbroker.api.control.fields import Time, Whole, Word
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-
-MESSAGES = "Messages that it may send at each web process"
-BYTES = "Bytes of requests with its messages at each web process"
-UNDECIDED = "Undecided transactions that it may have begun"
-
-
-def _limit(name: str, meaning: str) -> Whole:
-    help_text = f"{meaning}; null: no limit."
-    return Whole(required=False, allow_null=True, min_value=1, max_value=keys.MAX_LIMITS[name], help_text=help_text)
+from mqbroker.api.control.shapes import Given, Registered, Shape
 
 
 class NewApiKey(Given):
     """A key to be made."""
 
     name = Word(keys.NAME, keys.NAME_RULE)
-    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), min_length=1, max_length=keys.MAX_SCOPES)
-    expires_at = Time(required=False, allow_null=True, help_text="null or left out: never.")
-    messages_per_second = _limit("messages_per_second", MESSAGES)
-    bytes_per_second = _limit("bytes_per_second", BYTES)
-    max_undecided = _limit("max_undecided", UNDECIDED)
+    settings = Registered(keys.FIELDS, makes=True)
 
 
 class ApiKeyChange(Given):
     """What is changed of a key. What is left out stays as it is."""
 
-    scopes = Words(child=Word(keys.SCOPE, keys.SCOPE_RULE), required=False, min_length=1, max_length=keys.MAX_SCOPES)
-    expires_at = Time(required=False, allow_null=True, help_text="null: never.")
-    messages_per_second = _limit("messages_per_second", MESSAGES)
-    bytes_per_second = _limit("bytes_per_second", BYTES)
-    max_undecided = _limit("max_undecided", UNDECIDED)
+    settings = Registered(keys.FIELDS)
 
 
 class ApiKey(Shape):
@@ -51,12 +35,8 @@ class ApiKey(Shape):
     id = Whole()
     name = serializers.CharField()
     hint = serializers.CharField()
-    scopes = serializers.ListField(child=serializers.CharField())
+    settings = Registered(keys.FIELDS, answers=True)
     created_at = Time()
-    expires_at = Time(allow_null=True)
-    messages_per_second = Whole(allow_null=True)
-    bytes_per_second = Whole(allow_null=True)
-    max_undecided = Whole(allow_null=True)
     refused = Whole(help_text="Requests that these limits refused, ever; a process adds its own every few seconds.")
     refused_at = Time(allow_null=True)
 
@@ -83,9 +63,9 @@ class ApiKeyList(Resource):
         it by its name and make another.
         """
         given = self.body(NewApiKey)
-        with self.recorded(given["name"]) as change:
-            limits = {name: given[name] for name in keys.MAX_LIMITS if name in given}
-            row, key = keys.make(given["name"], given["scopes"], given.get("expires_at"), limits)
+        name = given.pop("name")
+        with self.recorded(name) as change:
+            row, key = keys.make(name, given)
             change.after = picture(row)
         return Response({**ApiKey(row).data, "key": key}, status=201)
 

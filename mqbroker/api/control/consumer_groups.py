@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -11,38 +11,17 @@ from rest_framework.response import Response
 from access.audit import picture
 from delivery import models as delivery
 from delivery import registry, stats
-from delivery.retries.policies import Policy
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Given, Shape, Strict, Switch, Time, Whole
+from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
-from mqbroker.api.control.openapi import inlined
 from mqbroker.api.control.resource import Resource
-
-
-@extend_schema_field(inlined(Policy))
-class RetryPolicy(Strict, serializers.JSONField):
-    """The wait before a retry; `delivery` validates its contents."""
-
-    types = (dict,)
-    default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as in `fields`
+from mqbroker.api.control.shapes import Given, Registered, Shape
 
 
 class ConsumerGroupSettings(Given):
     """What is set of a consumer group. What is left out stays as it is, or gets its default when the group is made."""
 
-    start_at = Choice(
-        "StartAt", registry.STARTS, required=False, help_text="Where it begins in a topic. Default: earliest."
-    )
-    ordered = Switch(required=False, help_text="One batch of a queue at a time. Default: false.")
-    max_reconsume_times = Whole(
-        required=False,
-        allow_null=True,
-        min_value=0,
-        max_value=registry.MAX_RECONSUME_TIMES,
-        help_text="Retries before a message is a dead letter; null: the broker's MAX_RECONSUME_TIMES.",
-    )
-    retry_policy = RetryPolicy(required=False, help_text='Default: {"kind": "table"}.')
-    paused = Switch(required=False, help_text="Nothing is handed out, from the answer on. Default: false.")
+    settings = Registered(registry.FIELDS)
 
 
 class QueueLag(Shape):
@@ -64,11 +43,7 @@ class ConsumerGroupSummary(Shape):
     """A consumer group as it is configured."""
 
     name = serializers.CharField()
-    start_at = Choice("StartAt", registry.STARTS)
-    ordered = Switch()
-    max_reconsume_times = Whole(allow_null=True)
-    retry_policy = RetryPolicy()
-    paused = Switch()
+    settings = Registered(registry.FIELDS, answers=True)
     created_at = Time()
 
 
@@ -124,7 +99,4 @@ class ConsumerGroupDetail(Resource):
         Its dead letters stay readable in their topic. A group that is made later under the same name begins anew, and
         subscriptions that name it push nothing until then.
         """
-        with self.recorded(group) as change:
-            change.before = picture(registry.find(group))
-            registry.remove(group)
-        return Response(status=204)
+        return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

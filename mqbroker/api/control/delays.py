@@ -5,8 +5,9 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker.api.control.fields import Number, Shape, Switch, Time, Whole
+from mqbroker.api.control.fields import Number, Switch, Time, Whole
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Shape
 from scheduling import lateness, stats
 
 NO_RELEASES = lateness.Summary()

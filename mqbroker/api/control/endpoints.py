@@ -10,14 +10,13 @@ from rest_framework.response import Response
 from access.audit import picture
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Given, Number, Shape, Switch, Text, Time, Whole
+from mqbroker.api.control.fields import Choice, Number, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
 from transactions import endpoints, registry
 from transactions import models as transactions
 from transactions.checks import trials
-from webhooks import registration
-from webhooks.addresses import MAX_URL_CHARACTERS
 
 STATES = ("healthy", "open", "half_open", "disabled")
 
@@ -37,30 +36,21 @@ class SecretGiven(Given):
 class EndpointSettings(SecretGiven):
     """What is set of an endpoint. What is left out stays as it is."""
 
-    url = Text(
-        required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
-    )
-    max_batch = Whole(
-        required=False,
-        min_value=1,
-        max_value=registration.MAX_BATCH,
-        help_text="Transactions in one check. Default: 1.",
-    )
-    timeout_seconds = Number(
-        required=False,
-        min_value=registration.MIN_TIMEOUT_SECONDS,
-        max_value=registration.MAX_TIMEOUT_SECONDS,
-        help_text="For the whole call. Default: 5.",
-    )
-    concurrency = Whole(
-        required=False, min_value=1, max_value=registration.MAX_CONCURRENCY, help_text="Calls at a time. Default: 16."
-    )
+    settings = Registered(endpoints.FIELDS)
 
 
-class NewEndpoint(EndpointSettings):
+class NewEndpoint(SecretGiven):
     """An endpoint to be registered. What is left out gets its default."""
 
-    url = Text(min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host.")
+    settings = Registered(endpoints.FIELDS, makes=True)
+
+
+class SecretShown(Shape):
+    """What was just made or changed."""
+
+    secret = serializers.CharField(
+        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
+    )
 
 
 class Endpoint(Shape):
@@ -68,10 +58,7 @@ class Endpoint(Shape):
 
     id = Whole()
     producer_group = serializers.CharField(source="group.name")
-    url = serializers.CharField()
-    max_batch = Whole()
-    timeout_seconds = Number()
-    concurrency = Whole()
+    settings = Registered(endpoints.FIELDS, answers=True)
     state = Choice(
         "EndpointState",
         STATES,
@@ -90,12 +77,8 @@ class Endpoint(Shape):
     created_at = Time()
 
 
-class EndpointSet(Endpoint):
+class EndpointSet(Endpoint, SecretShown):
     """An endpoint that was just made or changed."""
-
-    secret = serializers.CharField(
-        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
-    )
 
 
 class Trial(Shape):
@@ -172,11 +155,8 @@ class EndpointDetail(Resource):
     @extend_schema(operation_id="delete_endpoint", responses={204: None})
     def delete(self, request: Request, group: str, endpoint_id: int) -> Response:
         """Takes an endpoint away; half messages that named it are checked at the group's others."""
-        with self.recorded(f"{group} endpoint {endpoint_id}") as change:
-            found = endpoints.find(registry.find(group), endpoint_id)
-            change.before = picture(found)
-            endpoints.remove(found)
-        return Response(status=204)
+        target = f"{group} endpoint {endpoint_id}"
+        return self.removed(target, lambda: endpoints.find(registry.find(group), endpoint_id), endpoints.remove)
 
 
 class EndpointSecret(Resource):

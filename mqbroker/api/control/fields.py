@@ -1,36 +1,15 @@
 """Fields that take values of the schema's type alone: "5" is no number, 1 is no switch."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from rest_framework import serializers
-from rest_framework.fields import empty
 
 from store import messages
-from store.errors import MessageIllegal
 from store.messages.times import written
-
-MAX_NAMED_FIELDS = 5
-
-
-class Shape(serializers.Serializer[Any]):
-    """An object that the API answers with."""
-
-
-class Given(Shape):
-    """A body or a query. Unknown fields are refused by name."""
-
-    def run_validation(self, data: Any = empty) -> Any:
-        if not isinstance(data, Mapping):
-            raise MessageIllegal("The body is no JSON object: give one, such as {}.")
-        unknown = sorted(set(data) - set(self.fields))
-        if unknown:
-            named = ", ".join(name[:60] for name in unknown[:MAX_NAMED_FIELDS])
-            raise MessageIllegal(f"There is no field {named} here: the fields are {', '.join(self.fields)}.")
-        return super().run_validation(data)
 
 
 class Strict(serializers.Field[Any, Any, Any, Any]):
@@ -55,6 +34,14 @@ class Whole(Strict, serializers.IntegerField):
 
     types = (int,)
     default_error_messages = {"invalid": "it is no whole number."}  # noqa: RUF012  # as above
+
+
+class Bounded(Whole):
+    """A whole number whose bounds the schema states and a registry validates, by a refusal of its own."""
+
+    def __init__(self, min_value: int, max_value: int, **options: Any) -> None:
+        super().__init__(**options)
+        self.min_value, self.max_value = min_value, max_value
 
 
 class Number(Strict, serializers.FloatField):
@@ -136,3 +123,17 @@ class Time(serializers.DateTimeField):
             return msgspec.convert(value, messages.Time).astimezone(UTC)
         except (msgspec.ValidationError, OverflowError):
             self.fail("invalid")
+
+
+class Json(Strict, serializers.JSONField):
+    """An object, or a text as well; its registry validates its contents."""
+
+    types: tuple[type, ...] = (dict,)
+    default_error_messages = {"invalid": "it is no object."}  # noqa: RUF012  # as above
+
+
+class JsonOrText(Json):
+    """The same, or a text."""
+
+    types = (str, dict)
+    default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as above

@@ -8,7 +8,8 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from mqbroker.api import cursors
-from mqbroker.api.control.fields import Given, Shape, Strict
+from mqbroker.api.control.fields import Strict
+from mqbroker.api.control.shapes import Given, Shape
 from mqbroker.api.cursors import DEFAULT_LIMIT, MAX_LIMIT
 
 Row = TypeVar("Row")

@@ -46,7 +46,7 @@ class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-
 class GivenExtension(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]  # as above
     """A body that a caller sends has no other fields than the named ones."""
 
-    target_class = "mqbroker.api.control.fields.Given"
+    target_class = "mqbroker.api.control.shapes.Given"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:

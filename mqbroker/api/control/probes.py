@@ -10,8 +10,8 @@ from rest_framework.response import Response
 
 from monitoring import health, metrics
 from mqbroker.access import MayMeasure
-from mqbroker.api.control.fields import Shape
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Shape
 from store.errors import SystemBusy
 
 

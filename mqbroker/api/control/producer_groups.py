@@ -9,9 +9,10 @@ from rest_framework.response import Response
 
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Given, Shape, Switch, Time, Whole, Word, Words
+from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
 from transactions import models as transactions
 from transactions import registry, stats
 
@@ -19,49 +20,26 @@ from transactions import registry, stats
 class ProducerGroupSettings(Given):
     """What is set of a producer group. What is left out stays as it is, or gets its default when the group is made."""
 
-    reject_transaction_message = Switch(required=False, help_text="Refuse its half messages. Default: false.")
-    max_undecided = Whole(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=registry.MAX_UNDECIDED,
-        help_text="Undecided transactions at most; null: the broker's MAX_UNDECIDED_PER_GROUP.",
-    )
-    checks_paused = Switch(required=False, help_text="No checks of its half messages are made. Default: false.")
-    api_keys = Words(
-        child=Word(registry.KEY, registry.KEY_RULE),
-        required=False,
-        allow_null=True,
-        max_length=registry.MAX_KEYS,
-        help_text="API keys, by name, that may begin and end its transactions and receive their checks, beside those "
-        "that manage; null: each that may produce to their topics. Default: null; the key whose first half message "
-        "makes the group.",
-    )
+    settings = Registered(registry.FIELDS)
 
 
 class ProducerGroupSummary(Shape):
     """A producer group as it is configured."""
 
     name = serializers.CharField()
-    reject_transaction_message = Switch()
-    max_undecided = Whole(allow_null=True)
-    checks_paused = Switch()
-    api_keys = serializers.ListField(child=serializers.CharField(), allow_null=True)
+    settings = Registered(registry.FIELDS, answers=True)
     created_at = Time()
 
 
-class ProducerGroup(ProducerGroupSummary):
-    """A producer group with what waits for its decision."""
+class Pending(Shape):
+    """What waits for the decision of a producer group."""
 
     pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
 
 
-class Pending(Shape):
-    """What `ProducerGroup` adds to its summary."""
-
-    pending = Whole()
-    oldest_pending_at = Time(allow_null=True)
+class ProducerGroup(ProducerGroupSummary, Pending):
+    """A producer group with what waits for its decision."""
 
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:
@@ -103,7 +81,4 @@ class ProducerGroupDetail(Resource):
     @extend_schema(operation_id="delete_producer_group", responses={204: None})
     def delete(self, request: Request, group: str) -> Response:
         """Takes a producer group away with its endpoints; refused while it has undecided transactions."""
-        with self.recorded(group) as change:
-            change.before = picture(registry.find(group))
-            registry.remove(group)
-        return Response(status=204)
+        return self.removed(group, lambda: registry.find(group), lambda row: registry.remove(row.name))

@@ -12,14 +12,15 @@ from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from access import audit, roles
 from access.audit import Change, Signature
 from access.callers import Caller
 from mqbroker.api import requests
-from mqbroker.api.control.fields import Given
 from mqbroker.api.control.openapi import ControlSchema
+from mqbroker.api.control.shapes import Given
 from store.db import sync
 
 Row = TypeVar("Row", bound=Model)
@@ -74,6 +75,14 @@ class Resource(APIView):
         What the answer shows is read in it, too: behind its commit a failure would lose the answer, not the change.
         """
         return audit.change(signature_of(self.request), self.action_of(self.request.method), target)
+
+    def removed(self, target: str, find: Callable[[], Row], remove: Callable[[Row], object]) -> Response:
+        """The answer once what is found was deleted, with its entry."""
+        with self.recorded(target) as change:
+            row = find()
+            change.before = audit.picture(row)
+            remove(row)
+        return Response(status=204)
 
     def standing(self, find: Callable[[str], Row | None], name: str) -> Row | None:
         """What stands under a name before a change. A name with a NUL is refused by what follows."""

@@ -6,8 +6,9 @@ from rest_framework.response import Response
 
 from monitoring import stats
 from mqbroker.access import MayMeasure
-from mqbroker.api.control.fields import Number, Shape, Switch, Text, Time, Whole, Words
+from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Shape
 
 
 class Count(Shape):

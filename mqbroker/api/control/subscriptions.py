@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from django.conf import settings
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,88 +14,27 @@ from delivery import models as delivery
 from delivery.push import registry
 from mqbroker.access import MaySubscribe
 from mqbroker.api.control import lists
-from mqbroker.api.control.endpoints import STATES, SecretGiven
-from mqbroker.api.control.fields import Choice, Number, Shape, Strict, Switch, Text, Time, Whole
+from mqbroker.api.control.endpoints import STATES, SecretGiven, SecretShown
+from mqbroker.api.control.fields import Choice, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
-from store.naming.names import MAX_CHARACTERS
-from webhooks import registration
-from webhooks.addresses import MAX_URL_CHARACTERS
+from mqbroker.api.control.shapes import Registered, Shape
 
 # What changes neither where messages are pushed to nor which.
-PACE = {"max_batch", "timeout_seconds", "concurrency", "paused"}
-# A field that may be null adds the null itself.
-FORMS = {
-    "oneOf": [
-        {"type": "string", "description": "A tag expression such as `A || B`, or `*`."},
-        {
-            "type": "object",
-            "properties": {"sql": {"type": "string", "description": "SQL-92 over the message's properties."}},
-            "required": ["sql"],
-            "additionalProperties": False,
-        },
-    ]
-}
-
-
-@extend_schema_field(FORMS)
-class Filter(Strict, serializers.JSONField):
-    """Which messages are wanted, as `receive` takes it. The app that uses it validates its contents."""
-
-    types = (str, dict)
-    default_error_messages = {"invalid": "it is neither a text nor an object."}  # noqa: RUF012  # as in `fields`
+PACE = {"paused", *(one.column for one in registry.PACE)}
 
 
 class SubscriptionSettings(SecretGiven):
     """What is set of a subscription. What is left out stays as it is; a new one needs `group`, `topic` and `url`."""
 
-    group = Text(
-        required=False,
-        source="group_name",
-        min_length=1,
-        max_length=MAX_CHARACTERS,
-        help_text="The consumer group that the messages are received for: its retries and dead letters are theirs.",
-    )
-    topic = Text(required=False, source="topic_name", min_length=1, max_length=MAX_CHARACTERS)
-    filter = Filter(required=False, allow_null=True, help_text="Default: every message.")
-    url = Text(
-        required=False, min_length=1, max_length=MAX_URL_CHARACTERS, help_text="http or https, to a public host."
-    )
-    max_batch = Whole(
-        required=False,
-        min_value=1,
-        max_value=settings.MAX_RECEIVE_MESSAGES,
-        help_text="Messages in one call. Default: 1.",
-    )
-    timeout_seconds = Number(
-        required=False,
-        min_value=registration.MIN_TIMEOUT_SECONDS,
-        max_value=registration.MAX_TIMEOUT_SECONDS,
-        help_text="For the whole call. Default: 10.",
-    )
-    concurrency = Whole(
-        required=False,
-        min_value=1,
-        max_value=registration.MAX_CONCURRENCY,
-        help_text="Calls at a time, of each worker process. Default: 16.",
-    )
-    paused = Switch(
-        required=False, help_text="No call begins, from the answer on; those under way are finished. Default: false."
-    )
+    settings = Registered(registry.FIELDS)
 
 
 class SubscriptionSummary(Shape):
     """A subscription, and how calling its server has gone lately."""
 
     name = serializers.CharField()
-    group = serializers.CharField(source="group_name")
-    topic = serializers.CharField(source="topic_name")
-    filter = Filter(allow_null=True)
-    url = serializers.CharField()
-    max_batch = Whole()
-    timeout_seconds = Number()
-    concurrency = Whole()
-    paused = Switch()
+    settings = Registered(registry.FIELDS, answers=True)
     state = Choice(
         "SubscriptionState",
         STATES,
@@ -119,12 +57,8 @@ class Subscription(SubscriptionSummary):
     lag = Whole(help_text="Entries that the group was not handed yet: of the topic, and its retries of them.")
 
 
-class SubscriptionSet(Subscription):
+class SubscriptionSet(Subscription, SecretShown):
     """A subscription that was just made or changed."""
-
-    secret = serializers.CharField(
-        required=False, help_text="Only in the answer to the request that made or gave it; it is not shown again."
-    )
 
 
 def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[str, object]:
@@ -209,11 +143,7 @@ class SubscriptionDetail(Resource):
     @extend_schema(operation_id="delete_subscription", responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Takes a subscription away. Its group stays, with its progress and its dead letters."""
-        with self.recorded(name) as change:
-            existing = found(request, name)
-            change.before = picture(existing)
-            registry.remove(existing)
-        return Response(status=204)
+        return self.removed(name, lambda: found(request, name), registry.remove)
 
 
 class SubscriptionSecret(Resource):

@@ -2,47 +2,27 @@
 
 from typing import ClassVar
 
-from drf_spectacular.utils import extend_schema, extend_schema_field
+from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Given, Shape, Time, Whole
+from mqbroker.api.control.fields import Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Given, Registered, Shape
 from store import models as store
 from store import registry
 from store.naming import topics
 from transactions import registry as transaction_registry
 
 
-@extend_schema_field({"type": "integer", "minimum": 1, "maximum": registry.MAX_QUEUES})
-class QueueCount(Whole):
-    """A number of queues. The registry validates it: a number out of range is as illegal as a smaller one."""
-
-
 class TopicSettings(Given):
     """What is set of a topic. What is left out stays as it is, or gets its default when the topic is made."""
 
-    queues = QueueCount(
-        required=False,
-        help_text="Only grows, and sharding keys then go to other queues. Default: the broker's DEFAULT_QUEUES.",
-    )
-    reserved_hours = Whole(
-        required=False,
-        allow_null=True,
-        min_value=1,
-        max_value=registry.MAX_RESERVED_HOURS,
-        help_text="How long its messages are kept; null: the broker's RESERVED_HOURS.",
-    )
-    permission = Choice(
-        "Permission",
-        registry.PERMISSIONS,
-        required=False,
-        help_text="r: it is read only; w: it takes messages only; rw: both, the default.",
-    )
+    settings = Registered(registry.FIELDS)
 
 
 class QueueBounds(Shape):
@@ -58,9 +38,7 @@ class TopicSummary(Shape):
     """A topic as it is configured. `system`: it is the broker's own, and can be read but not changed."""
 
     name = serializers.CharField()
-    queues = Whole()
-    reserved_hours = Whole(allow_null=True)
-    permission = Choice("Permission", registry.PERMISSIONS)
+    settings = Registered(registry.FIELDS, answers=True)
     system = serializers.SerializerMethodField()
     created_at = Time()
 
@@ -111,9 +89,4 @@ class TopicDetail(Resource):
         A topic that is made later under the same name begins at offset 0. What a producer sends before the answer may
         be gone with the topic.
         """
-        with self.recorded(topic) as change:
-            row = registry.find(topic)
-            change.before = picture(row)
-            transaction_registry.require_topic_unused(row)
-            registry.remove(row)
-        return Response(status=204)
+        return self.removed(topic, lambda: registry.find(topic), transaction_registry.remove_topic)

@@ -9,9 +9,10 @@ from rest_framework.response import Response
 
 from mqbroker.api import cursors
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Choice, Shape, Strict, Time, Whole
+from mqbroker.api.control.fields import Choice, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
+from mqbroker.api.control.shapes import Shape
 from transactions.reads import listing
 from transactions.reads.listing import DiscardedPlace, Place, Wanted
 

@@ -73,4 +73,6 @@ def named(bare: str) -> Iterator[str]:
 
 
 def known_tables() -> frozenset[str]:
-    return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True))
+    """The tables of models, and the views that migrations make of them."""
+    views = (getattr(config.models_module, "VIEWS", ()) for config in apps.get_app_configs())
+    return frozenset(model._meta.db_table for model in apps.get_models(include_auto_created=True)).union(*views)

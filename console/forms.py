@@ -1,0 +1,206 @@
+"""The forms of actions: `django.forms` of the fields that registries declare."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+import msgspec
+from django import forms
+from django.forms import ValidationError
+
+from store.db import fields
+from store.errors import MessageIllegal, Refusal
+from store.messages import strict_json
+from store.messages.fields import Time
+
+MAX_CHARACTERS = 4000
+YES_NO = (("no", "no"), ("yes", "yes"))
+OUT_OF_RANGE = ("invalid", "min_value", "max_value")
+
+
+class Wide(forms.TextInput):
+    """An input that fills a line of its form."""
+
+    is_wide = True
+
+
+class Written(forms.Field):
+    """An input of a text that a value is read from and written as."""
+
+    def prepare_value(self, value: Any) -> Any:
+        return value if value is None or isinstance(value, str) else self.write(value)
+
+    def to_python(self, value: Any) -> Any:
+        text = str(value or "").strip()
+        if len(text) > MAX_CHARACTERS:
+            raise ValidationError(f"It is longer than {MAX_CHARACTERS} characters.")
+        return self.read(text) if text else None
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        return bool(self.prepare_value(initial) != self.prepare_value(self.to_python(data)))
+
+    def read(self, text: str) -> Any:
+        """The value of a text that is not empty. Raises ValidationError."""
+        raise NotImplementedError
+
+    def write(self, value: Any) -> str:
+        """The text that reads as a value."""
+        raise NotImplementedError
+
+
+class YesOrNo(Written):
+    """Yes or no."""
+
+    widget = forms.Select(choices=YES_NO)
+
+    def read(self, text: str) -> bool:
+        if text not in dict(YES_NO):
+            raise ValidationError("It is neither yes nor no.")
+        return text == "yes"
+
+    def write(self, value: Any) -> str:
+        return "yes" if value else "no"
+
+
+class Words(Written):
+    """Words of a pattern, apart by blanks or commas; by commas alone where a word may hold blanks."""
+
+    widget = Wide
+
+    def __init__(self, declared: fields.Words, **options: Any) -> None:
+        super().__init__(**options)
+        self.declared = declared
+        self.help_text += f" Apart by {'commas' if declared.between == ',' else 'blanks'}."
+
+    def read(self, text: str) -> list[str] | None:
+        one = self.declared
+        parts = text.split(",") if one.between == "," else text.replace(",", " ").split()
+        words = [part.strip() for part in parts if part.strip()]
+        wrong = [word for word in words if not re.fullmatch(one.pattern, word)]
+        if wrong or len(words) > one.most:
+            raise ValidationError(f"{', '.join(wrong)[:100]!r}: {one.most} at most, and each is {one.rule}.")
+        return words or None
+
+    def write(self, value: Any) -> str:
+        return ", ".join(value)
+
+
+class Moment(Written):
+    """A time with its zone, kept as ISO 8601 in UTC: the parameters of an action are JSON."""
+
+    def read(self, text: str) -> str:
+        try:
+            return msgspec.convert(text, Time).astimezone(UTC).isoformat()
+        except (msgspec.ValidationError, OverflowError) as problem:
+            raise ValidationError("It is no time with its zone, such as 2027-01-31T12:00:00Z.") from problem
+
+    def write(self, value: datetime) -> str:
+        return value.astimezone(UTC).isoformat()
+
+
+class Json(Written):
+    """An object in JSON, or a text where that may be given, too."""
+
+    widget = Wide
+
+    def __init__(self, declared: fields.Json, **options: Any) -> None:
+        super().__init__(**options)
+        self.declared = declared
+
+    def read(self, text: str) -> object:
+        try:
+            is_text = self.declared.may_be_text and not text.startswith("{")
+            value: object = text if is_text else strict_json.decode(text.encode(), object)
+            self.declared.parse(value)
+        except Refusal as refusal:
+            raise ValidationError(refusal.detail) from refusal
+        except (ValueError, RecursionError, msgspec.MsgspecError) as problem:
+            raise ValidationError(f"It is no JSON: {problem}.") from problem
+        return value
+
+    def write(self, value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False)
+
+
+def made(one: fields.Field) -> forms.Field:
+    """The input of a declared field."""
+    errors = {"required": "It is missing."}
+    options: dict[str, Any] = {"label": one.label, "help_text": one.sentence("empty"), "error_messages": errors}
+    options["required"] = one.needed
+    match one:
+        case fields.Whole():
+            errors |= dict.fromkeys(OUT_OF_RANGE, f"It is no whole number from {one.least} to {one.most}.")
+            return forms.IntegerField(min_value=one.least, max_value=one.most, **options)
+        case fields.Number():
+            errors |= dict.fromkeys(OUT_OF_RANGE, f"It is no number from {one.least} to {one.most}.")
+            return forms.FloatField(min_value=one.least, max_value=one.most, **options)
+        case fields.Choice():
+            errors["invalid_choice"] = f"It is none of {', '.join(one.choices)}."
+            return forms.ChoiceField(choices=[(choice, choice) for choice in one.choices], **options)
+        case fields.Text():
+            errors["max_length"] = f"It is longer than {one.most} characters."
+            widget = Wide if one.is_long else forms.TextInput
+            empty = "" if one.may_be_empty else None
+            return forms.CharField(max_length=one.most, empty_value=empty, widget=widget, **options)
+        case fields.Words():
+            return Words(one, **options)
+        case fields.Json():
+            return Json(one, **options)
+    return (Moment if isinstance(one, fields.Time) else YesOrNo)(**options)
+
+
+class Parameters(forms.Form):
+    """The parameters of an action, prefilled with `standing`, the columns that they change.
+
+    `given` fills it in once it holds what is needed; until then, as in a link, it prefills the form as well.
+    """
+
+    def __init__(
+        self,
+        declared: Sequence[fields.Field],
+        given: Mapping[str, str],
+        standing: Mapping[str, object] | None = None,
+        *,
+        posted: bool = False,
+    ) -> None:
+        inputs = {one.column: made(one) for one in declared}
+        stands = {name: (standing or {}).get(name) for name in inputs}
+        texts = {name: str(inputs[name].prepare_value(value)) for name, value in stands.items() if value is not None}
+        typed = {name: given[name] for name in inputs if name in given}
+        data = {**texts, **typed}
+        is_whole = all(name in data for name, one in inputs.items() if one.required)
+        is_filled = posted or (is_whole and bool(typed or not inputs))
+        super().__init__(data if is_filled else None, initial=stands if is_filled else {**stands, **typed})
+        self.fields.update(inputs)
+
+    @cached_property
+    def values(self) -> dict[str, Any]:
+        """What is set, by column: values other than those that stand."""
+        return {name: self.cleaned_data[name] for name in self.changed_data} if self.is_valid() else {}
+
+    @property
+    def changes(self) -> list[tuple[str, str, str]]:
+        """The label of each value that is set, with the texts before and after."""
+        return [
+            (str(self.fields[name].label), self._text(name, self.initial[name]), self._text(name, value))
+            for name, value in self.values.items()
+        ]
+
+    def _text(self, name: str, value: object) -> str:
+        text = self.fields[name].prepare_value(value)
+        return "" if text is None else str(text)
+
+
+def read(declared: Sequence[fields.Field], given: Mapping[str, str]) -> dict[str, Any]:
+    """The values of an address, by column, without those that it leaves out.
+
+    Raises MessageIllegal, which names the first field that is wrong.
+    """
+    form = Parameters(declared, given, posted=True)
+    for name, errors in form.errors.items():
+        raise MessageIllegal(f"{form.fields[name].label}: {' '.join(map(str, errors))}")
+    empty = {one.column: [None] if isinstance(one, fields.Text) else [None, ""] for one in declared}
+    return {name: value for name, value in form.cleaned_data.items() if name in given and value not in empty[name]}

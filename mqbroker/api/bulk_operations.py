@@ -1,0 +1,142 @@
+"""The operations of a bulk as they are given: their shapes, and how they are read and made into operations."""
+
+import contextlib
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from access.callers import Caller
+from mqbroker.api import operations
+from mqbroker.api.operations import Call
+from mqbroker.api.receipts import AckDeliveries
+from mqbroker.api.requests import MAX_TRACEPARENT, DataRequest, decode
+from store.commit.operation import Operation
+from store.errors import Refusal
+from store.messages import Message
+from transactions.operations.end import EndTransaction
+from transactions.operations.validation import BeginTransaction
+
+# An operation's own, where many callers share a request; else the request's header. W3C's has 55 characters; as in a
+# header, none is a control character.
+Traceparent = Annotated[str, msgspec.Meta(max_length=MAX_TRACEPARENT, pattern=r"^[^\x00-\x1f\x7f]*$")]
+
+
+class Bulk(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The operations of a bulk request, each still to be read."""
+
+    operations: list[msgspec.Raw]
+
+
+class SendOperation(Message, kw_only=True, tag_field="op", tag="send", forbid_unknown_fields=True):
+    """POST /v1/messages within a bulk."""
+
+    traceparent: Traceparent | None = None
+
+
+class HalfOperation(BeginTransaction, kw_only=True, tag_field="op", tag="half", forbid_unknown_fields=True):
+    """POST /v1/transactions within a bulk."""
+
+    traceparent: Traceparent | None = None
+
+
+class EndOperation(EndTransaction, kw_only=True, tag_field="op", tag="end", forbid_unknown_fields=True):
+    """POST /v1/transactions/{transaction_id}/end within a bulk."""
+
+    transaction_id: uuid.UUID
+
+
+class AckOperation(AckDeliveries, kw_only=True, tag_field="op", tag="ack", forbid_unknown_fields=True):
+    """POST /v1/consumer-groups/{group}/ack within a bulk."""
+
+    group: str
+
+
+Given = SendOperation | HalfOperation | EndOperation | AckOperation
+OF_GROUPS = (HalfOperation, EndOperation)
+TRACED = (SendOperation, HalfOperation)
+
+
+class Of(NamedTuple):
+    """An operation of a bulk: the call that it stands for, how it is made for it, and the ids that it names."""
+
+    call: Call[Any, Any]
+    # As `Call.make`, with the call's parameters of the path, which are fields here.
+    make: Callable[[Any, operations.Source], Operation[Any]]
+    ids: Callable[[Any], Sequence[uuid.UUID | None]]
+
+
+CALLS: dict[type[Given], Of] = {
+    SendOperation: Of(operations.SEND, operations.SEND.make, lambda given: (given.message_id,)),
+    HalfOperation: Of(
+        operations.BEGIN,
+        operations.BEGIN.make,
+        lambda given: (given.transaction_id, *[message.message_id for message in given.given]),
+    ),
+    EndOperation: Of(
+        operations.END,
+        lambda given, source: operations.END.make(given, source, given.transaction_id),
+        lambda given: (given.transaction_id,),
+    ),
+    AckOperation: Of(
+        operations.ACK, lambda given, source: operations.ACK.make(given, source, given.group), lambda given: ()
+    ),
+}
+
+
+class Operations(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The operations of a bulk request in which each is well-formed."""
+
+    operations: list[Given]
+
+
+class Source(NamedTuple):
+    """Where an operation of a bulk comes from, as of a call by itself."""
+
+    caller: Caller
+    traceparent: str | None
+    size: int
+
+
+class Read(msgspec.Struct, gc=False):
+    """What is given of an operation with its place in the request, and its bytes where the caller's key has limits."""
+
+    place: int
+    given: Given | Refusal
+    size: int = 0
+
+
+def read_all(request: DataRequest) -> list[Read]:
+    """The operations of a request, or the refusal of each that has not the right shape. Raises what `decode` raises."""
+    if request.caller.allowance is None:
+        with contextlib.suppress(Refusal):
+            return [Read(place, one) for place, one in enumerate(decode(Operations, request.body).operations)]
+    # Each is judged on its own.
+    raws = decode(Bulk, request.body).operations
+    return [Read(place, _read(raw), len(bytes(raw))) for place, raw in enumerate(raws)]
+
+
+def _read(raw: msgspec.Raw) -> Given | Refusal:
+    try:
+        return decode(Given, bytes(raw))  # type: ignore[arg-type]  # a union is a shape too
+    except Refusal as refusal:
+        return refusal
+
+
+def ids_of(given: Given | Refusal) -> Sequence[uuid.UUID | None]:
+    """The ids that an operation names, None where it names none."""
+    return () if isinstance(given, Refusal) else CALLS[type(given)].ids(given)
+
+
+def operation_of(read: Read, shared: Source) -> tuple[Call[Any, Any], Operation[Any]]:
+    """The call and the operation of what is given; raises the refusal that it is.
+
+    `shared` is the source of the operations that bring neither a trace nor a size of their own.
+    """
+    given = read.given
+    if isinstance(given, Refusal):
+        raise given
+    of, own = CALLS[type(given)], given.traceparent if isinstance(given, TRACED) else None
+    source = shared._replace(traceparent=own or shared.traceparent, size=read.size) if own or read.size else shared
+    return of.call, of.make(given, source)

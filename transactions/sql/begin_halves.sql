@@ -1,0 +1,61 @@
+-- Keep messages as half messages, one each, and take their log offsets, at which the statement behind appends them: the
+-- register `mq.appended`, by place, NULL for a message that is left out. Left out are messages whose transaction is known,
+-- undecided or decided, messages that are stored, messages whose producer group is gone, or locked by a session that deletes
+-- it, and all when the segment is no longer the open one. The groups are held as in `hold_groups`: none is deleted before
+-- this transaction ends. The database's clock decides when the first check is due. An id that another process stored behind
+-- this snapshot fails the statement that appends, and the batch is sent again.
+-- The columns are arrays that are read by place. As functions in FROM each takes 3 us more to set up, and keeps its rows.
+-- `new` is made in the order of the places and read in that order: without a join nothing sorts it.
+WITH held AS MATERIALIZED (
+    SELECT g.id
+    FROM producer_group AS g
+    WHERE g.id = any(%(group_ids)b::integer [])
+    ORDER BY g.id
+    FOR KEY SHARE SKIP LOCKED
+),
+
+new AS MATERIALIZED (
+    SELECT
+        g.transaction_id, g.place,
+        CASE
+            WHEN
+                EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)b::integer)
+                AND (%(producer_group_id)b::integer [])[g.place] = any(array(SELECT held.id FROM held))
+                AND (%(message_id)b::uuid [])[g.place] <> ALL(array(
+                    SELECT l.message_id FROM commit_log AS l WHERE l.message_id = any(%(repeatable)b::uuid [])
+                ))
+                AND g.transaction_id <> ALL(array(
+                    SELECT h.transaction_id
+                    FROM half_message AS h
+                    WHERE h.transaction_id = any(%(repeatable_transactions)b::uuid [])
+                    UNION ALL
+                    SELECT o.transaction_id
+                    FROM operation AS o
+                    WHERE
+                        o.transaction_id = any(%(repeatable_transactions)b::uuid [])
+                        AND o.decision IN ('COMMIT', 'ROLLBACK')
+                ))
+                THEN nextval('commit_log_offset')
+        END AS log_offset
+    FROM unnest(%(transaction_id)b::uuid []) WITH ORDINALITY AS g (transaction_id, place)
+),
+
+kept AS (
+    INSERT INTO half_message (
+        transaction_id, producer_group_id, endpoint_id, stored_at, immunity_seconds, next_check_at, check_times,
+        exhausted, log_segment, log_offset, message_id, topic_id, queue_id, tags_code, line, api_key_id
+    )
+    SELECT
+        n.transaction_id, (%(producer_group_id)b::integer [])[n.place], (%(endpoint_id)b::integer [])[n.place], now(),
+        (%(immunity_seconds)b::double precision [])[n.place],
+        now() + make_interval(secs => (%(immunity_seconds)b::double precision [])[n.place]), 0, false,
+        %(segment_id)b::integer, n.log_offset, (%(message_id)b::uuid [])[n.place], (%(topic_id)b::integer [])[n.place],
+        (%(queue_id)b::integer [])[n.place], nullif((%(tags_code)b::bigint [])[n.place], 0),
+        (%(line)b::integer [])[n.place], (%(api_key_id)b::bigint [])[n.place]
+    FROM new AS n
+    WHERE n.log_offset IS NOT NULL
+)
+
+SELECT
+    now() AS stored_at,
+    set_config('mq.appended', array(SELECT n.log_offset FROM new AS n)::text, true) AS appended
