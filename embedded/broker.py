@@ -34,7 +34,7 @@ class Broker:
         port: int,
         interrupts: Interrupts,
         say: Callable[[str], None],
-        processes: int = 1,
+        processes: str = "1",
         cells: int | None = None,
     ) -> None:
         self.folder = folder
@@ -55,7 +55,7 @@ class Broker:
         1. Listen on the port, which fails at once when it is taken.
         2. Start the private servers.
         3. Prepare the database, and start the web process; in this order only if the code has changed since.
-        4. Start the other web processes, worker and beat, and keep the port for commands beside this one.
+        4. Start worker and beat, and keep the port for commands beside this one.
 
         Raises CannotStart; `stop` is to be called then, too.
         """
@@ -80,7 +80,7 @@ class Broker:
             raise PortTaken(str(problem)) from problem
 
     def _prepare_and_serve(self, api_key: str | None, reload: bool) -> Access:
-        web = self._web(1, reload)
+        web = self._web(reload)
         access = Access()
         memory, joined = self._memory(), self._joined()
         is_prepared = memory is not None and memory.is_up_to_date()
@@ -96,9 +96,6 @@ class Broker:
         return access
 
     def _work(self, reload: bool) -> None:
-        # Each is supervised by itself: while one starts anew, the others answer.
-        for number in range(2, self.processes + 1):
-            self.supervisor.watch(self._web(number, reload), WEB)
         worker, beat = commands.worker(), commands.beat(self.folder.path / "beat-schedule")
         if reload:
             worker, beat = (commands.watched(command, [ROOT / app for app in logs.APPS]) for command in (worker, beat))
@@ -136,13 +133,12 @@ class Broker:
     def _child(self, name: str, command: list[str], **variables: str) -> Child:
         return Child(name, command, self.environment() | variables, self.folder.log(name), ROOT)
 
-    def _web(self, number: int, reload: bool) -> Child:
-        """One of the web processes, which all serve on one listening socket."""
+    def _web(self, reload: bool) -> Child:
+        """The web processes, which serve on this listening socket."""
         assert self._listening, "the broker was not started"
         inherited = self._listening.fileno()
-        name = "web" if number == 1 else f"web-{number}"
-        command = commands.web(self.port, 1, reload, inherited)
-        return Child(name, command, self.environment(), self.folder.log(name), ROOT, files=[inherited])
+        command = commands.web(self.port, self.processes, reload, inherited)
+        return Child("web", command, self.environment(), self.folder.log("web"), ROOT, files=[inherited])
 
     def _prepare(self, api_key: str | None) -> Access:
         """Prepares the database, and keeps the key in the data folder for the demonstration and the user."""

@@ -15,7 +15,7 @@ def manage(*words: str) -> list[str]:
     return python("manage.py", *words)
 
 
-def web(port: int, processes: int, reload: bool, socket: int | None = None) -> list[str]:
+def web(port: int, processes: int | str, reload: bool, socket: int | None = None) -> list[str]:
     options = ["--host", "127.0.0.1", "--port", str(port), "--processes", str(processes)]
     options += ["--reload"] if reload else []
     options += [] if socket is None else ["--socket", str(socket)]

@@ -18,8 +18,11 @@ FINISH_SECONDS = 1.0
 Lifespan = Callable[[], contextlib.AbstractAsyncContextManager[Serve]]
 
 
-async def run(listening: socket.socket, lifespan: Lifespan, room: Room) -> None:
-    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which yields what serves a request."""
+async def run(listening: socket.socket, lifespan: Lifespan, room: Room, leave: Callable[[], object]) -> None:
+    """Serves on the socket until SIGTERM or SIGINT, within the lifespan, which yields what serves a request.
+
+    Calls `leave` when it takes in no further caller; the requests of the others are answered after that.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -30,6 +33,7 @@ async def run(listening: socket.socket, lifespan: Lifespan, room: Room) -> None:
         async with ticking(connections):
             await stop.wait()
         await accepting.close()
+        leave()
         await connections.close(FINISH_SECONDS)
 
 

@@ -9,6 +9,7 @@ from embedded.cli import options
 from embedded.cli.settings import refuse_bad_settings
 from embedded.interrupts import Interrupted, Interrupts
 from embedded.preparation import Access
+from mqbroker.web import counts
 
 
 def main(words: list[str]) -> int:
@@ -17,18 +18,19 @@ def main(words: list[str]) -> int:
     options.add_data_folder(parser)
     options.add_api_key(parser, "the key that callers will use (default: one is made)")
     parser.add_argument("--no-demo", action="store_true", help="without the order and coupon services")
-    parser.add_argument(
-        "--processes",
-        type=options.positive,
-        default=2,
-        help="web processes (default: 2, so that one answers while the other starts anew)",
-    )
+    parser.add_argument("--processes", type=processes, default="auto", help=f"{counts.MEANING} (default: auto)")
     parser.add_argument(
         "--cells",
         type=options.positive,
         help="databases of the private server, c0 to c<N-1>, to try cells with; more are made, none is taken away",
     )
     return serve(parser.parse_args(words))
+
+
+def processes(text: str) -> str:
+    """A count of web processes, which these read themselves; refused here if it is none."""
+    counts.parse(text)
+    return text
 
 
 def serve(given: argparse.Namespace, reload: bool = False) -> int:

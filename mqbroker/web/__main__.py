@@ -1,25 +1,49 @@
 """The web process: it listens on a port of its own, and serves until a signal.
 
-`python -m mqbroker.web --port 8000 --processes 2`. With `--socket` it serves on a listening socket that it inherits:
+`python -m mqbroker.web --port 8000 --processes auto`. With `--socket` it serves on a listening socket that it inherits:
 a supervisor keeps that socket open while one web process ends and the next one starts.
 """
 
 import argparse
 import gc
+import importlib
 import logging.config
 import os
+import signal
 import socket
 import sys
+from collections.abc import Collection, Sequence
+from functools import partial
 
 from mqbroker import logs
-from mqbroker.web import listener, processes
+from mqbroker.web import counts, listener, processes
+from mqbroker.web.processes import Handover
+
+IMPORTED_BY_FORKS = ("uvloop", "mqbroker.urls", "mqbroker.web.lifespan", "wire.server")
 
 
-def serve(listening: socket.socket) -> None:
-    """Serves on the socket in this process."""
+def load() -> None:
+    """Imports what the forks of this process need; nothing that it opens or starts would survive the fork."""
     # What a start imports stays: going through it again and again takes 8 % of the start. The lifespan enables it.
     gc.disable()
-    # Only a process that serves needs them: its parent stays small, and a new child has the code of now.
+    import django
+
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "mqbroker.settings")
+    django.setup()
+
+    for name in IMPORTED_BY_FORKS:
+        importlib.import_module(name)
+    from mqbroker.web import application
+
+    application.load()
+    # No collection of a fork writes to these objects, so that their pages stay shared.
+    gc.freeze()
+
+
+def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> None:
+    """Serves on the socket in this process until a signal."""
+    gc.disable()
+    # Not imported by the parent of processes that start again when code changes: a new child has the code of now.
     import django
     import uvloop
 
@@ -35,21 +59,44 @@ def serve(listening: socket.socket) -> None:
     most = room.most_connections()
     places = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)
     try:
-        uvloop.run(server.run(listening, lifespan.running, places))
+        running = partial(lifespan.running, handover.begin, is_known=handover.is_known)
+        uvloop.run(server.run(listening, running, places, handover.leave))
     except Unfit as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr, flush=True)
         sys.exit(processes.UNFIT)
 
 
+def start_anew(words: Sequence[str], listening: socket.socket, pids: Collection[int]) -> None:
+    """Makes this process one that has the code of now, under the same id and with the same children."""
+    # Until the new program takes it up, another one must not end it.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    listening.set_inheritable(True)
+    given = ["--socket", str(listening.fileno()), "--children", ",".join(map(str, pids))]
+    # Without what an earlier start anew has given.
+    own = words[: words.index("--children") - 2] if "--children" in words else words
+    os.execv(sys.executable, [sys.executable, "-m", "mqbroker.web", *own, *given])
+
+
+def parser() -> argparse.ArgumentParser:
+    """The words of the command."""
+    made = argparse.ArgumentParser("mqbroker.web", description=__doc__)
+    made.add_argument("--host", default="127.0.0.1")
+    made.add_argument("--port", type=int, default=8000)
+    made.add_argument("--socket", type=int, metavar="FD", help="a listening socket that is inherited")
+    made.add_argument("--processes", type=counts.parse, default="1", help=f"{counts.MEANING} (default: 1)")
+    made.add_argument("--reload", action="store_true", help="start again when code changes")
+    made.add_argument("--children", type=children, default=(), help=argparse.SUPPRESS)
+    return made
+
+
+def children(text: str) -> list[int]:
+    """The ids that `start_anew` gives."""
+    return [int(word) for word in text.split(",") if word]
+
+
 def main(words: list[str]) -> int:
     """Serves until a signal."""
-    parser = argparse.ArgumentParser("mqbroker.web", description=__doc__)
-    parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--socket", type=int, metavar="FD", help="a listening socket that is inherited")
-    parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--reload", action="store_true", help="start again when code changes")
-    given = parser.parse_args(words)
+    given = parser().parse_args(words)
     logging.config.dictConfig(logs.configure(os.environ.get("MQBROKER_LOG", logs.FORMS[0])))
     logs.take_over()
     try:
@@ -58,10 +105,14 @@ def main(words: list[str]) -> int:
     except listener.PortInUse as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr)
         return 1
-    if given.processes == 1 and not given.reload:
+    if not given.processes.has_standby and not given.reload:
         serve(listening)
         return 0
-    return processes.Processes(lambda: serve(listening), given.processes).run(reload=given.reload)
+    started = processes.Processes(partial(serve, listening), given.processes.serving, given.children)
+    status = started.run(load, reload=given.reload)
+    if status is None:
+        start_anew(words, listening, started.pids)
+    return status or 0
 
 
 if __name__ == "__main__":

@@ -2,8 +2,15 @@
 
 from mqbroker.api.handler import Handler
 from mqbroker.api.routes import routes
+from mqbroker.web import static_files
 from mqbroker.web.django_handler import DjangoHandler
 from mqbroker.web.static_files import StaticFiles
+
+
+def load() -> None:
+    """Does what `handler` does without a runtime, so that a fork of this process has it done."""
+    static_files.paths()
+    DjangoHandler()
 
 
 def handler() -> Handler:

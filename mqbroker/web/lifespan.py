@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import ctypes
 import resource
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from cells import registry
 from mqbroker import background, sealed_secrets
@@ -15,14 +15,16 @@ from wire.admission import Serve
 
 
 @contextlib.asynccontextmanager
-async def running() -> AsyncIterator[Serve]:
-    """The process is ready to serve within the block; yields what serves a request.
+async def running(begin: Callable[[], object], *, is_known: bool) -> AsyncIterator[Serve]:
+    """The process is ready to serve within the block; yields what serves a request, and calls `begin` before.
 
-    Raises Unfit for a database that cannot keep what it acknowledges.
+    Raises Unfit for a database that cannot keep what it acknowledges. One that is known was found fit for a process
+    whose place this one takes: the look at it takes most of the time for which its callers would wait.
     """
-    await asyncio.to_thread(guards.require_fit, "mqbroker-start")
-    await asyncio.to_thread(sealed_secrets.require_readable)
-    await asyncio.to_thread(registry.heal)
+    if not is_known:
+        await asyncio.to_thread(guards.require_fit, "mqbroker-start")
+        await asyncio.to_thread(sealed_secrets.require_readable)
+        await asyncio.to_thread(registry.heal)
     fallback = background.Fallback()
     background.start()
     background.spare_collector()
@@ -31,7 +33,9 @@ async def running() -> AsyncIterator[Serve]:
     notifier.start()
     fallback.start()
     try:
-        yield application.handler()
+        handler = application.handler()
+        begin()
+        yield handler
     finally:
         await fallback.close()
         await background.close()

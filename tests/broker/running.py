@@ -34,7 +34,7 @@ class RunningBroker:
     """The processes of one broker. Within `with` they run; afterwards exactly these have ended.
 
     `webs` are separate web processes: they share nothing but the database. Each may have several `processes` on its
-    port.
+    port, as the option says.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class RunningBroker:
         settings: Mapping[str, str] = QUICK,
         *,
         webs: int = 1,
-        processes: int = 1,
+        processes: int | str = 1,
         tasks: bool = True,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -34,6 +35,8 @@ class Shop:
     open: bool = True
     # When a request was refused for the moment, or its answer was lost; by the monotonic clock.
     refused_at: list[float] = field(default_factory=list)
+    # When each producer had answers, by the same clock.
+    answered: dict[asyncio.Task[None] | None, list[float]] = field(default_factory=lambda: defaultdict(list))
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _producers: list[asyncio.Task[None]] = field(default_factory=list)
 
@@ -83,6 +86,7 @@ class Shop:
                 continue
             if status != TRY_AGAIN:
                 assert status in (200, 201), answer
+                self.answered[asyncio.current_task()].append(time.monotonic())
                 return answer
             self.refused_at.append(time.monotonic())
             await asyncio.sleep(0.02)

@@ -31,7 +31,7 @@ def test_the_services_are_those_of_the_production_shape() -> None:
 @pytest.mark.parametrize(
     ("service", "embedded"),
     [
-        ("web", commands.web(8000, 2, reload=False)),
+        ("web", commands.web(8000, "auto", reload=False)),
         ("worker", commands.worker()),
         ("beat", commands.beat(Path("/tmp/beat-schedule"))),
         ("migrate", commands.manage("prepare")),

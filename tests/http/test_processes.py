@@ -9,8 +9,10 @@ import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlsplit
 
+import psutil
 import pytest
 from mqbroker_client import Consumer, Producer
 
@@ -21,6 +23,8 @@ from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.wire import problem
 
 PROCESSES = 2
+# A module that each web process imports.
+BROKEN = "raise ImportError('this release is broken')"
 
 
 @pytest.fixture
@@ -37,6 +41,17 @@ def twofold(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
     redis_url = broker.environment["REDIS_URL"]
     with RunningBroker(tmp_path, broker.database_url, redis_url, QUICK, processes=PROCESSES, tasks=False) as twofold:
         yield twofold
+
+
+@pytest.fixture
+def backed(broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
+    """One web process with a standby, which looks for modules in a folder of the test first."""
+    redis_url = broker.environment["REDIS_URL"]
+    backed = RunningBroker(tmp_path, broker.database_url, redis_url, QUICK, processes="standby", tasks=False)
+    backed.environment["PYTHONPATH"] = os.pathsep.join([str(tmp_path), backed.environment["PYTHONPATH"]])
+    backed.webs[0].environment = backed.environment
+    with backed:
+        yield backed
 
 
 def members(broker: RunningBroker) -> set[int]:
@@ -119,3 +134,73 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.chaos
+def test_a_process_that_stands_by_has_one_thread_and_no_connection(backed: RunningBroker, orders: str) -> None:
+    """A fork would have a lock that another thread held, and speak on a connection that its parent has."""
+    assert sends(backed, orders)
+
+    standby = psutil.Process(backed.webs[0].pid)
+
+    assert standby.num_threads() == 1
+    assert [found.status for found in standby.net_connections("all") if found.status] == [psutil.CONN_LISTEN]
+    assert len(standby.children()) == 1
+
+
+@pytest.mark.chaos
+def test_a_restart_by_sighup_refuses_no_caller(backed: RunningBroker, orders: str) -> None:
+    before = members(backed)
+
+    with Sender(backed, orders) as sender:
+        os.kill(backed.webs[0].pid, signal.SIGHUP)
+        eventually(lambda: len(members(backed)) == 1 and not members(backed) & before)
+
+    assert sender.statuses == {201}
+    assert backed.log() == ""
+
+
+@pytest.mark.chaos
+def test_after_a_restart_with_code_that_fails_the_earlier_process_serves(backed: RunningBroker, orders: str) -> None:
+    before = members(backed)
+    (backed.folder / "uvloop.py").write_text(BROKEN)
+
+    with Sender(backed, orders) as sender:
+        os.kill(backed.webs[0].pid, signal.SIGHUP)
+        eventually(lambda: "this release is broken" in backed.log())
+        (backed.folder / "uvloop.py").unlink()
+
+        assert members(backed) == before
+        os.kill(backed.webs[0].pid, signal.SIGHUP)
+        eventually(lambda: len(members(backed)) == 1 and not members(backed) & before)
+
+    assert sender.statuses == {201}
+
+
+class Sender:
+    """A caller that sends all the time, a connection for each message; the statuses of its answers are kept."""
+
+    def __init__(self, broker: RunningBroker, topic: str) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._send_on)
+        self.statuses: set[int] = set()
+
+    def _send_on(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                self.statuses.add(
+                    self._broker.wire().post("/v1/messages", {"topic": self._topic, "body": "order"}).status
+                )
+            except OSError:
+                self.statuses.add(0)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        eventually(lambda: bool(self.statuses))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
