@@ -67,6 +67,11 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument(
         "--exported", type=int, default=Options.exported, help="export: messages in the broker (default: %(default)s)"
     )
+    words.add_argument(
+        "--processes",
+        default=Options.processes,
+        help="throughput: web processes of this checkout; another one has 1 (default: %(default)s)",
+    )
     words.add_argument("--json", type=Path, metavar="FILE", help="write all figures there too")
     return words
 
@@ -88,7 +93,7 @@ def main(words: list[str]) -> int:
     beside = given.beside.resolve() if given.beside else None
     if known := unknown_cases(given.names, given.case):
         parser().error(f"No case has {' or '.join(given.case)} in its name: there are {'; '.join(known)}.")
-    options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported)
+    options = Options(beside, given.rounds, given.seconds, tuple(given.case), given.exported, given.processes)
     reports = []
     for name in given.names or (
         [name for name in BENCHMARKS if name not in BY_NAME_ONLY] if beside is None else ["throughput"]

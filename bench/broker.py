@@ -80,7 +80,7 @@ class Broker:
 
 @contextlib.contextmanager
 def running(
-    web_processes: int = 1, worker: bool = True, checkout: Checkout | None = None, **settings: object
+    web_processes: str = "1", worker: bool = True, checkout: Checkout | None = None, **settings: object
 ) -> Iterator[Broker]:
     """A broker that is ready; ended, and its database dropped, afterwards."""
     checkout = checkout or Checkout()

@@ -15,7 +15,7 @@ commands = importlib.import_module(package + ".commands")
 key, port, processes, schedule = sys.argv[1:]
 print(json.dumps({
     "prepare": commands.manage("prepare", "--api-key", key),
-    "web": commands.web(int(port), int(processes), reload=False),
+    "web": commands.web(int(port), processes, reload=False),
     "worker": commands.worker(),
     "beat": commands.beat(pathlib.Path(schedule)),
 }))
@@ -41,9 +41,9 @@ class Checkout:
         described = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         return described.stdout.strip() or self.root.name
 
-    def commands(self, key: str, port: int, processes: int, schedule: Path) -> dict[str, list[str]]:
+    def commands(self, key: str, port: int, processes: str, schedule: Path) -> dict[str, list[str]]:
         """The command line of each process of its broker, and that of the preparation."""
-        words = [self.python, "-c", ASK, key, str(port), str(processes), str(schedule)]
+        words = [self.python, "-c", ASK, key, str(port), processes, str(schedule)]
         asked = subprocess.run(words, cwd=self.root, stdout=subprocess.PIPE, check=True)
         found: dict[str, list[str]] = json.loads(asked.stdout)
         return found

@@ -154,7 +154,7 @@ async def _measured(
 def _stopped(report: Report, running: Broker) -> None:
     """Stops another web process under load, each time for a part of `--seconds`, and measures this one's sends."""
     port = free_port()
-    commands = running.checkout.commands(KEY, port, 1, Path(running.folder) / "other-schedule")
+    commands = running.checkout.commands(KEY, port, "1", Path(running.folder) / "other-schedule")
     running.start("other", commands["web"])
     running.wait_until_ready("other", port)
     group = running.processes["other"].pid

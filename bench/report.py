@@ -34,6 +34,7 @@ class Options:
     seconds: float = 5.0
     cases: tuple[str, ...] = ()
     exported: int = 100_000
+    processes: str = "auto"
 
 
 @dataclass
