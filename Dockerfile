@@ -41,4 +41,4 @@ RUN python -m compileall -q /app
 
 USER mqbroker
 EXPOSE 8000
-CMD ["python", "-m", "mqbroker.web", "--host", "0.0.0.0", "--port", "8000", "--processes", "2"]
+CMD ["python", "-m", "mqbroker.web", "--host", "0.0.0.0", "--port", "8000", "--processes", "auto"]
