@@ -13,7 +13,7 @@ from delivery.trace import GroupEventName, Standing, TraceGroup
 from scheduling import trace as scheduling_trace
 from scheduling.trace import Entry, Wait, Way
 from store.messages import Time
-from store.naming import topics
+from store.naming import topic_names
 from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 from store.reading import holders
 from store.rows import Copy
@@ -130,7 +130,7 @@ async def _names(topic_id: int, way: Way) -> dict[int, str]:
     ids = {topic_id, *(wait.topic_id for wait in way.waits)}
     for entry in way.entries:
         ids |= {entry.topic_id, entry.topic_id if entry.goes_to is None else entry.goes_to}
-    return await topics.names(ids)
+    return await topic_names.of_ids(ids)
 
 
 def _state(topic_id: int, transaction_state: State | Literal["COMMITTED"] | None, way: Way) -> State:

@@ -15,7 +15,7 @@ from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import topics
+from store.naming import topic_names
 
 
 class TimerForecast(NamedTuple):
@@ -168,7 +168,7 @@ def next_timers(count: int) -> list[NextTimer]:
         NextTimer(
             row.due_at,
             row.message_id,
-            names.get(row.topic_id) or topics.deleted_name(row.topic_id),
+            names.get(row.topic_id) or topic_names.deleted(row.topic_id),
             row.reconsume_times,
         )
         for row in rows

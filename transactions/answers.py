@@ -81,7 +81,10 @@ class TransactionSummary(msgspec.Struct):
 
 
 class Begun(msgspec.Struct, gc=False):
-    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands."""
+    """A transaction whose half messages are stored. `duplicate`: it was begun before, and this is how it stands.
+
+    `cell` is where it lies, only where there are several: its end should have the `topic` of one of its messages then.
+    """
 
     transaction_id: uuid.UUID
     message_id: uuid.UUID
@@ -90,6 +93,7 @@ class Begun(msgspec.Struct, gc=False):
     state: State
     next_check_at: Time | None
     duplicate: bool | UnsetType = UNSET
+    cell: str | UnsetType = UNSET
 
 
 class EndedMessage(msgspec.Struct, gc=False):

@@ -6,7 +6,8 @@ from mqbroker_client.checks import Check, CheckListener
 from mqbroker_client.connection import Broker, Retry
 from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
 from mqbroker_client.errors import BrokerError
-from mqbroker_client.messages import Delivery, Entry, HalfMessage, Message, StoredMessage
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Delivery, Entry, Message, StoredMessage
 from mqbroker_client.polling import CheckPoller
 from mqbroker_client.producers import Ended, Placed, Producer, Sent, Transaction
 from mqbroker_client.push import PushListener

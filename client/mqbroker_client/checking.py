@@ -8,7 +8,7 @@ from contextlib import closing
 from mqbroker_client import errors
 from mqbroker_client.calls import producer as calls
 from mqbroker_client.checks import Check, outcomes_of
-from mqbroker_client.messages import HalfMessage
+from mqbroker_client.halves import HalfMessage
 from mqbroker_client.producers import Producer
 from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.states import Outcome
@@ -82,7 +82,13 @@ class Checking:
 
     def _answer(self, half: HalfMessage, outcome: Outcome) -> None:
         try:
-            self.producer.end(half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark)
+            self.producer.end(
+                half.transaction_id,
+                outcome.state,
+                from_transaction_check=True,
+                remark=outcome.remark,
+                topic=half.topic_of_end,
+            )
         except errors.Conflict as error:
             log.info("transaction %s was decided before the check was answered: %s", half.transaction_id, error)
         except errors.BrokerError as error:

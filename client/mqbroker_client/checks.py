@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from mqbroker_client.documents import Document
-from mqbroker_client.messages import HalfMessage
+from mqbroker_client.halves import HalfMessage
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_of
 
 if TYPE_CHECKING:

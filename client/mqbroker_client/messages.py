@@ -128,40 +128,6 @@ class StoredMessage(Message):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HalfMessage(Message):
-    """A message whose transaction is not decided: what a local transaction works on, and what a check asks about."""
-
-    transaction_id: UUID
-    producer_group: str
-    #: By the broker's clock; None while its own local transaction runs.
-    stored_at: datetime | None = None
-    #: How often the broker has asked about it, this time included; 0 while its own local transaction runs.
-    check_times: int = 0
-    #: All messages of the transaction when there are several; the fields above are those of the first.
-    messages: Sequence[Message] = ()
-
-    @property
-    def body_omitted(self) -> bool:
-        """Whether this check came without its bodies, because the endpoint's server refused their size.
-
-        `body` is empty then, and so is that of each of `messages`. No stored message has an empty body.
-        """
-        return not self.body
-
-    @classmethod
-    def read(cls, document: Document, producer_group: str) -> Self:
-        """What the API's JSON says."""
-        return cls(
-            **message_fields(document),
-            transaction_id=UUID(document["transaction_id"]),
-            producer_group=document.get("producer_group", producer_group),
-            stored_at=_moment(document.get("stored_at")),
-            check_times=document.get("check_times", 0),
-            messages=tuple(Message(**message_fields(message)) for message in document.get("messages") or ()),
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A message at its place in a queue."""
@@ -249,14 +215,15 @@ def message_fields(document: Document) -> dict[str, Any]:
         "queue_id": document.get("queue_id"),
         "delay_level": document.get("delay_level"),
         "delay_seconds": document.get("delay_seconds"),
-        "deliver_at": _moment(document.get("deliver_at")),
-        "born_at": _moment(document.get("born_at")),
+        "deliver_at": moment_of(document.get("deliver_at")),
+        "born_at": moment_of(document.get("born_at")),
         "message_id": UUID(document["message_id"]),
         "traceparent": document.get("traceparent"),
     }
 
 
-def _moment(text: str | None) -> datetime | None:
+def moment_of(text: str | None) -> datetime | None:
+    """The moment of a timestamp of the API's."""
     return None if text is None else datetime.fromisoformat(text)
 
 

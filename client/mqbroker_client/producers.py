@@ -38,20 +38,23 @@ class Transaction(Begun):
             begun.next_check_at,
             begun.duplicate,
             begun.state,
+            begun.cell,
             producer=producer,
         )
 
     def commit(self) -> Ended:
         """Make its messages visible. Raises `TransactionEnded` where it was rolled back before."""
-        return self.producer.end(self.transaction_id, LocalTransactionState.COMMIT)
+        return self.producer.end(self.transaction_id, LocalTransactionState.COMMIT, topic=self.topic_of_end)
 
     def rollback(self) -> Ended:
         """Have its messages never seen. Raises `TransactionEnded` where it was committed before."""
-        return self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK)
+        return self.producer.end(self.transaction_id, LocalTransactionState.ROLLBACK, topic=self.topic_of_end)
 
     def unknown(self, remark: str | None = None) -> Ended:
         """Tell the broker that nothing is known yet; it asks later."""
-        return self.producer.end(self.transaction_id, LocalTransactionState.UNKNOWN, remark=remark)
+        return self.producer.end(
+            self.transaction_id, LocalTransactionState.UNKNOWN, remark=remark, topic=self.topic_of_end
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +151,7 @@ class Producer:
         from_transaction_check: bool = ...,
         commit_log_offset: int | None = ...,
         remark: str | None = ...,
+        topic: str | None = ...,
         retry: Retry | None = ...,
         wait: Literal[True] = True,
     ) -> Ended: ...
@@ -161,6 +165,7 @@ class Producer:
         from_transaction_check: bool = ...,
         commit_log_offset: int | None = ...,
         remark: str | None = ...,
+        topic: str | None = ...,
         wait: Literal[False],
     ) -> None: ...
 
@@ -173,6 +178,7 @@ class Producer:
         from_transaction_check: bool = ...,
         commit_log_offset: int | None = ...,
         remark: str | None = ...,
+        topic: str | None = ...,
         retry: Retry | None = ...,
         wait: bool = ...,
     ) -> Ended | None: ...
@@ -185,10 +191,14 @@ class Producer:
         from_transaction_check: bool = False,
         commit_log_offset: int | None = None,
         remark: str | None = None,
+        topic: str | None = None,
         retry: Retry | None = None,
         wait: bool = True,
     ) -> Ended | None:
         """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
+
+        A broker of several cells looks for it in the cell of `topic` alone, which is that of one of its messages. An
+        older broker refuses the field: `Transaction` sends it where the broker has named a cell.
 
         Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
         `Broker.close`, and for threads the end of the program, give it three seconds.
@@ -200,6 +210,7 @@ class Producer:
             from_transaction_check=from_transaction_check,
             commit_log_offset=commit_log_offset,
             remark=remark,
+            topic=topic,
         )
         if wait:
             return self.broker.do(end, retry=retry)

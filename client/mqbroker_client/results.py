@@ -8,7 +8,8 @@ from uuid import UUID
 
 from mqbroker_client.documents import Document
 from mqbroker_client.errors import TransactionEnded
-from mqbroker_client.messages import Entry, HalfMessage, Message
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Entry, Message
 from mqbroker_client.states import LocalTransactionState
 
 
@@ -79,10 +80,17 @@ class Begun:
     duplicate: bool
     #: PREPARED, unless it was begun before (`duplicate`) and decided since.
     state: str = "PREPARED"
+    #: Where it lies, from a broker of several cells.
+    cell: str | None = None
 
     @property
     def message_id(self) -> UUID:
         return self.messages[0].message_id
+
+    @property
+    def topic_of_end(self) -> str | None:
+        """What its end names, so that a broker of several cells asks one of them; an older one refuses the field."""
+        return None if self.cell is None else self.messages[0].topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +117,7 @@ def require_undecided(begun: Begun) -> None:
 def half_of(begun: Begun, producer_group: str) -> HalfMessage:
     """What the local transaction works on: the first message of the transaction."""
     given = {field.name: getattr(begun.messages[0], field.name) for field in fields(Message)}
-    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group)
+    return HalfMessage(**given, transaction_id=begun.transaction_id, producer_group=producer_group, cell=begun.cell)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
 from mqbroker_client.errors import BrokerError
-from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Message
 from mqbroker_client.producers import Producer
 from mqbroker_client.results import TransactionSent, half_of, require_undecided
 from mqbroker_client.retries import HALF_RETRY, Retry
@@ -106,7 +107,7 @@ class TransactionProducer:
 
     def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
         try:
-            self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark)
+            self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end)
         except BrokerError as error:
             log.warning(
                 "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error

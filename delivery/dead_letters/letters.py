@@ -12,7 +12,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import require_between
 from store.messages import MessageRow, StoredMessage, Time
-from store.naming import topics
+from store.naming import topic_names
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.answers import Hold
@@ -86,7 +86,7 @@ async def _listed_in_cell(
     page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
     rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
     hold.set(sum(len(row.body) for row in rows))
-    names = await topics.names({row.topic_id for row in rows})
+    names = await topic_names.of_ids({row.topic_id for row in rows})
     is_last = not rows or len(rows) == rows[0].letters < limit
     return DeadLetters(
         results=[_letter(row, names[row.topic_id]) for row in rows],

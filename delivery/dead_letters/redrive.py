@@ -19,7 +19,7 @@ from store.commit.operation import Note, Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal, MessageNotFound, Refusal, TopicNotExist
-from store.naming import topics
+from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.reading import progress
@@ -180,7 +180,7 @@ async def _send_all(
     """What became of each letter. One whose topic was deleted has no readers there, and stays a dead letter."""
     origins = {letter.topic_id for letter in letters}
     if wanted.to_topic is None:
-        origins = {row.id for row in await batch.read(topics.FIND_TOPICS, {"ids": list(origins)})}
+        origins = {row.id for row in await batch.read(topic_names.FIND_TOPICS, {"ids": list(origins)})}
     return {
         letter.message_id: await _send(batch, wanted, letter) if letter.topic_id in origins else _orphaned(letter)
         for letter in letters

@@ -11,7 +11,7 @@ from delivery.receive import deliveries, discarded
 from delivery.receive.deliveries import Entry
 from store import messages, queues
 from store.errors import OffsetOutOfRange, require_between
-from store.naming import topics
+from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
@@ -70,7 +70,7 @@ async def pull(
             await waiter.wait(min(left, READ_AGAIN_SECONDS), gone)
         if require is not None:
             await require()
-    names = await topics.names({row.topic_id for row in rows})
+    names = await topic_names.of_ids({row.topic_id for row in rows})
     producers = await discarded.producers(rows) if topic.name == topics.DISCARDED else {}
     return Stretch(
         entries=(_entry(row, names[row.topic_id], topic, producers) for row in rows),

@@ -19,7 +19,7 @@ from delivery.receive.deliveries import Delivery, Handout, Receiver
 from delivery.receive.handout import hand_out
 from delivery.rows import GroupFacts
 from store.errors import require_between
-from store.naming import topics
+from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
@@ -145,7 +145,7 @@ async def _handout(receiver: Receiver) -> Handout:
 async def _received(group_name: str, handout: Handout) -> Received:
     origin_ids = {message.topic_id for _, message in handout} if handout.receiver.of_others else set()
     producers = await discarded.producers(row for _, row in handout) if handout.receiver.of_discarded else {}
-    return Received(group_name, handout, await topics.names(origin_ids), producers)
+    return Received(group_name, handout, await topic_names.of_ids(origin_ids), producers)
 
 
 @dataclass(frozen=True, slots=True)

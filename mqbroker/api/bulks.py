@@ -12,7 +12,18 @@ import structlog
 
 from access.callers import Caller
 from mqbroker.api.answers import Answer, failed, refused, with_status
-from mqbroker.api.bulk_operations import OF_GROUPS, Given, Read, SendOperation, Source, ids_of, operation_of, read_all
+from mqbroker.api.bulk_operations import (
+    OF_GROUPS,
+    EndOperation,
+    Given,
+    HalfOperation,
+    Read,
+    SendOperation,
+    Source,
+    ids_of,
+    operation_of,
+    read_all,
+)
 from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest
 from scheduling import delays
@@ -30,6 +41,8 @@ logger = structlog.stdlib.get_logger(__name__)
 MAX_OPERATIONS = 1000
 # Of the scopes of a key, of which a bulk needs one; each operation needs what its call needs.
 VERBS = ("produce", "consume", "manage")
+# The operations that name a topic, which an end need not.
+NAMING = (Message, EndOperation)
 TOO_LATE = refused(SystemBusy("The database does not answer: nothing was stored, try again.")).content
 
 
@@ -66,8 +79,10 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
     Of sends only those that the caller may produce to: the first use makes a topic that does not exist. What breaks a
     rule makes none.
     """
-    for name in {operation.topic for operation in given if isinstance(operation, Message)}:
-        await topics.look_up(name)
+    named = {operation.topic for operation in given if isinstance(operation, NAMING)}
+    for name in named:
+        if name is not None:
+            await topics.look_up(name)
     sent_to: set[str] = set()
     for operation in given:
         if isinstance(operation, SendOperation) and operation.topic not in sent_to and _obeys(operation, caller):
@@ -76,7 +91,8 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
                 chosen = [] if operation.message_id is None else [operation.message_id]
                 await accept.for_messages(operation.topic, None, chosen)
     of_groups = [one for one in given if isinstance(one, OF_GROUPS)]
-    for name, topic in {(one.producer_group, getattr(one, "topic", "")) for one in of_groups}:
+    halves_to = {(one.producer_group, one.topic if isinstance(one, HalfOperation) else "") for one in of_groups}
+    for name, topic in halves_to:
         with contextlib.suppress(Refusal):
             await limits.look_up(name, topic)
 

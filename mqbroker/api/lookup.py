@@ -12,7 +12,7 @@ from mqbroker.api.requests import DataRequest, number
 from store import messages
 from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
-from store.naming import topics
+from store.naming import topic_names, topics
 from store.process import pacing, runtime
 from store.reading import holders, lookup
 from store.reading.lookup import Found, Place
@@ -40,7 +40,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
     """GET /v1/messages/{message_id}."""
     _require_any(request.caller)
     found = await lookup.by_id(requests.message_id(message_id), request.hold)
-    names = await topics.names({found.message.topic_id})
+    names = await topic_names.of_ids({found.message.topic_id})
     wanted = found.message.message_id
     is_visible = found.queue_offset is not None or await lookup.is_visible(wanted)
     _require_sight(request.caller, wanted, names[found.message.topic_id], is_visible=is_visible)
@@ -71,7 +71,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
         else:
             hidden_too = request.caller.may_see(name, is_visible=False)
             page = await lookup.by_key(topic, key, since, until, after, count, request.hold, hidden_too=hidden_too)
-    names = await topics.names({found.message.topic_id for found in page.found})
+    names = await topic_names.of_ids({found.message.topic_id for found in page.found})
     following = None if page.after is None else cursors.encode(page.after)
     results = (_found(found, names) for found in page.found)
     return answers.page(request.hold, results, {"next": following}, "results")
@@ -82,7 +82,7 @@ async def trace(request: DataRequest, message_id: str) -> Answer:
     _require_any(request.caller)
     wanted = requests.message_id(message_id)
     copies = await lookup.copies(wanted)
-    names = await topics.names({copies[0].topic_id})
+    names = await topic_names.of_ids({copies[0].topic_id})
     is_visible = await lookup.is_visible(wanted)
     _require_sight(request.caller, wanted, names[copies[0].topic_id], is_visible=is_visible)
     return answer(await monitoring_trace.of(wanted, copies))

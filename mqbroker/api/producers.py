@@ -10,7 +10,7 @@ from mqbroker.api import requests
 from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode
 from scheduling import recalls
-from store.naming import topics
+from store.naming import topic_names
 from store.reading import lookup
 from transactions import groups
 from transactions.checks import polling
@@ -66,7 +66,7 @@ async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
     """
     if not caller.may_everywhere("produce"):
         topic_id = (await lookup.copies(message_id))[0].topic_id
-        if not caller.may("produce", (await topics.names({topic_id}))[topic_id]):
+        if not caller.may("produce", (await topic_names.of_ids({topic_id}))[topic_id]):
             raise lookup.not_found(message_id)
 
 

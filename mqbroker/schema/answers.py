@@ -50,11 +50,13 @@ class AskedMessage(StoredMessage, kw_only=True):
 class AskedTransaction(AskedMessage, kw_only=True):
     """A half message that its producer is asked about; `messages` when its transaction has several.
 
-    `check_times` counts this check, too; `last_failure` says why the one before decided nothing.
+    `check_times` counts this check, too; `last_failure` says why the one before decided nothing. A poll names the
+    `cell` where there are several: the end should have the `topic` then.
     """
 
     check_times: int
     last_failure: str | None
+    cell: str | UnsetType = UNSET
     messages: list[AskedMessage] | UnsetType = UNSET
 
 

@@ -26,7 +26,6 @@ class TopicFacts(NamedTuple):
 
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
-FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
 RETRY_PREFIX = "%RETRY%"
@@ -52,10 +51,9 @@ class Topics:
         self.by_name: TtlCache[str, TopicFacts] = TtlCache(CONFIGURATION_SECONDS)
         # Thousands of requests may use a new topic at once: one creates it, and the others wait for its result.
         self.making: TtlCache[str, TopicFacts] = TtlCache(0)
-        self.names: dict[int, str] = {}
 
     def forget_all(self) -> None:
-        """Drops the topics, which another process may have changed; a name is that of its id for good."""
+        """Drops the topics, which another process may have changed."""
         self.by_name.forget_all()
 
 
@@ -137,15 +135,26 @@ def known_for_sending(name: str) -> TopicFacts | None:
     return None if topic is None or "w" not in topic.permission or is_system(name) else topic
 
 
+def known(name: str) -> TopicFacts | None:
+    """The topic of this name, whatever may be done with it, where this process has looked it up just before."""
+    return runtime.control(Topics).by_name.known(name)
+
+
+async def existing(name: str) -> TopicFacts:
+    """The topic of this name, whatever may be done with it. Raises TopicIllegal or TopicNotExist."""
+    validate_name(name)
+    topic = await _find(name)
+    if topic is None:
+        raise absent(name)
+    return topic
+
+
 async def for_reading(name: str) -> TopicFacts:
     """The topic that a consumer reads.
 
     Raises TopicIllegal, TopicForbidden (not readable) or TopicNotExist.
     """
-    validate_name(name)
-    topic = await _find(name)
-    if topic is None:
-        raise absent(name)
+    topic = await existing(name)
     require_readable(name, topic.permission)
     return topic
 
@@ -206,21 +215,6 @@ async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:
         # Another process has deleted it at this moment.
         raise absent(name)
     return topic
-
-
-async def names(ids: set[int]) -> dict[int, str]:
-    """The names of topics by their ids; a topic never changes its name."""
-    known = runtime.control(Topics).names
-    missing = ids.difference(known)
-    if missing:
-        for row in await connections.read_control(FIND_TOPICS, {"ids": list(missing)}):
-            known[row.id] = row.name
-    return {id_: known.get(id_) or deleted_name(id_) for id_ in ids}
-
-
-def deleted_name(topic_id: int) -> str:
-    """What stands for the name of a topic that was deleted; its messages keep its id."""
-    return f"(deleted topic {topic_id})"
 
 
 def forget(name: str) -> None:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.naming import topics
+from store.naming import topic_names
 from store.reading.lookup import BEYOND, MAX_OF_KEY
 from store.rows import Preview
 from store.segments import log
@@ -94,5 +94,5 @@ async def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
 def _named(row: Named) -> Named:
     """The row with a name for its topic where that was deleted."""
     if row.topic is None and row.topic_id is not None:
-        return row._replace(topic=topics.deleted_name(row.topic_id))
+        return row._replace(topic=topic_names.deleted(row.topic_id))
     return row

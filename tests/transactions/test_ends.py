@@ -55,6 +55,20 @@ def test_the_opposite_decision_is_refused(
     assert len(consumer.receive(orders)) == (decision == "COMMIT")
 
 
+def test_one_cell_names_none_and_the_sdk_no_topic_which_an_end_may_have_all_the_same(
+    wire: Wire, producer: Producer, orders: str
+) -> None:
+    begun = producer.begin(orders, b"order 1")
+    begun_by_hand = wire.post("/v1/transactions", {"producer_group": producer.group, "topic": orders, "body": "x"})
+    given = {"producer_group": producer.group, "state": "COMMIT", "topic": orders}
+
+    ended = wire.post(f"/v1/transactions/{begun.transaction_id}/end", given)
+
+    assert (begun.cell, begun.topic_of_end) == (None, None)
+    assert "cell" not in begun_by_hand.document
+    assert (ended.status, ended.document["state"]) == (200, "COMMITTED")
+
+
 def test_a_transaction_that_begins_at_one_web_process_ends_at_another(
     broker: RunningBroker, producer: Producer, distant_consumer: Consumer, orders: str
 ) -> None:

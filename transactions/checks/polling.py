@@ -21,7 +21,7 @@ from store.db.ttl_cache import TtlCache
 from store.errors import SystemBusy, require_between
 from store.process import runtime
 from store.process.answers import Hold
-from store.process.runtime import CONTROL
+from store.process.runtime import CONTROL, Runtime
 from transactions import groups, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.checker import CLAIM_HALVES, seconds_to_next
@@ -137,9 +137,16 @@ async def _received(group_id: int, most: int, topic_ids: list[int] | None, hold:
             hold.set(halves[0].claimed_bytes if halves else 0)
             if halves:
                 documents = await questions.transactions(halves)
-                ids = [half.transaction_id for half in halves if half.transaction_id in documents]
-                return Received({transaction_id: documents[transaction_id] for transaction_id in ids}, cell.cell)
+                found = {half.transaction_id: documents.get(half.transaction_id) for half in halves}
+                return Received(
+                    {id_: _located(document, cell) for id_, document in found.items() if document}, cell.cell
+                )
     return None
+
+
+def _located(document: Document, cell: Runtime) -> Document:
+    """With the cell that it lies in, where there are several."""
+    return {**document, "cell": cell.name} if runtime.several else document
 
 
 async def _topics(may_produce: IsAllowed | None) -> list[int] | None:

@@ -10,7 +10,7 @@ from store import messages
 from store.db import connections
 from store.messages.texts import legible
 from store.messages.times import encode
-from store.naming import topics
+from store.naming import topic_names
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
@@ -48,7 +48,7 @@ async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Documen
     """The documents of transactions: each is that of its first message, with all of them when it has several."""
     places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
     rows = await connections.read(log.READ_MESSAGES, log.places(places))
-    names = await topics.names({row.topic_id for row in rows})
+    names = await topic_names.of_ids({row.topic_id for row in rows})
     stored = {row.log_offset: _document(row, names[row.topic_id]) for row in rows}
     return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}
 

@@ -17,6 +17,7 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.ids import of_int
 from store.messages.texts import legible
+from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
 from transactions import groups
@@ -32,6 +33,7 @@ END_HALVES = Statement(__file__, "end_halves", EndedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 
 MAX_REMARK = 1000
+NAMED_TOPIC = "That of one of its messages. Over several cells, its cell alone is asked for the transaction then."
 # No group has this id: an end that names a group that does not exist finds no half message of it.
 UNKNOWN_GROUP = -1
 
@@ -44,6 +46,7 @@ class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, o
     from_transaction_check: bool = False
     commit_log_offset: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     remark: str | None = None
+    topic: Annotated[str, msgspec.Meta(description=NAMED_TOPIC)] | None = None
 
 
 class End(OfTransaction[Ended]):
@@ -66,6 +69,7 @@ class End(OfTransaction[Ended]):
         "log_offset",
         "queue",
         "remark",
+        "topic",
     )
     ORDER = 3
     URGENT = True
@@ -96,6 +100,8 @@ class End(OfTransaction[Ended]):
         self.group_id: int | None = None
         self.group_name: str | None = None
         self.caller: Caller | None = None
+        # That in whose cell alone the transaction is looked for, where it is named.
+        self.topic: str | None = None
 
     @classmethod
     def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:
@@ -104,12 +110,15 @@ class End(OfTransaction[Ended]):
         end = cls(transaction_id, given.state, decided_by, log_offset=given.commit_log_offset, remark=given.remark)
         end.group_name = given.producer_group
         end.caller = caller
+        end.topic = given.topic
         return end
 
     def ready(self) -> bool:
         """Whether this process knows that the caller may end it, and knows its group."""
         if runtime.several:
             self._choose_cell()
+            if self.topic is not None and not self.is_only_in(topics.known(self.topic)):
+                return False
         if self.group_name is None:
             return self.is_plain
         caller, group = self.caller, groups.known(self.group_name)
@@ -135,6 +144,8 @@ class End(OfTransaction[Ended]):
             return
         if self.caller is not None:
             await self._authorise(self.caller, self.group_name)
+        if self.topic is not None and runtime.several:
+            self.is_only_in(await topics.existing(self.topic))
         self.group_id = await _group_id(self.group_name)
 
     async def _authorise(self, caller: Caller, group_name: str) -> None:
@@ -144,6 +155,8 @@ class End(OfTransaction[Ended]):
             await groups.require_key(group_name, caller.name)
         # A key for all topics, as most are, costs no look-up.
         if not caller.may_everywhere("produce"):
+            if self.topic is not None and not caller.may("produce", self.topic):
+                raise states.not_found(self.transaction_id, judging.ON_THE_WAY)
             topic_names = await history.topics_of(self.transaction_id)
             if not all(caller.may("produce", topic) for topic in topic_names):
                 raise states.not_found(self.transaction_id, judging.ON_THE_WAY)

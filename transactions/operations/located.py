@@ -6,6 +6,7 @@ from typing import TypeVar
 from store.commit.operation import Operation
 from store.errors import Refusal, SystemBusy
 from store.messages import ids
+from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.runtime import CONTROL
 from transactions.errors import NotDiscarded, TransactionNotFound
@@ -42,6 +43,12 @@ class OfTransaction(Operation[Result]):
         self.cell = named if named in served else CONTROL
         self.left_cells = [cell for cell in served if cell != self.cell]
         self.away = None
+
+    def is_only_in(self, topic: TopicFacts | None) -> bool:
+        """Has it looked for in the cell of a topic alone, where that is known; whether it is."""
+        if topic is not None:
+            self.cell, self.left_cells, self.away = topic.cell_id, [], None
+        return topic is not None
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
         return isinstance(problem, SystemBusy) and self.cell is not None and bool(self.left_cells)

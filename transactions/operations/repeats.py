@@ -9,6 +9,7 @@ from store.commit.batch import Batch
 from store.errors import MessageIdReused, Refusal
 from store.messages import accept
 from store.messages.accept import Accepted, StoredBefore
+from store.process import runtime
 from transactions.answers import Begun
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import State, TransactionRow
@@ -103,4 +104,7 @@ def answer(
     next_check_at: datetime | None,
 ) -> Begun:
     """The answer to a transaction as it stands."""
-    return Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)
+    begun = Begun(transaction_id, message_ids[0], list(message_ids), log_offsets[0], state, next_check_at)
+    if runtime.several:
+        begun.cell = runtime.here().name
+    return begun

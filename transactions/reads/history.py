@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.naming import topics
+from store.naming import topic_names
 from transactions import answers, groups
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
@@ -45,7 +45,7 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
     limits = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
     async with states.holding(transaction_id):
         checks = await connections.read(FIND_CHECK_ATTEMPTS, limits)
-    names = await topics.names(set(transaction.topic_ids))
+    names = await topic_names.of_ids(set(transaction.topic_ids))
     prepared = TransactionEvent("prepared", transaction.stored_at)
     events = [prepared, *map(_operation, operations), *map(_check, checks)]
     return TransactionHistory(
@@ -115,7 +115,7 @@ async def operations_of(transaction_id: uuid.UUID) -> list[OperationRow]:
 async def topics_of(transaction_id: uuid.UUID) -> set[str]:
     """The names of the topics that a transaction writes to; none when there is no such transaction."""
     transaction: TransactionRow | None = await states.find(transaction_id)
-    return set() if transaction is None else set((await topics.names(set(transaction.topic_ids))).values())
+    return set() if transaction is None else set((await topic_names.of_ids(set(transaction.topic_ids))).values())
 
 
 def _operation(row: OperationRow) -> TransactionEvent:

@@ -10,7 +10,7 @@ from uuid import UUID
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import topics
+from store.naming import topic_names
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
@@ -229,7 +229,7 @@ def _summaries(rows: Sequence[TransactionRow]) -> list[TransactionSummary]:
     group_ids = {row.producer_group_id for row in rows}
     topic_ids = {topic_id for row in rows for topic_id in row.topic_ids}
     group_names = {id_: groups.deleted_name(id_) for id_ in group_ids} | _names(ProducerGroup, group_ids)
-    topic_names = {id_: topics.deleted_name(id_) for id_ in topic_ids} | _names(Topic, topic_ids)
+    topic_names = {id_: topic_names.deleted(id_) for id_ in topic_ids} | _names(Topic, topic_ids)
     return [
         TransactionSummary(
             transaction_id=row.transaction_id,

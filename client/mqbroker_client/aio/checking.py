@@ -9,7 +9,7 @@ from mqbroker_client.aio.checks import AsyncCheck, outcomes_of
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import apart, pause
 from mqbroker_client.calls import producer as calls
-from mqbroker_client.messages import HalfMessage
+from mqbroker_client.halves import HalfMessage
 from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.states import Outcome
 
@@ -82,7 +82,11 @@ class AsyncChecking:
     async def _answer(self, half: HalfMessage, outcome: Outcome) -> None:
         try:
             await self.producer.end(
-                half.transaction_id, outcome.state, from_transaction_check=True, remark=outcome.remark
+                half.transaction_id,
+                outcome.state,
+                from_transaction_check=True,
+                remark=outcome.remark,
+                topic=half.topic_of_end,
             )
         except errors.Conflict as error:
             log.info("transaction %s was decided before the check was answered: %s", half.transaction_id, error)

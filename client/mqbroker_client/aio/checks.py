@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
 from mqbroker_client.checks import BatchCheck
-from mqbroker_client.messages import HalfMessage
+from mqbroker_client.halves import HalfMessage
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
 #: A coroutine function, or a plain one, which runs in a thread because it may block.

@@ -8,7 +8,8 @@ from uuid import UUID
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import blocking
 from mqbroker_client.errors import BrokerError
-from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Message
 from mqbroker_client.results import TransactionSent, half_of, require_undecided
 from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
@@ -105,7 +106,7 @@ class AsyncTransactionProducer:
 
     async def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
         try:
-            await self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark)
+            await self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end)
         except BrokerError as error:
             log.warning(
                 "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error

@@ -45,7 +45,10 @@ def send(producer: Producer, page: Mapping[UUID, str]) -> Sending:
     found = Sending()
     # A half may be stored already: its answer was lost. Then this is a repetition, and so is its end.
     stored = _taken(producer, _halves(producer, page, found), found)
-    ends = {id_: calls.end(producer.group, id_, LocalTransactionState.COMMIT) for id_ in stored}
+    ends = {
+        id_: calls.end(producer.group, id_, LocalTransactionState.COMMIT, topic=begun.topic_of_end)
+        for id_, begun in stored.items()
+    }
     found.sent = list(_taken(producer, ends, found))
     return found
 
@@ -60,12 +63,12 @@ def _halves(producer: Producer, page: Mapping[UUID, str], found: Sending) -> dic
     return halves
 
 
-def _taken(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) -> list[UUID]:
-    """The transactions without an error. One with an error holds up no other."""
-    taken = []
+def _taken(producer: Producer, asked: Mapping[UUID, Call[Any]], found: Sending) -> dict[UUID, Any]:
+    """The results of the transactions without an error. One with an error holds up no other."""
+    taken = {}
     for id_, result in _results(producer, asked, found).items():
         if not isinstance(result, BrokerError):
-            taken.append(id_)
+            taken[id_] = result
         elif meaning_of(result) is Meaning.REFUSED:
             found.refused[id_] = str(result)
         else:

@@ -12,11 +12,13 @@ from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.outage import Outage
 from mqbroker_client.barrier.sessions import Connection
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.halves import HalfMessage
 from mqbroker_client.ids import uuid7
 from mqbroker_client.limits import DEFAULTS, Limits, validate
 from mqbroker_client.meanings import Meaning, meaning_of
-from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.messages import Message
 from mqbroker_client.producers import Producer
+from mqbroker_client.results import Begun
 from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState
 
@@ -35,6 +37,8 @@ class Prepared:
     transaction_id: UUID
     messages: Sequence[Message]
     kept: bool
+    #: What its end names, as `Begun.topic_of_end`.
+    topic: str | None = None
 
 
 @dataclass(slots=True)
@@ -69,11 +73,12 @@ class CommitSteps:
         if keeps := asks is None:
             messages = self._to_keep(messages)
         self.barrier.insert_commit(connection, transaction_id, messages if keeps else None, aside=self.aside)
-        if asks is not None and (keeps := not self._store(transaction_id, messages, asks)):
+        begun = None if asks is None else self._store(transaction_id, messages, asks)
+        if asks is not None and (keeps := begun is None):
             messages = self._to_keep(messages)
             self.barrier.keep(connection, transaction_id, messages)
         self._has_kept |= keeps
-        return Prepared(transaction_id, messages, keeps)
+        return Prepared(transaction_id, messages, keeps, None if begun is None else begun.topic_of_end)
 
     def committed(self, prepared: Prepared) -> None:
         """Sends COMMIT. Raises nothing: a check decides where it is lost."""
@@ -106,32 +111,34 @@ class CommitSteps:
             return messages
         return [message if message.traceparent else replace(message, traceparent=context) for message in messages]
 
-    def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> bool:
-        """Whether the half is stored. Else its messages are kept; raises what `keep` does not keep for."""
+    def _store(self, transaction_id: UUID, messages: Sequence[Message], asks: Retry) -> Begun | None:
+        """The half that is stored. Else its messages are kept; raises what `keep` does not keep for."""
         try:
-            self.aside(lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks))
+            begun = self.aside(
+                lambda: self.producer.begin_messages(messages, transaction_id=transaction_id, retry=asks)
+            )
         except BrokerError as error:
             meaning = meaning_of(error)
             if self.on_unavailable == "keep" and meaning is Meaning.AWAY:
                 if self.outage.goes_on(asks):
                     log.warning("the broker is away, messages are kept in the database: %s", error)
-                return False
+                return None
             self.outage.is_over()
             if self.on_unavailable == "keep" and meaning is Meaning.UNKNOWN:
                 log.error("transaction %s: its messages are kept in the database: %s", transaction_id, error)
-                return False
+                return None
             raise
         self.outage.is_over()
         self._limits = self._limits.widened(messages)
-        return True
+        return begun
 
     def _end(self, prepared: Prepared, state: LocalTransactionState) -> None:
         if self.outage.lasts:
             # Its half was stored just before. A check decides where this is lost.
-            self.producer.end(prepared.transaction_id, state, wait=False)
+            self.producer.end(prepared.transaction_id, state, topic=prepared.topic, wait=False)
             return
         try:
-            self.aside(lambda: self.producer.end(prepared.transaction_id, state, retry=END_RETRY))
+            self.aside(lambda: self.producer.end(prepared.transaction_id, state, topic=prepared.topic, retry=END_RETRY))
         except BrokerError as error:
             log.warning("transaction %s: %s was not sent, a check ends it: %s", prepared.transaction_id, state, error)
             if self.on_unavailable == "keep" and meaning_of(error) is Meaning.AWAY:

@@ -8,7 +8,8 @@ from uuid import UUID
 from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path, same
 from mqbroker_client.documents import Document, encoded, given, in_utf8
-from mqbroker_client.messages import HalfMessage, Message
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Message
 from mqbroker_client.results import Begun, Ended, Sent
 from mqbroker_client.states import LocalTransactionState
 
@@ -62,22 +63,23 @@ def end(
     from_transaction_check: bool = False,
     commit_log_offset: int | None = None,
     remark: str | None = None,
+    topic: str | None = None,
 ) -> Call[Ended]:
     """POST /v1/transactions/{transaction_id}/end."""
     own_id = str(transaction_id)
     end = Operation(b'{"op":"end","transaction_id":"%s",' % own_id.encode(), transaction_id)
-    content = _plain_end(group, state, from_transaction_check)
+    content = _plain_end(group, state, from_transaction_check, topic)
     if commit_log_offset is not None or remark is not None:
         more = given(commit_log_offset=commit_log_offset, remark=in_utf8(remark))
         content = content[:-1] + b"," + encoded(more).encode()[1:]
     return Call("POST", f"/v1/transactions/{own_id}/end", content, Ended.read, operation=end)
 
 
-@lru_cache(maxsize=64)
-def _plain_end(group: str, state: LocalTransactionState, from_transaction_check: bool) -> bytes:
-    """What the ends of a group have in common: encoded once, and not at each of them."""
+@lru_cache(maxsize=256)
+def _plain_end(group: str, state: LocalTransactionState, from_transaction_check: bool, topic: str | None) -> bytes:
+    """What the ends of a group for a topic have in common: encoded once, and not at each of them."""
     body = {"producer_group": group, "state": state.value, "from_transaction_check": from_transaction_check}
-    return encoded(body).encode()
+    return encoded({**body, **given(topic=topic)}).encode()
 
 
 def transaction(transaction_id: UUID) -> Call[Document]:
@@ -123,6 +125,7 @@ def _begun(transaction_id: UUID, messages: Sequence[Message]) -> Callable[[Docum
             datetime.fromisoformat(next_check_at) if next_check_at else None,
             answer.get("duplicate", False),
             answer.get("state", "PREPARED"),
+            answer.get("cell"),
         )
 
     return read

@@ -14,7 +14,8 @@ from mqbroker_client.barrier.decisions import at_once
 from mqbroker_client.barrier.errors import BarrierError, OutsideTransaction
 from mqbroker_client.barrier.kept import KeptMessages
 from mqbroker_client.barrier.steps import CommitSteps, OnUnavailable
-from mqbroker_client.messages import HalfMessage, Message, MessageFields
+from mqbroker_client.halves import HalfMessage
+from mqbroker_client.messages import Message, MessageFields
 from mqbroker_client.producers import Producer
 from mqbroker_client.sqlalchemy import following
 from mqbroker_client.sqlalchemy.barrier import EngineBarrier

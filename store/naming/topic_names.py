@@ -1,0 +1,27 @@
+"""The names of topics by their ids, of which each process remembers those that it has looked up."""
+
+from store.db import connections
+from store.db.statements import Statement
+from store.naming.topics import TopicFacts
+from store.process import runtime
+
+FIND_TOPICS = Statement(__file__, "find_topics", TopicFacts)
+
+
+class TopicNames(dict[int, str]):
+    """A part of the runtime: a name is that of its id for good."""
+
+
+async def of_ids(ids: set[int]) -> dict[int, str]:
+    """The names of topics by their ids; a topic never changes its name."""
+    known = runtime.control(TopicNames)
+    missing = ids.difference(known)
+    if missing:
+        for row in await connections.read_control(FIND_TOPICS, {"ids": list(missing)}):
+            known[row.id] = row.name
+    return {id_: known.get(id_) or deleted(id_) for id_ in ids}
+
+
+def deleted(topic_id: int) -> str:
+    """What stands for the name of a topic that was deleted; its messages keep its id."""
+    return f"(deleted topic {topic_id})"
