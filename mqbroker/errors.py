@@ -55,6 +55,7 @@ STATUS_OF_CODE = {
     "rate_limited": 429,
     "system_busy": 503,
     "cell_away": 503,
+    "topic_moved": 503,
     "outcome_unknown": 503,
 }
 # Of what no refusal of the domain stands for.

@@ -1,7 +1,7 @@
 """Send: stores messages of one request in one queue, and makes them visible at once or after their delay."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Self
 
@@ -18,7 +18,7 @@ from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import arrays
 from store.db.pipeline import Call, Results
-from store.errors import MessageIdReused, Refusal
+from store.errors import MessageIdReused, Refusal, TopicMoved
 from store.messages import Message, accept, is_large
 from store.messages.accept import Parcel
 from store.messages.ids import new_id
@@ -110,13 +110,16 @@ class Send(Operation[list[Sent]]):
         self._place(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a topic that another one has just deleted and made again."""
-        if not isinstance(refusal, MessageIdReused):
+        """This process may remember a topic that was just deleted and made again, or that has left its cell."""
+        if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         before = self.parcel.topic
         topics.forget(before.name)
         await self._look_up()
-        return self.parcel.topic.id != before.id
+        return (self.parcel.topic.id, self.cell) != (before.id, before.cell_id)
+
+    def written_topics(self) -> Mapping[int, str]:
+        return {self.parcel.topic.id: self.parcel.topic.name}
 
     def _place(self, parcel: Parcel, wait: Level | Timer | None = None) -> None:
         records = parcel.records

@@ -144,6 +144,12 @@ class CellAway(SystemBusy):
     code = "cell_away"
 
 
+class TopicMoved(SystemBusy):
+    """A topic has left the cell where this process had it; nothing was stored there."""
+
+    code = "topic_moved"
+
+
 class OutcomeUnknown(Refusal):
     """The connection broke during the commit: stored or not is unknown yet. Repeating is safe."""
 

@@ -213,6 +213,10 @@ class CellAway(SystemBusy):
     code_of_class = "cell_away"
 
 
+class TopicMoved(SystemBusy):
+    code_of_class = "topic_moved"
+
+
 class OutcomeUnknown(Unavailable):
     """The write may have been stored or not; the same request with the same ids is safe."""
 
@@ -224,15 +228,10 @@ def from_problem(
 ) -> BrokerError:
     """The error for an answer that was not 2xx: by its code, else by its status, else the base class."""
     code = str(problem.get("code") or f"http_{status}")
-    detail = str(problem.get("detail") or problem.get("title") or "no reason was given")
+    why = str(problem.get("detail") or problem.get("title") or "no reason was given")
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, BrokerError)
     return kind(
-        detail,
-        status=status,
-        code=code,
-        request_id=request_id,
-        retry_after_seconds=retry_after_seconds,
-        problem=problem,
+        why, status=status, code=code, request_id=request_id, retry_after_seconds=retry_after_seconds, problem=problem
     )
 
 

@@ -6,7 +6,7 @@ have no statements of this kind: `write` sees what it finds, and sets a result o
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
@@ -112,6 +112,10 @@ class Operation(Generic[Result]):
         """Entered while it is written stepwise, without an await before: later operations may have to follow it."""
         return nullcontext()
 
+    def written_topics(self) -> Mapping[int, str]:
+        """The names of the topics that it writes messages to, by their ids, where they are known before."""
+        return {}
+
     def may_be_elsewhere(self, problem: Exception) -> bool:
         """Whether another cell may have what this one, for this problem, did not find."""
         return False
@@ -189,6 +193,14 @@ def answer(operations: Sequence[Operation[Any]], problem: Exception | None = Non
     """Answers the callers of these operations, each as it stands."""
     for operation in operations:
         operation.resolve(problem)
+
+
+def by_class(operations: Sequence[Operation[Any]]) -> list[tuple[type[Operation[Any]], list[Operation[Any]]]]:
+    """The operations by their class. Every batch takes its locks in the same order of classes."""
+    found: dict[type[Operation[Any]], list[Operation[Any]]] = {}
+    for operation in operations:
+        found.setdefault(type(operation), []).append(operation)
+    return sorted(found.items(), key=lambda item: (item[0].ORDER, item[0].__name__))
 
 
 # Writes a row about an operation beside what its class writes; called once its result or refusal is known, before the

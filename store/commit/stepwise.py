@@ -15,10 +15,11 @@ from django.conf import settings
 from psycopg import errors as pg
 
 from store import queues
-from store.commit import locked, stalled
+from store.commit import locked, moved, stalled
 from store.commit.batch import Batch, Overtaken
-from store.commit.operation import Note, Operation, Result
+from store.commit.operation import Note, Operation, Result, by_class
 from store.commit.pending import Pending, resolve
+from store.commit.waiting import too_many
 from store.db import connections, patience
 from store.db.connections import Connection
 from store.db.patience import Unanswered
@@ -113,9 +114,7 @@ class StepwiseWriter:
 
     def _admit(self, size: int) -> None:
         if self.waiting() >= settings.GROUP_COMMIT_MAX_WAITING:
-            raise SystemBusy(
-                f"{self.waiting()} requests wait to be written: nothing was stored, try again in a second."
-            )
+            raise too_many(self.waiting())
         if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
@@ -129,16 +128,14 @@ class StepwiseWriter:
         self._closing = False
 
     def _take(self) -> list[Pending]:
-        taken: list[Pending] = []
-        keys: set[bytes] = set()
+        taken, keys = list[Pending](), set[bytes]()
         self._take_from(self._urgent, taken, keys)
         self._take_from(self._ordinary, taken, keys)
         self._bytes -= sum(pending.operation.size for pending in taken)
         return taken
 
     def _take_from(self, waiting: deque[Pending], taken: list[Pending], keys: set[bytes]) -> None:
-        size = sum(pending.operation.size for pending in taken)
-        left: list[Pending] = []
+        size, left = sum(pending.operation.size for pending in taken), list[Pending]()
         while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
             pending = waiting.popleft()
             key = pending.operation.key
@@ -171,6 +168,10 @@ class StepwiseWriter:
                 # Of one operation: the others are not kept waiting for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
+            except moved.Departed as departed:
+                problem = departed
+                if not (pending := departed.refuse(pending)):
+                    return
             except DONE_OVER as conflict:
                 problem = conflict
             except (SystemBusy, OutcomeUnknown) as refusal:
@@ -180,8 +181,7 @@ class StepwiseWriter:
                 problem = spoiled
                 break
         assert problem is not None
-        if not self._put_off.issuperset(pending):
-            await self._isolate(pending, problem)
+        await self._isolate(pending, problem)
 
     def _is_put_off(self, pending: Pending) -> bool:
         """Has an end that met a lock come again later, so that the others do not wait meanwhile."""
@@ -199,6 +199,8 @@ class StepwiseWriter:
             self._wake.set()
 
     async def _isolate(self, pending: list[Pending], problem: Exception) -> None:
+        if self._put_off.issuperset(pending):
+            return
         if len(pending) > 1:
             middle = len(pending) // 2
             for part in (pending[:middle], pending[middle:]):
@@ -220,8 +222,7 @@ class StepwiseWriter:
     async def _attempt(self, pending: list[Pending], *, again: bool) -> None:
         """Writes a batch in one transaction.
 
-        Raises SystemBusy when nothing was stored because the database is away or too slow, OutcomeUnknown when that
-        happened during the commit, DONE_OVER's errors, or whatever a step raised.
+        Raises SystemBusy (nothing was stored), OutcomeUnknown (the commit was lost), Departed, or what a step raised.
         """
         for one in pending:
             one.operation.result = one.operation.refusal = one.operation.before = None
@@ -247,6 +248,9 @@ class StepwiseWriter:
         except DONE_OVER:
             await self._abandon()
             raise
+        except pg.CheckViolation as problem:
+            await self._abandon()
+            raise await moved.problem_of(problem, self._connection) from problem
         except pg.ProgramLimitExceeded as problem:
             await self._abandon()
             raise KeyTooLong from problem
@@ -290,10 +294,7 @@ class StepwiseWriter:
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.closed:
-            connection = await connections.connect("mqbroker-writer")
-            await connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'".encode())
-            await bound_transactions(connection, int(WRITE_SECONDS))
-            self._connection = connection
+            self._connection = await _connect()
         return self._connection
 
     async def _disconnect(self) -> None:
@@ -302,12 +303,11 @@ class StepwiseWriter:
             await connection.close()
 
 
-def by_class(operations: Sequence[Operation[Any]]) -> list[tuple[type[Operation[Any]], list[Operation[Any]]]]:
-    """The operations by their class. Every batch takes its locks in the same order of classes."""
-    found: dict[type[Operation[Any]], list[Operation[Any]]] = {}
-    for operation in operations:
-        found.setdefault(type(operation), []).append(operation)
-    return sorted(found.items(), key=lambda item: (item[0].ORDER, item[0].__name__))
+async def _connect() -> Connection:
+    connection = await connections.connect("mqbroker-writer")
+    await connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'".encode())
+    await bound_transactions(connection, int(WRITE_SECONDS))
+    return connection
 
 
 async def _write_steps(batch: Batch, work: Sequence[tuple[type[Operation[Any]], list[Operation[Any]]]]) -> None:

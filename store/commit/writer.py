@@ -24,7 +24,7 @@ from store.commit.pipelined import PipelinedBatch
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, StepwiseWriter
 from store.commit.waiting import Waiting
 from store.db import connections
-from store.db.outcomes import Failed, NotSent
+from store.db.outcomes import GUARD, Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
@@ -234,7 +234,7 @@ class Writer:
                 pipeline.close()
             kind = psycopg.errors.lookup(problem.code) if problem.code in NAMED else psycopg.OperationalError
             answer(batch.operations, connections.away(kind(str(problem)), self._home))
-        elif len(batch) > 1 and problem.code.startswith(OF_ONE_OPERATION):
+        elif len(batch) > 1 and problem.code.startswith(OF_ONE_OPERATION) and problem.constraint != GUARD:
             middle = len(batch) // 2
             for part in (batch.operations[:middle], batch.operations[middle:]):
                 self._again.append(PipelinedBatch(part, MAX_ATTEMPTS - 1, only_free=True))

@@ -3,14 +3,21 @@
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
+# The constraint that refuses messages of topics which have left a cell.
+GUARD = "topic_has_gone"
+
 
 class Failed(Exception):
-    """The transaction was rolled back; `code` is PostgreSQL's SQLSTATE. It may have ended the session, too."""
+    """The transaction was rolled back; `code` is PostgreSQL's SQLSTATE. It may have ended the session, too.
 
-    def __init__(self, code: str, message: str, *, ends_session: bool = False) -> None:
+    `constraint` is the name of the one that was broken.
+    """
+
+    def __init__(self, code: str, message: str, *, ends_session: bool = False, constraint: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.ends_session = ends_session
+        self.constraint = constraint
 
 
 class NotBegun(Failed):
@@ -39,4 +46,5 @@ def failure_of(result: PGresult) -> Failed | None:
     if not code or (ends_session and not result.error_field(pq.DiagnosticField.SOURCE_FILE)):
         return None
     message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-    return Failed(code, message.decode("utf-8", "replace"), ends_session=ends_session)
+    constraint = (result.error_field(pq.DiagnosticField.CONSTRAINT_NAME) or b"").decode("utf-8", "replace")
+    return Failed(code, message.decode("utf-8", "replace"), ends_session=ends_session, constraint=constraint)

@@ -36,6 +36,7 @@ CODES = [
     (429, "rate_limited", errors.RateLimited),
     (503, "system_busy", errors.SystemBusy),
     (503, "cell_away", errors.CellAway),
+    (503, "topic_moved", errors.TopicMoved),
     (503, "outcome_unknown", errors.OutcomeUnknown),
     (400, "bad_request", errors.BadRequest),
     (400, "transaction_spans_cells", errors.TransactionSpansCells),

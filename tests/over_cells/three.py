@@ -16,6 +16,7 @@ IDENTIFY = "UPDATE cell_identity SET cell_id = %s, installation = %s"
 ADD = "INSERT INTO cell (id, name, url, takes_topics) VALUES (%s, %s, %s, false)"
 # Tables of the message path whose rows name a topic.
 OF_TOPICS = ("commit_log", "consume_queue", "timer", "receipt")
+GONE = "ALTER TABLE commit_log ADD CONSTRAINT topic_has_gone CHECK (topic_id <> ALL ('{{{}}}')) NOT VALID"
 GUARD = """
 CREATE FUNCTION is_of_this_cell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -48,6 +49,17 @@ class Cells:
         """Has new topics lie in a cell from now on."""
         self.sql(0, "UPDATE cell SET takes_topics = false")
         self.sql(0, "UPDATE cell SET takes_topics = true WHERE id = %s", cell)
+
+    def move(self, topic: str, cell: int) -> None:
+        """Has a topic lie in another cell from now on, which no process is told."""
+        for each in {0, cell}:
+            self.sql(each, "UPDATE topic SET cell_id = %s WHERE name = %s", cell, topic)
+
+    def guard(self, cell: int, topic: str) -> None:
+        """Has a cell refuse the messages of a topic that has left it."""
+        [[id_]] = self.sql(0, "SELECT id FROM topic WHERE name = %s", topic)
+        self.sql(cell, "ALTER TABLE commit_log DROP CONSTRAINT IF EXISTS topic_has_gone")
+        self.sql(cell, GONE.format(id_))
 
     def stored(self, topic: str) -> list[int]:
         """How many messages of a topic each cell has, visible or not."""

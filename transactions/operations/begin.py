@@ -1,6 +1,6 @@
 """Begin: stores the messages of a transaction as half messages, which no consumer sees before its commit."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Self
 
@@ -15,7 +15,7 @@ from store.db import arrays
 from store.db.arrays import literal
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import DelayIllegal, GroupNotExist, MessageIdReused, RateLimited, Refusal
+from store.errors import DelayIllegal, GroupNotExist, MessageIdReused, RateLimited, Refusal, TopicMoved
 from store.messages import Record, accept, ids, is_large
 from store.messages.accept import Accepted
 from store.messages.ids import new_id
@@ -134,8 +134,8 @@ class Begin(Operation[Begun]):
         self._place(accepted)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """This process may remember a group or a topic that was just deleted, and perhaps made again."""
-        if not isinstance(refusal, GroupNotExist | MessageIdReused):
+        """This process may remember a group or a topic that was just deleted, made again, or moved."""
+        if not isinstance(refusal, GroupNotExist | MessageIdReused | TopicMoved):
             return False
         before = self._written_to
         groups.forget(self.given.producer_group)
@@ -145,9 +145,12 @@ class Begin(Operation[Begun]):
         return self._written_to != before
 
     @property
-    def _written_to(self) -> tuple[int, ...]:
-        """The ids of its group and of the topic of each message."""
-        return self.group_id, *(one.topic.id for one in self.accepted)
+    def _written_to(self) -> tuple[int | None, ...]:
+        """Its cell, and the ids of its group and of the topic of each message."""
+        return self.cell, self.group_id, *(one.topic.id for one in self.accepted)
+
+    def written_topics(self) -> Mapping[int, str]:
+        return {one.topic.id: one.topic.name for one in self.accepted}
 
     def _take_immunity(self) -> None:
         given = self.given

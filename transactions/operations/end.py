@@ -69,7 +69,6 @@ class End(OfTransaction[Ended]):
         "log_offset",
         "queue",
         "remark",
-        "topic",
     )
     ORDER = 3
     URGENT = True
@@ -100,8 +99,6 @@ class End(OfTransaction[Ended]):
         self.group_id: int | None = None
         self.group_name: str | None = None
         self.caller: Caller | None = None
-        # That in whose cell alone the transaction is looked for, where it is named.
-        self.topic: str | None = None
 
     @classmethod
     def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:

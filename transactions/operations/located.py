@@ -6,6 +6,7 @@ from typing import TypeVar
 from store.commit.operation import Operation
 from store.errors import Refusal, SystemBusy
 from store.messages import ids
+from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.runtime import CONTROL
@@ -21,7 +22,7 @@ class OfTransaction(Operation[Result]):
     its refusal is answered where no other cell has it, for nothing says then that there is no such transaction.
     """
 
-    __slots__ = ("away", "left_cells", "transaction_id")
+    __slots__ = ("away", "left_cells", "topic", "transaction_id")
 
     def __init__(self, transaction_id: uuid.UUID) -> None:
         super().__init__(transaction_id.bytes)
@@ -30,6 +31,8 @@ class OfTransaction(Operation[Result]):
         # that is away.
         self.left_cells: list[int]
         self.away: SystemBusy | None
+        # That in whose cell alone it is looked for, where it is named.
+        self.topic: str | None = None
 
     def ready(self) -> bool:
         """As every operation; its cell is chosen here."""
@@ -54,7 +57,10 @@ class OfTransaction(Operation[Result]):
         return isinstance(problem, SystemBusy) and self.cell is not None and bool(self.left_cells)
 
     async def renew(self, refusal: Refusal) -> bool:
-        """Whether another cell is to be asked. Raises the refusal of one that is away and may have the transaction."""
+        """Whether another cell is to be asked. Raises the refusal of one that is away and may have the transaction.
+
+        So is that of its topic, where this process had an old one in mind.
+        """
         if self.cell is None:
             return False
         if isinstance(refusal, SystemBusy):
@@ -66,4 +72,10 @@ class OfTransaction(Operation[Result]):
             return True
         if self.away is not None:
             raise self.away
-        return False
+        return isinstance(refusal, TransactionNotFound) and self.topic is not None and await self._has_moved(self.topic)
+
+    async def _has_moved(self, topic: str) -> bool:
+        before = self.cell
+        topics.forget(topic)
+        self.is_only_in(await topics.existing(topic))
+        return self.cell != before
