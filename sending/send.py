@@ -116,7 +116,8 @@ class Send(Operation[list[Sent]]):
         before = self.parcel.topic
         topics.forget(before.name)
         await self._look_up()
-        return (self.parcel.topic.id, self.cell) != (before.id, before.cell_id)
+        topic = self.parcel.topic
+        return (topic.id, topic.cell_id, topic.version) != (before.id, before.cell_id, before.version)
 
     def written_topics(self) -> Mapping[int, str]:
         return {self.parcel.topic.id: self.parcel.topic.name}
@@ -124,7 +125,8 @@ class Send(Operation[list[Sent]]):
     def _place(self, parcel: Parcel, wait: Level | Timer | None = None) -> None:
         records = parcel.records
         first = records[0]
-        self.parcel, self.wait, self.cell = parcel, wait, parcel.topic.cell_id
+        self.parcel, self.wait = parcel, wait
+        self.cell, self.version = parcel.topic.cell_id, parcel.topic.version
         self.queue = (first.topic_id, first.queue_id) if wait is None else wait.queue
         self.key = key = first.message_id.bytes
         self.ids = (key, *[id_.bytes for id_ in parcel.repeatable]) if parcel.repeatable else (key,)

@@ -18,7 +18,9 @@ from store.commit.operation import Operation
 from store.db import arrays, pipeline
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
+from store.errors import Refusal, TopicMoved
 from store.messages import MessageRow
+from store.naming import topics
 from store.naming.topics import RETRY_PREFIX
 from store.process.answers import answers
 from store.queues import Queue
@@ -98,12 +100,18 @@ class Receiving(Operation[Handout]):
         self.receiver = receiver
         self.nonce = secrets.randbits(62)
         super().__init__(self.nonce.to_bytes(8))
-        self.cell = receiver.cell
+        self.cell, self.version = receiver.cell, receiver.topic.version
         of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
         # It is handed every entry, whatever it is, and the retries of one topic only. A page out of the reserve holds
         # small messages only: they are chosen by their heads.
         chooses = receiver.group.ordered or receiver.filter is not None or receiver.of_others or receiver.hold.is_small
         self.is_plain = not (chooses or of_retries)
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """What a receive reads next is looked up anew: this process may remember where its topic was."""
+        if isinstance(refusal, TopicMoved):
+            topics.forget(self.receiver.topic.name)
+        return False
 
     @classmethod
     def locks(cls, operations: Sequence[Self]) -> Iterator[int]:

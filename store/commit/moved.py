@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from psycopg import errors as pg
 
-from store.commit.pending import Pending
+from store.commit.operation import outdated
+from store.commit.pending import Pending, resolve
 from store.db import connections
 from store.db.connections import Connection
 from store.db.outcomes import GUARD
@@ -25,7 +26,22 @@ class Guard(NamedTuple):
 
 
 FIND_GUARD = Statement(__file__, "find_guard", Guard)
+OUTDATED = "The map from topics to cells has changed meanwhile: nothing was stored, try again in a second."
 _TOPIC = re.compile(r"\d+")
+
+
+class Outdated(Exception):
+    """A batch has operations that an older map has led to this cell than its connection was opened under."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the map has the version {version}")
+        self._version = version
+
+    def refuse(self, pending: Sequence[Pending]) -> list[Pending]:
+        """Refuses these; returns the rest, which is written again."""
+        again = outdated([one.operation for one in pending], self._version)
+        resolve([one for one in pending if one.operation in again], TopicMoved(OUTDATED))
+        return [one for one in pending if one.operation not in again]
 
 
 class Departed(Exception):
@@ -53,6 +69,14 @@ class Departed(Exception):
     def _refusal(self, names: Sequence[str]) -> TopicMoved:
         moved = f"The topic {names[0]} has" if names else "A topic of this request has"
         return TopicMoved(f"{moved} left the cell {self._cell}: nothing was stored there, try again in a second.")
+
+
+def open_to(pending: Sequence[Pending], connection: Connection) -> Connection:
+    """The connection, which no operation has an older map than. Raises Outdated."""
+    version = connection.map_version
+    if version and outdated([one.operation for one in pending], version):
+        raise Outdated(version)
+    return connection
 
 
 async def problem_of(violation: pg.CheckViolation, connection: Connection | None) -> Exception:

@@ -44,6 +44,7 @@ class Operation(Generic[Result]):
         "result",
         "settled",
         "size",
+        "version",
     )
 
     # The operations of a lane share writers, and so their batches; those of another lane keep no order with them.
@@ -62,6 +63,8 @@ class Operation(Generic[Result]):
         self.size = 0
         # That whose writer takes it, known once it is complete; None for that of the task which has it written.
         self.cell: int | None = None
+        # Of the map by which its cell was found; None for one that no topic has led there.
+        self.version: int | None = None
         # Whether pipelined batches take it at all, once everything is known.
         self.is_plain = False
         # No later batch may overtake it: a batch that is sent again would come behind the next one.
@@ -187,6 +190,11 @@ class Operation(Generic[Result]):
         finds belongs into the variables of this method.
         """
         raise NotImplementedError
+
+
+def outdated(operations: Iterable[Operation[Any]], version: int) -> list[Operation[Any]]:
+    """The operations that were routed by an older version of the map than this one."""
+    return [one for one in operations if one.version is not None and one.version < version]
 
 
 def answer(operations: Sequence[Operation[Any]], problem: Exception | None = None) -> None:

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from store.commit.operation import Operation
+from store.commit.operation import Operation, answer, outdated
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -83,6 +83,17 @@ class PipelinedBatch:
 
     def __len__(self) -> int:
         return len(self.operations)
+
+    def under(self, version: int) -> "PipelinedBatch":
+        """Without the operations that are routed again: a connection was opened under a newer version of the map.
+
+        They are left out. With one cell the version is 0.
+        """
+        if not version or not (again := outdated(self.operations, version)):
+            return self
+        answer(again)
+        left = [one for one in self.operations if one not in again]
+        return PipelinedBatch(left, self.attempts, only_free=self.only_free)
 
     def calls(self, segment_id: int) -> list[Call]:
         """The statements of the batch for the segment that is believed to be the open one."""

@@ -20,7 +20,7 @@ from store.commit.batch import Batch, Overtaken
 from store.commit.operation import Note, Operation, Result, by_class
 from store.commit.pending import Pending, resolve
 from store.commit.waiting import too_many
-from store.db import connections, patience
+from store.db import connections, patience, routing
 from store.db.connections import Connection
 from store.db.patience import Unanswered
 from store.db.pipeline import bound_transactions
@@ -168,9 +168,9 @@ class StepwiseWriter:
                 # Of one operation: the others are not kept waiting for it.
                 if len(pending) > 1 or self._is_put_off(pending[0]):
                     break
-            except moved.Departed as departed:
-                problem = departed
-                if not (pending := departed.refuse(pending)):
+            except (moved.Departed, moved.Outdated) as met:
+                problem = met
+                if not (pending := met.refuse(pending)):
                     return
             except DONE_OVER as conflict:
                 problem = conflict
@@ -236,7 +236,7 @@ class StepwiseWriter:
         work = by_class([one.operation for one in pending])
         try:
             async with asyncio.timeout(WRITE_SECONDS):
-                connection = await self._connected()
+                connection = await self._connected(pending)
                 locks = {key for class_, operations in work for key in class_.locks(operations)}
                 batch = Batch(connection, *await log.join(connection, locks), again=again)
                 await _write_steps(batch, work)
@@ -292,10 +292,10 @@ class StepwiseWriter:
         except (psycopg.Error, TimeoutError):
             await self._disconnect()
 
-    async def _connected(self) -> Connection:
+    async def _connected(self, pending: Sequence[Pending]) -> Connection:
         if self._connection is None or self._connection.closed:
             self._connection = await _connect()
-        return self._connection
+        return moved.open_to(pending, self._connection)
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
@@ -304,7 +304,7 @@ class StepwiseWriter:
 
 
 async def _connect() -> Connection:
-    connection = await connections.connect("mqbroker-writer")
+    connection = await routing.connect("mqbroker-writer")
     await connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'".encode())
     await bound_transactions(connection, int(WRITE_SECONDS))
     return connection

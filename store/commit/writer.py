@@ -90,7 +90,6 @@ class Writer:
             await asyncio.gather(self._connecting, return_exceptions=True)
         if self._pipeline is not None:
             self._pipeline.close()
-            self._pipeline = None
 
     def _unanswered(self) -> list[Operation[Any]]:
         return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
@@ -115,6 +114,7 @@ class Writer:
                 self._connect()
                 return
             batch = self._again.popleft() if self._again else PipelinedBatch(self.waiting.take())
+            batch = batch.under(self._pipeline.map_version)
             if batch.operations:
                 self._send(self._pipeline, batch)
 

@@ -70,6 +70,7 @@ async def _prepare(connection: Connection, cell: Runtime) -> None:
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
     [identity] = await execute(connection, IDENTIFY_CELL)
+    connection.epoch = identity.epoch
     if identity.cell_id != cell.cell:
         logger.error("a database is another cell's", wanted=cell.name, found=identity.cell_id)
         raise AnotherCell(f"the database at the URL of the cell {cell.name} is that of cell {identity.cell_id}")

@@ -134,6 +134,9 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
     """
 
     is_patient = False
+    # Of the cell as it was opened, and of the map from topics to cells by then; 0 where there is one cell.
+    epoch = 0
+    map_version = 0
 
     async def wait(self, gen: PQGen[Any], interval: float = INTERVAL_SECONDS, timeout: float | None = None) -> Any:
         """As psycopg's; raises Unanswered."""

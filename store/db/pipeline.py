@@ -26,7 +26,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.pq.abc import PGconn, PGresult
 
-from store.db import connections
+from store.db import routing
 from store.db.connections import Connection
 from store.db.outcomes import Failed, Lost, NotBegun, NotSent, failure_of
 from store.db.statements import RowType, Statement
@@ -87,7 +87,7 @@ class Pipeline:
         self._end: Failed | None = None
         self._hang_up = select.poll()
         self._hang_up.register(self._socket, 0)
-        self.is_open = True
+        self.is_open, self.map_version = True, connection.map_version
         self._pgconn.notice_handler = _log_notice
         self._pgconn.nonblocking = 1
         self._pgconn.enter_pipeline_mode()
@@ -276,7 +276,7 @@ def found(read: Results | Exception) -> Results:
 
 async def open_pipeline(application: str) -> Pipeline:
     """A connection for pipelines, with short waits for locks; raises psycopg's OperationalError."""
-    connection = await connections.connect(application)
+    connection = await routing.connect(application)
     try:
         await connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT}'".encode())
         await bound_transactions(connection, TRANSACTION_SECONDS)

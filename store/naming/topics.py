@@ -16,13 +16,14 @@ from store.process import runtime
 
 
 class TopicFacts(NamedTuple):
-    """A topic as the message path needs it."""
+    """A topic as the message path needs it. `version` is that of the map by which it lies in its cell."""
 
     id: int
     name: str
     queues: int
     permission: str
     cell_id: int
+    version: int
 
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)

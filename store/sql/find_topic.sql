@@ -1,4 +1,5 @@
--- Find a topic by its name.
-SELECT id, name, queues, permission, cell_id
-FROM topic
-WHERE name = %(name)s
+-- Find a topic by its name, with the version of the map from topics to cells: both are of one snapshot.
+SELECT t.id, t.name, t.queues, t.permission, t.cell_id, m.version
+FROM topic AS t
+CROSS JOIN cell_map AS m
+WHERE t.name = %(name)s

@@ -1,4 +1,5 @@
--- Find topics by their ids.
-SELECT id, name, queues, permission, cell_id
-FROM topic
-WHERE id = any(%(ids)s::integer [])
+-- Find topics by their ids, with the version of the map from topics to cells.
+SELECT t.id, t.name, t.queues, t.permission, t.cell_id, m.version
+FROM topic AS t
+CROSS JOIN cell_map AS m
+WHERE t.id = any(%(ids)s::integer [])

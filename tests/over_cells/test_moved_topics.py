@@ -110,3 +110,41 @@ def test_while_the_map_has_no_new_cell_yet_it_is_refused_and_stored_nowhere(
     assert (refused["status"], refused["code"]) == (503, "topic_moved")
     assert f"The topic {spread[1]} has left the cell c1" in refused["detail"]
     assert cells.stored(spread[1]) == [0, 2, 0]
+
+
+def test_a_session_opened_behind_a_move_takes_nothing_by_the_map_from_before_it(
+    broker: RunningBroker, cells: Cells, producer: Producer, consumer: Consumer, spread: Sequence[str]
+) -> None:
+    """Without a guard: the version of the map is what keeps the messages from the old cell."""
+    _known(broker, spread[1])
+    half = {"producer_group": producer.group, "topic": spread[1], "body": "half"}
+    assert broker.wire(0).post("/v1/transactions", half).status == 201
+    cells.move(spread[1], 2)
+    cells.sql(0, "UPDATE cell_map SET version = version + 1")
+    cells.end_sessions(1)
+
+    with ThreadPoolExecutor(CALLERS) as threads:
+        sent = [threads.submit(_send, broker.wire(place % 2), spread[1], str(place)) for place in range(CALLERS)]
+        begun = threads.submit(broker.wire(0).post, "/v1/transactions", half)
+
+    assert [one.result().status for one in sent] == [201] * CALLERS
+    assert begun.result().document["cell"] == "c2"
+    assert cells.stored(spread[1]) == [0, 3, CALLERS + 1]
+    assert len(consumer.receive(spread[1], max_messages=CALLERS)) > 0
+
+
+def test_an_end_that_finds_nothing_while_the_map_has_changed_is_refused_once_and_then_answered(
+    wire: Wire, cells: Cells, producer: Producer, spread: Sequence[str]
+) -> None:
+    end = {"producer_group": producer.group, "state": "COMMIT"}
+    unknown = f"/v1/transactions/{uuid.uuid4()}/end"
+    wire.post(unknown, end)
+    known = wire.post(unknown, end)
+    cells.sql(0, "UPDATE cell_map SET version = version + 1")
+
+    changed = wire.post(unknown, end)
+    again = wire.post(unknown, end)
+
+    assert (known.status, known.problem["code"]) == (404, "transaction_not_found")
+    assert (changed.status, changed.problem["code"]) == (503, "topic_moved")
+    assert (again.status, again.problem["code"]) == (404, "transaction_not_found")

@@ -61,6 +61,14 @@ class Cells:
         self.sql(cell, "ALTER TABLE commit_log DROP CONSTRAINT IF EXISTS topic_has_gone")
         self.sql(cell, GONE.format(id_))
 
+    def end_sessions(self, cell: int) -> None:
+        """Ends all sessions in the database of a cell."""
+        self.sql(
+            cell,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+
     def stored(self, topic: str) -> list[int]:
         """How many messages of a topic each cell has, visible or not."""
         [[id_]] = self.sql(0, "SELECT id FROM topic WHERE name = %s", topic)

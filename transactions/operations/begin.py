@@ -146,8 +146,8 @@ class Begin(Operation[Begun]):
 
     @property
     def _written_to(self) -> tuple[int | None, ...]:
-        """Its cell, and the ids of its group and of the topic of each message."""
-        return self.cell, self.group_id, *(one.topic.id for one in self.accepted)
+        """Its cell by the version of the map, and the ids of its group and of the topic of each message."""
+        return self.cell, self.version, self.group_id, *(one.topic.id for one in self.accepted)
 
     def written_topics(self) -> Mapping[int, str]:
         return {one.topic.id: one.topic.name for one in self.accepted}
@@ -162,7 +162,7 @@ class Begin(Operation[Begun]):
     def _place(self, accepted: Sequence[Accepted]) -> None:
         self.accepted = accepted
         self.message = message = accepted[0]
-        self.cell = message.topic.cell_id
+        self.cell, self.version = message.topic.cell_id, message.topic.version
         if self.cell and not self.may_repeat:
             self.transaction_id = ids.in_cell(self.transaction_id, self.cell)
         self.key = key = self.transaction_id.bytes

@@ -26,7 +26,7 @@ from transactions.errors import ProducerGroupWrong
 from transactions.operations import judging, packed
 from transactions.operations.begun_queues import BegunQueues
 from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, EndedHalf
-from transactions.operations.located import OfTransaction
+from transactions.operations.located import UNKNOWN_VERSION, OfTransaction
 from transactions.reads import history, states
 
 END_HALVES = Statement(__file__, "end_halves", EndedHalf)
@@ -131,7 +131,8 @@ class End(OfTransaction[Ended]):
     def _choose_cell(self) -> None:
         if self.queue is not None:
             self.cell = runtime.control(BegunQueues).take_cell(self.key)
-            self.left_cells, self.away = [], None
+            # If it is not there any more, all are asked when it comes again: it is not remembered then.
+            self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
             super()._choose_cell()
         # Else it is a check's or a limit's, and that of the cell that has found the transaction.

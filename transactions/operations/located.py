@@ -4,15 +4,21 @@ import uuid
 from typing import TypeVar
 
 from store.commit.operation import Operation
-from store.errors import Refusal, SystemBusy
+from store.db import routing
+from store.db.routing import Known
+from store.errors import Refusal, SystemBusy, TopicMoved
 from store.messages import ids
-from store.naming import topics
+from store.naming import cells, topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from store.process.runtime import CONTROL
 from transactions.errors import NotDiscarded, TransactionNotFound
 
 Result = TypeVar("Result")
+
+# No map has this version.
+UNKNOWN_VERSION = -1
+MAP_CHANGED = "The map from topics to cells has changed while the transaction was looked for: try again in a second."
 
 
 class OfTransaction(Operation[Result]):
@@ -22,15 +28,16 @@ class OfTransaction(Operation[Result]):
     its refusal is answered where no other cell has it, for nothing says then that there is no such transaction.
     """
 
-    __slots__ = ("away", "left_cells", "topic", "transaction_id")
+    __slots__ = ("away", "known_version", "left_cells", "topic", "transaction_id")
 
     def __init__(self, transaction_id: uuid.UUID) -> None:
         super().__init__(transaction_id.bytes)
         self.transaction_id = transaction_id
-        # Once its cell is chosen: those that are asked where it does not have the transaction, and the refusal of one
-        # that is away.
+        # Once its cell is chosen: those that are asked where it does not have the transaction, the refusal of one that
+        # is away, and the version of the map as they were chosen.
         self.left_cells: list[int]
         self.away: SystemBusy | None
+        self.known_version: int
         # That in whose cell alone it is looked for, where it is named.
         self.topic: str | None = None
 
@@ -46,11 +53,12 @@ class OfTransaction(Operation[Result]):
         self.cell = named if named in served else CONTROL
         self.left_cells = [cell for cell in served if cell != self.cell]
         self.away = None
+        self.known_version = runtime.control(Known).version
 
     def is_only_in(self, topic: TopicFacts | None) -> bool:
         """Has it looked for in the cell of a topic alone, where that is known; whether it is."""
         if topic is not None:
-            self.cell, self.left_cells, self.away = topic.cell_id, [], None
+            self.cell, self.version, self.left_cells, self.away = topic.cell_id, topic.version, [], None
         return topic is not None
 
     def may_be_elsewhere(self, problem: Exception) -> bool:
@@ -59,10 +67,13 @@ class OfTransaction(Operation[Result]):
     async def renew(self, refusal: Refusal) -> bool:
         """Whether another cell is to be asked. Raises the refusal of one that is away and may have the transaction.
 
-        So is that of its topic, where this process had an old one in mind.
+        So is that of its topic, where this process had an old one in mind. Raises TopicMoved where the map has changed
+        while one after another was asked.
         """
         if self.cell is None:
             return False
+        if isinstance(refusal, TopicMoved):
+            return self.topic is not None and await self._has_moved(self.topic)
         if isinstance(refusal, SystemBusy):
             self.away = self.away or refusal
         elif isinstance(refusal, NotDiscarded) or not isinstance(refusal, TransactionNotFound):
@@ -72,10 +83,16 @@ class OfTransaction(Operation[Result]):
             return True
         if self.away is not None:
             raise self.away
-        return isinstance(refusal, TransactionNotFound) and self.topic is not None and await self._has_moved(self.topic)
+        if self.topic is not None:
+            return await self._has_moved(self.topic)
+        if await routing.has_changed(self.known_version):
+            # It may have gone from a cell that was not asked yet to one that was.
+            await cells.learn()
+            raise TopicMoved(MAP_CHANGED)
+        return False
 
     async def _has_moved(self, topic: str) -> bool:
-        before = self.cell
+        before = self.cell, self.version
         topics.forget(topic)
         self.is_only_in(await topics.existing(topic))
-        return self.cell != before
+        return (self.cell, self.version) != before
