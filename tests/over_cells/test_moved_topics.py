@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from mqbroker_client import Consumer, Producer
 
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Answer, Document, Wire
 from tests.over_cells.three import Cells
@@ -148,3 +149,21 @@ def test_an_end_that_finds_nothing_while_the_map_has_changed_is_refused_once_and
     assert (known.status, known.problem["code"]) == (404, "transaction_not_found")
     assert (changed.status, changed.problem["code"]) == (503, "topic_moved")
     assert (again.status, again.problem["code"]) == (404, "transaction_not_found")
+
+
+def test_a_cell_that_was_fenced_is_not_written_while_the_control_cannot_say_what_lies_there(
+    broker: RunningBroker, cells: Cells, spread: Sequence[str]
+) -> None:
+    _known(broker, spread[1])
+
+    with cells.away(0):
+        cells.sql(1, "UPDATE cell_identity SET epoch = epoch + 1")
+        cells.end_sessions(1)
+        refused = _send(broker.wire(), spread[1])
+        stored = cells.sql(
+            1, "SELECT count(*) FROM commit_log AS c JOIN topic AS t ON t.id = c.topic_id AND t.name = %s", spread[1]
+        )
+
+    assert refused.status == 503
+    assert stored == [(2,)]
+    eventually(lambda: _send(broker.wire(), spread[1]).status == 201, within_seconds=20)
