@@ -10,11 +10,13 @@ from access.audit import Signature
 from actions import shapes
 from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
 from store.db.fields import Choice, Text, Whole
-from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.errors import CellAway, OutcomeUnknown, Refusal, SystemBusy
+from store.naming import cells
+from store.reading import cursors, merging
 from store.stats import now
 from transactions import discards
 from transactions.checks import checker
-from transactions.reads import listing
+from transactions.reads import listing, undecided
 from transactions.reads.listing import Place, Wanted
 
 # Under way at once: they share batches of the group commit, and leave room for those of producers.
@@ -73,18 +75,29 @@ def bounded(wanted: Filter) -> dict[str, Any]:
 
 
 def count(wanted: Filter) -> Counted:
-    """How many match, counted up to a limit."""
-    return shapes.to_limit(listing.count_undecided(_wanted(wanted), COUNT_LIMIT + 1))
+    """How many match, counted up to a limit. Raises CellAway."""
+    with cells.leaving_out() as missing:
+        found = undecided.count(_wanted(wanted), COUNT_LIMIT + 1)
+    _require_all(missing)
+    return shapes.to_limit(found)
 
 
 def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
-    """The next transactions that match, those begun last first: no change of one moves it in this order."""
-    begun, transaction_id = place or (wanted["begun_before"], "f" * 32)
-    after = Place(datetime.fromisoformat(begun).astimezone(UTC), uuid.UUID(transaction_id))
+    """The next transactions that match, those begun last first: no change of one moves it in this order.
+
+    Raises CellAway.
+    """
+    first = Place(datetime.fromisoformat(wanted["begun_before"]).astimezone(UTC))
+    after = merging.from_start(first) if place is None else cursors.from_plain(place, Place)
     page = listing.page(_wanted(wanted), after, most)
-    rest = page.after
-    behind = rest and rest.stored_at and (rest.stored_at.isoformat(), rest.transaction_id.hex)
-    return [str(one.transaction_id) for one in page.transactions], behind
+    _require_all(page.missing)
+    return [str(one.transaction_id) for one in page.transactions], page.after and cursors.to_plain(page.after)
+
+
+def _require_all(missing: Sequence[str]) -> None:
+    """An action does all that match, or says why not."""
+    if missing:
+        raise CellAway(f"The cell {missing[0]} is away: what matches there is not known until it is back.")
 
 
 def _wanted(wanted: Filter) -> Wanted:

@@ -17,6 +17,7 @@ from access import roles
 from console import sign_in
 from console.pages import overview
 from console.pages.routes import ROUTES
+from store.naming import cells
 
 
 def refuse_nul(request: HttpRequest) -> None:
@@ -51,7 +52,9 @@ class ConsoleSite(UnfoldAdminSite):  # type: ignore[misc]  # Unfold ships no typ
         @wraps(guarded)
         def without_nul(request: HttpRequest, *args: Any, **named: Any) -> HttpResponseBase:
             refuse_nul(request)
-            answer: HttpResponseBase = guarded(request, *args, **named)
+            # A cell that is away is named on the page, by `frame.show`.
+            with cells.leaving_out():
+                answer: HttpResponseBase = guarded(request, *args, **named)
             return answer
 
         return without_nul

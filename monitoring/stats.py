@@ -100,8 +100,9 @@ def now() -> Statistics:
 
 
 def _read() -> Statistics:
-    found, missing = cells.answering(_read_cell)
-    kept, minute, hour = (_sum(totals) for totals in zip(*found, strict=True))
+    with cells.leaving_out() as missing:
+        found = cells.ask(_read_cell)
+    kept, minute, hour = (_sum(totals) for totals in zip(*found.values(), strict=True))
     return Statistics(datetime.now(UTC), kept, Window.of(MINUTE, minute), Window.of(HOUR, hour), missing)
 
 

@@ -1,13 +1,22 @@
 """Shows a template inside Unfold's frame, and says what is missing where there is nothing to show."""
 
+from typing import TypeVar
+
 from django.contrib import admin
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
+
+from store.errors import MessageIllegal
+from store.naming import cells
+from store.reading import cursors
+
+Place = TypeVar("Place")
 
 
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
     """A page of the console; its commands to copy begin with `broker`."""
     known = {**admin.site.each_context(request), "title": title, "broker": address(request)}
+    known["missing"] = cells.left_out()
     return TemplateResponse(request, template, {**known, **shown})
 
 
@@ -28,6 +37,14 @@ def whole_number(request: HttpRequest, name: str) -> int:
     value = request.GET.get(name, "")
     # 18 digits fit into the 64 bits of an offset.
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+
+
+def places(request: HttpRequest, type_: type[Place]) -> dict[int, Place] | None:
+    """Where a list goes on in each cell. A cursor of the address that cannot be read starts from the front."""
+    try:
+        return cursors.decode_places(request.GET.get("after") or None, type_)
+    except MessageIllegal:
+        return None
 
 
 def kept(request: HttpRequest, *but: str) -> str:

@@ -1,8 +1,7 @@
 """Pages of transactions without an end: the pending and the discarded."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
@@ -12,12 +11,12 @@ from django.views.decorators.http import require_GET
 from console.pages import counts, frame, readings
 from console.pages.counts import COUNT_LIMIT
 from store import registry as topic_registry
-from store.reading import previews
+from store.reading import cursors, previews
 from store.stats import now
 from transactions import registry, schedule
-from transactions.answers import TransactionSummary
-from transactions.reads import listing, summary
-from transactions.reads.listing import DiscardedPlace, DuePlace, Wanted
+from transactions.reads import listing, summary, undecided
+from transactions.reads.listing import Page, Wanted
+from transactions.reads.undecided import DiscardedPlace, DuePlace
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
@@ -47,25 +46,25 @@ def pending(request: HttpRequest) -> HttpResponse:
     """Half messages that are not ended yet, the longest due for a check first."""
     asked = asked_for(request)
     wanted = asked.wanted("PREPARED")
-    cursor = read_cursor(asked.after)
+    after = frame.places(request, DuePlace)
     groups = readings.shared(counts.pending)
     # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
     unasked = [group for group in groups if group.checking.unasked]
     left_out = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
     ids = [group.group_id for group in left_out]
-    halves, after = listing.due(wanted, DuePlace(*cursor) if cursor else None, PAGE, ids)
+    page = undecided.due(wanted, after, PAGE, ids)
     checking = {group.producer_group: group.checking for group in groups}
     return frame.show(
         request,
         "console/pending.html",
         "Pending half messages",
         now=now(),
-        halves=[(half, checking.get(half.producer_group)) for half in halves],
+        halves=[(half, checking.get(half.producer_group)) for half in page.transactions],
         groups=groups,
-        reasons=readings.shared(counts.reasons) if groups and not cursor else {},
+        reasons=readings.shared(counts.reasons) if groups and not after else {},
         left_out=left_out,
-        keys=keys_of(halves),
-        **around(request, asked, wanted, after),
+        keys=keys_of(page),
+        **around(request, asked, wanted, page),
     )
 
 
@@ -74,24 +73,27 @@ def discarded(request: HttpRequest) -> HttpResponse:
     """Half messages that the checks gave up, the latest first."""
     asked = asked_for(request)
     wanted = asked.wanted("DISCARDED")
-    cursor = read_cursor(asked.after)
-    halves, after = listing.discarded(wanted, None, None, DiscardedPlace(*cursor) if cursor else None, PAGE)
+    page = undecided.discarded(wanted, None, None, frame.places(request, DiscardedPlace), PAGE)
     return frame.show(
         request,
         "console/discarded.html",
         "Discarded half messages",
         now=now(),
-        halves=halves,
+        halves=page.transactions,
         reasons=summary.discarded(),
         reasons_limit=summary.MAX_DISCARDED,
-        keys=keys_of(halves),
-        **around(request, asked, wanted, after),
+        keys=keys_of(page),
+        **around(request, asked, wanted, page),
     )
 
 
-def keys_of(halves: Sequence[TransactionSummary]) -> dict[int, list[str]]:
-    """The keys of each transaction's first message, by its log offset."""
-    return previews.keys([half.commit_log_offset for half in halves])
+def keys_of(page: Page[Any]) -> dict[UUID, list[str]]:
+    """The keys of each transaction's first message, of those that have any, by the transaction."""
+    firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.transactions, strict=True)]
+    found = previews.keys(firsts)
+    return {
+        one.transaction_id: found[first] for one, first in zip(page.transactions, firsts, strict=True) if first in found
+    }
 
 
 def asked_for(request: HttpRequest) -> Asked:
@@ -105,14 +107,12 @@ def asked_for(request: HttpRequest) -> Asked:
     )
 
 
-def around(
-    request: HttpRequest, asked: Asked, wanted: Wanted, after: DuePlace | DiscardedPlace | None
-) -> dict[str, object]:
+def around(request: HttpRequest, asked: Asked, wanted: Wanted, page: Page[Any]) -> dict[str, object]:
     """What stands around a list: the form of its filter, the count of what matches, and the way to the next page."""
     return {
         **form(request, asked),
-        "count": counts.up_to(COUNT_LIMIT, listing.count_undecided(wanted, COUNT_LIMIT + 1)),
-        "after": cursor_of(after) if after else "",
+        "count": counts.up_to(COUNT_LIMIT, undecided.count(wanted, COUNT_LIMIT + 1)),
+        "after": cursors.encode_places(page.after) or "",
         "check_max": schedule.most_checks(),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
@@ -127,19 +127,3 @@ def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
         "offered_groups": [group.name for group in registry.page("", OFFERED)],
         "query": frame.kept(request),
     }
-
-
-def cursor_of(place: DuePlace | DiscardedPlace) -> str:
-    """The place that a page goes on behind, as the address has it: a time and an id."""
-    at, transaction_id = place
-    return f"{at.isoformat()}_{transaction_id}"
-
-
-def read_cursor(after: str) -> tuple[datetime, UUID] | None:
-    """The time and the id that a page goes on behind. A cursor that cannot be read starts from the front."""
-    moment, _, transaction_id = after.rpartition("_")
-    try:
-        parsed = datetime.fromisoformat(moment)
-        return (parsed, UUID(transaction_id)) if parsed.tzinfo else None
-    except ValueError:
-        return None

@@ -12,6 +12,7 @@ from delivery import stats as delivery_stats
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
+from store.naming import cells
 from transactions import stats as transaction_stats
 from transactions.stats import LastHour
 
@@ -25,7 +26,7 @@ Figures = dict[str, object]
 
 def figures(request: HttpRequest) -> Figures:
     """What the overview shows."""
-    return {**readings.shared(read), "broker": frame.address(request)}
+    return {**readings.shared(read), "broker": frame.address(request), "missing": cells.left_out()}
 
 
 def read() -> Figures:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from store.naming import cells
 from store.process import runtime
 
 Read = TypeVar("Read")
@@ -27,6 +28,7 @@ class Reading:
     lock: threading.Lock = field(default_factory=threading.Lock)
     until: float = 0.0
     found: Any = None
+    missing: list[str] = field(default_factory=list)
 
 
 class Readings:
@@ -41,9 +43,11 @@ class Readings:
         with kept.lock:
             begun = time.monotonic()
             if kept.until <= begun:
-                kept.found = read()
+                with cells.leaving_out() as kept.missing:
+                    kept.found = read()
                 took = time.monotonic() - begun
                 kept.until = begun + took + kept_seconds(settings.CONSOLE_READING_SECONDS, took)
+            cells.leave_out(kept.missing)
             latest: Read = kept.found
             return latest
 

@@ -6,7 +6,7 @@ import msgspec
 
 from access.callers import Caller
 from monitoring import trace as monitoring_trace
-from mqbroker.api import answers, cursors, requests
+from mqbroker.api import answers, requests
 from mqbroker.api.answers import Answer, answer
 from mqbroker.api.requests import DataRequest, number
 from store import messages
@@ -14,7 +14,7 @@ from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.naming import topic_names, topics
 from store.process import pacing, runtime
-from store.reading import holders, lookup
+from store.reading import cursors, holders, lookup
 from store.reading.lookup import Found, Place
 
 

@@ -9,7 +9,7 @@ from delivery.receive.offsets import Offsets, OffsetsReset, ResetOffsets
 from delivery.receive.pull import DEFAULT_MESSAGES, MAX_MESSAGES
 from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
-from mqbroker.api import bulks, consumers, cursors, lookup, operations, operators, producers, receipts
+from mqbroker.api import bulks, consumers, lookup, operations, operators, producers, receipts
 from mqbroker.api.router import View
 from mqbroker.schema import answers
 from mqbroker.schema.rules import NAME
@@ -17,6 +17,7 @@ from scheduling.recalls import Recalled
 from sending.answers import Sent
 from sending.batches import SendBatch, SentBatch
 from store.messages import Message
+from store.reading import cursors
 from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks
 from transactions.operations.end import EndTransaction

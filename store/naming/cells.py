@@ -3,9 +3,9 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from contextvars import ContextVar, copy_context
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -15,7 +15,7 @@ from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
 from store.process import runtime
-from store.process.runtime import Runtime
+from store.process.runtime import CONTROL, Runtime
 
 Result = TypeVar("Result")
 
@@ -39,6 +39,9 @@ LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 CONTROL_SECONDS = 0.4
 # A cell that was added is served after this by a process that meets no topic of it before.
 ANEW_SECONDS = 10.0
+
+# The names of the cells that the work of this context has left out; None: it leaves none out.
+_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 
 class Learnt:
@@ -109,23 +112,51 @@ def each(work: Callable[[], Result]) -> list[Result]:
     return found
 
 
-def answering(work: Callable[[], Result]) -> tuple[list[Result], list[str]]:
-    """What a synchronous work finds in the cells, which are asked at once, and the names of those that do not answer.
+def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[int, Result]:
+    """What a synchronous work finds in each cell, or `only` in some, by the cell's id; the control's first.
 
-    Raises what it raises in the control.
+    They are asked at once, 2 s each. Raises what the work raises in the control, and CellAway for a cell that does not
+    answer, but that a block of `leaving_out` leaves it out.
     """
-    others = [cell.cell for cell in runtime.cells() if cell.url]
+    asked = [cell for cell in runtime.current().cells if only is None or cell in only]
+    others = [cell for cell in asked if cell != CONTROL]
     if not others:
-        return [work()], []
+        return {cell: at(cell, work) for cell in asked}
     with ThreadPoolExecutor(len(others), thread_name_prefix="cells") as threads:
-        asked = {cell: threads.submit(copy_context().run, at, cell, work) for cell in others}
-        found, missing = [work()], []
-        for cell, answer in asked.items():
+        answers = {cell: threads.submit(copy_context().run, at, cell, work) for cell in others}
+        found = {cell: at(cell, work) for cell in asked if cell == CONTROL}
+        for cell, answer in answers.items():
             try:
-                found.append(answer.result())
+                found[cell] = answer.result()
             except CellAway:
-                missing.append(runtime.of(cell).name)
-    return found, missing
+                if _left_out.get() is None:
+                    raise
+                leave_out([runtime.of(cell).name])
+    return found
+
+
+@contextlib.contextmanager
+def leaving_out() -> Iterator[list[str]]:
+    """Within the block a cell that does not answer is left out, with its name in the list: the answer has to say so."""
+    missing: list[str] = []
+    token = _left_out.set(missing)
+    try:
+        yield missing
+    finally:
+        _left_out.reset(token)
+        leave_out(missing)
+
+
+def leave_out(names: Iterable[str]) -> None:
+    """Names cells that were left out in the list of the block around this."""
+    missing = _left_out.get()
+    if missing is not None:
+        missing += [name for name in dict.fromkeys(names) if name not in missing]
+
+
+def left_out() -> list[str]:
+    """The names of the cells that the block around this has left out so far."""
+    return list(_left_out.get() or ())
 
 
 def at(cell: int, work: Callable[[], Result]) -> Result:

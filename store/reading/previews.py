@@ -1,6 +1,6 @@
 """Previews: what pages show of stored messages, the heads of many or the first bytes of a few; no whole body."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
@@ -8,7 +8,8 @@ from uuid import UUID
 
 from store.db import connections, sync
 from store.db.statements import Statement
-from store.naming import topic_names
+from store.naming import cells, topic_names
+from store.process import runtime
 from store.reading.lookup import BEYOND, MAX_OF_KEY
 from store.rows import Preview
 from store.segments import log
@@ -70,10 +71,13 @@ def at(places: Sequence[tuple[int, int]], max_bytes: int) -> dict[tuple[int, int
     return {(row.segment_id, row.log_offset): _named(row) for row in rows}
 
 
-def keys(log_offsets: Sequence[int]) -> dict[int, list[str]]:
-    """The keys of the messages at these log offsets, of those that have any."""
-    rows = sync.read(KEYS_OF_MESSAGES, {"log_offset": list(log_offsets)}) if log_offsets else ()
-    return {row.log_offset: row.keys for row in rows}
+def keys(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+    """The keys of the messages at these pairs of a cell and a log offset, of those that have any."""
+    offsets: dict[int, list[int]] = {}
+    for cell, log_offset in places:
+        offsets.setdefault(cell, []).append(log_offset)
+    found = cells.ask(lambda: sync.read(KEYS_OF_MESSAGES, {"log_offset": offsets[runtime.here().cell]}), only=offsets)
+    return {(cell, row.log_offset): row.keys for cell, rows in found.items() for row in rows}
 
 
 @dataclass(frozen=True, slots=True)

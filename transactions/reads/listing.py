@@ -1,27 +1,27 @@
 """Lists transactions by state, group, topic and age: the undecided ones first, then the latest decisions."""
 
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import topic_names
+from store.naming import cells, topic_names
+from store.reading import merging
+from store.reading.merging import Part
 from transactions import answers, groups
 from transactions.answers import TransactionSummary
 from transactions.models import ProducerGroup
 from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import Decider, State, TransactionRow
 
-
-class HalfCount(NamedTuple):
-    """How many undecided transactions match, up to a limit."""
-
-    halves: int
+Row = TypeVar("Row")
+# A place in a list.
+P = TypeVar("P")
 
 
 class ListedEnd(NamedTuple):
@@ -51,9 +51,6 @@ class ListedEnd(NamedTuple):
     last_failure: str | None
 
 
-COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
-LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
-LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 LIST_ENDED = Statement(__file__, "list_ended", ListedEnd)
 LIST_HALVES = Statement(__file__, "list_halves", TransactionRow)
 
@@ -87,128 +84,96 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """A page of transactions, and where the next one begins.
+class Page(Generic[P]):
+    """A page of transactions, the cell of each, and where the next page begins, by the cell; as `merging.Page`."""
+
+    transactions: list[TransactionSummary]
+    cells: list[int]
+    after: dict[int, P] | None
+    missing: list[str]
+
+
+def page(wanted: Wanted, after: Mapping[int, Place] | None, count: int) -> Page[Place]:
+    """`count` transactions at most, from the beginning or from behind a place in each cell.
 
     A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
     """
+    filters = parameters(wanted)
 
-    transactions: list[TransactionSummary]
-    after: Place | None
+    def read(place: Place, most: int) -> Part[TransactionRow, Place]:
+        undecided: Sequence[tuple[TransactionRow, Place]] = ()
+        if place.stored_at is not None:
+            if wanted.state not in DECISION_OF_STATE:
+                undecided, rest = _undecided(wanted.state, filters, place, most)
+                if rest is not None or wanted.state in UNDECIDED:
+                    return Part(undecided, rest)
+            place = Place(stored_at=None)
+        ended, rest = _ended(wanted.state, filters, place, most - len(undecided))
+        return Part([*undecided, *ended], rest)
 
-
-def page(wanted: Wanted, after: Place | None, count: int) -> Page:
-    """`count` transactions at most, from the beginning or from behind a place."""
-    place = after or Place()
-    rows: list[TransactionRow] = []
-    if place.stored_at is not None:
-        if wanted.state not in DECISION_OF_STATE:
-            rows, rest = _undecided(wanted, place, count)
-            if rest is not None or wanted.state in UNDECIDED:
-                return Page(_summaries(rows), rest)
-        place = Place(stored_at=None)
-    ended, rest = _ended(wanted, place, count - len(rows))
-    return Page(_summaries([*rows, *ended]), rest)
+    places = merging.from_start(Place()) if after is None else after
+    return summarized(merging.page(read, places, count, _order))
 
 
-def _undecided(wanted: Wanted, place: Place, count: int) -> tuple[list[TransactionRow], Place | None]:
+def _order(row: TransactionRow, behind: Place) -> tuple[bool, datetime | None, UUID]:
+    is_undecided = behind.stored_at is not None
+    return is_undecided, row.stored_at if is_undecided else row.decided_at, row.transaction_id
+
+
+def _undecided(
+    state: str | None, filters: Mapping[str, object], place: Place, count: int
+) -> Part[TransactionRow, Place]:
     parameters = {
-        **_filters(wanted),
-        "discarded": None if wanted.state is None else wanted.state == "DISCARDED",
+        **filters,
+        "discarded": None if state is None else state == "DISCARDED",
         "before": place.stored_at,
         "before_id": place.transaction_id,
         "max_rows": count + 1,
     }
-    rows = list(sync.read(LIST_HALVES, parameters))
-    if len(rows) <= count:
-        return rows, None
-    last = rows[count - 1]
-    return rows[:count], Place(last.stored_at, last.transaction_id)
+    return up_to(count, sync.read(LIST_HALVES, parameters), lambda row: Place(row.stored_at, row.transaction_id))
 
 
-def _ended(wanted: Wanted, place: Place, count: int) -> tuple[list[TransactionRow], Place | None]:
+def up_to(count: int, rows: Sequence[Row], place: Callable[[Row], P]) -> Part[Row, P]:
+    """The first `count` of rows that were read one further, to see whether there are more."""
+    shown = [(row, place(row)) for row in rows[:count]]
+    return Part(shown, shown[-1][1] if len(rows) > count else None)
+
+
+def _ended(state: str | None, filters: Mapping[str, object], place: Place, count: int) -> Part[TransactionRow, Place]:
     if count == 0:
-        return [], place
-    decisions = list(DECISION_OF_STATE.values()) if wanted.state is None else [DECISION_OF_STATE[wanted.state]]
+        return Part([], place)
+    decisions = list(DECISION_OF_STATE.values()) if state is None else [DECISION_OF_STATE[state]]
     parameters = {
-        **_filters(wanted),
+        **filters,
         "decisions": decisions,
         "before_operation": place.below_operation,
         "max_looked_at": MAX_LOOKED_AT,
         "max_rows": count + 1,
     }
     listed = sync.read(LIST_ENDED, parameters)
-    by_id = {row.operation_id: TransactionRow(*row[2:]) for row in listed if row.operation_id is not None}
-    ids, rows = list(by_id), list(by_id.values())
-    below = ids[count - 1] if len(rows) > count else listed[0].go_on_below
-    return rows[:count], None if below is None else Place(stored_at=None, below_operation=below)
+    found = [
+        (TransactionRow(*row[2:]), Place(stored_at=None, below_operation=row.operation_id))
+        for row in listed
+        if row.operation_id is not None
+    ]
+    if len(found) > count:
+        return Part(found[:count], found[count - 1][1])
+    below = listed[0].go_on_below
+    return Part(found, None if below is None else Place(stored_at=None, below_operation=below))
 
 
 def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
-    """These transactions, those that are still kept."""
-    return _summaries(sync.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)}))
+    """These transactions, those that are still kept. Raises CellAway."""
+    found = cells.each(lambda: sync.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)}))
+    return _summaries([row for rows in found for row in rows])
 
 
-class DiscardedPlace(NamedTuple):
-    """Where a page of the discarded begins: behind a time of discard and an id."""
-
-    discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
-    transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
+def summarized(page: merging.Page[TransactionRow, P]) -> Page[P]:
+    """A page of rows, with the names of groups and topics."""
+    return Page(_summaries(page.rows), page.cells, page.after, page.missing)
 
 
-def discarded(
-    wanted: Wanted, since: datetime | None, until: datetime | None, after: DiscardedPlace | None, count: int
-) -> tuple[list[TransactionSummary], DiscardedPlace | None]:
-    """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
-    place = after or DiscardedPlace()
-    parameters = {
-        **_filters(wanted),
-        "since": since,
-        "until": until,
-        "before": place.discarded_at,
-        "before_id": place.transaction_id,
-        "max_rows": count + 1,
-    }
-    rows = sync.read(LIST_DISCARDED, parameters)
-    shown = rows[:count]
-    last = shown[-1] if len(rows) > count else None
-    following = DiscardedPlace(last.decided_at, last.transaction_id) if last and last.decided_at else None
-    return _summaries(shown), following
-
-
-class DuePlace(NamedTuple):
-    """Where a page of the pending by their next check begins: behind a time and an id."""
-
-    next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
-    transaction_id: uuid.UUID = uuid.UUID(int=0)
-
-
-def due(
-    wanted: Wanted, after: DuePlace | None, count: int, left_out: Sequence[int] = ()
-) -> tuple[list[TransactionSummary], DuePlace | None]:
-    """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
-    place = after or DuePlace()
-    parameters = {
-        **_filters(wanted),
-        "after": place.next_check_at,
-        "after_id": place.transaction_id,
-        "left_out": list(left_out),
-        "max_rows": count + 1,
-    }
-    rows = sync.read(LIST_DUE_HALVES, parameters)
-    shown = rows[:count]
-    last = shown[-1] if len(rows) > count else None
-    following = DuePlace(last.next_check_at, last.transaction_id) if last and last.next_check_at else None
-    return _summaries(shown), following
-
-
-def count_undecided(wanted: Wanted, max_count: int) -> int:
-    """How many transactions are in the wanted state, PREPARED or DISCARDED, and match, counted up to `max_count`."""
-    parameters = {**_filters(wanted), "discarded": wanted.state == "DISCARDED", "max_count": max_count}
-    return sync.read(COUNT_LISTED, parameters)[0].halves
-
-
-def _filters(wanted: Wanted) -> dict[str, object]:
+def parameters(wanted: Wanted) -> dict[str, object]:
     """The parameters of a filter. Names become ids first: the planner then estimates how many rows match."""
     return {
         "group_id": _id_of(ProducerGroup, wanted.producer_group),

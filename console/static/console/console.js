@@ -112,13 +112,15 @@ document.addEventListener("htmx:beforeSwap", (event) => {
         return;
     }
     event.detail.shouldSwap = false;
-    const fresh = new DOMParser().parseFromString(xhr.responseText, "text/html").getElementById("live");
+    const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+    const fresh = page.getElementById("live");
     if (xhr.status !== 200 || !fresh) {
         return;
     }
     const focused = document.activeElement;
     localTimes(fresh);
     morph(target, fresh);
+    morph(document.getElementById("missing"), page.getElementById("missing"));
     if (focused && focused !== document.activeElement && document.contains(focused)) {
         focused.focus({ preventScroll: true });
     }

@@ -8,12 +8,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from access.audit import picture
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Number, Switch, Text, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Given, Registered, Shape
+from store.reading import cursors
 from transactions import endpoints, registry
 from transactions import models as transactions
 from transactions.checks import trials

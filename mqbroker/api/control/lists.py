@@ -7,10 +7,10 @@ from typing import Any, Protocol, TypeVar
 from rest_framework import serializers
 from rest_framework.response import Response
 
-from mqbroker.api import cursors
-from mqbroker.api.control.fields import Strict
+from mqbroker.api.control.fields import Strict, Text, Words
 from mqbroker.api.control.shapes import Given, Shape
-from mqbroker.api.cursors import DEFAULT_LIMIT, MAX_LIMIT
+from store.reading import cursors
+from store.reading.cursors import DEFAULT_LIMIT, MAX_LIMIT
 
 Row = TypeVar("Row")
 
@@ -31,9 +31,21 @@ class PageQuery(Given):
 @cache
 def page_of(shape: type[Shape]) -> type[Shape]:
     """The shape of a page of these, for the schema and for answers."""
+    return _page_of(shape)
+
+
+@cache
+def page_of_cells(shape: type[Shape]) -> type[Shape]:
+    """The shape of a page of a list over all cells."""
+    meaning = "The cells that did not answer: what they hold is not on this page, and on a later one if they are back."
+    return _page_of(shape, missing=Words(child=Text(), help_text=meaning))
+
+
+def _page_of(shape: type[Shape], **more: serializers.Field[Any, Any, Any, Any]) -> type[Shape]:
     fields = {
         "results": shape(many=True),
         "next": serializers.CharField(allow_null=True, help_text="The cursor of the next page; null on the last one."),
+        **more,
         "__doc__": "A page of a list.",
     }
     return type(f"{shape.__name__}Page", (Shape,), fields)

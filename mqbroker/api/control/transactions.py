@@ -7,14 +7,15 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker.api import cursors
 from mqbroker.api.control import lists
 from mqbroker.api.control.fields import Choice, Strict, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
-from transactions.reads import listing
-from transactions.reads.listing import DiscardedPlace, Place, Wanted
+from store.reading import cursors
+from transactions.reads import listing, undecided
+from transactions.reads.listing import Place, Wanted
+from transactions.reads.undecided import DiscardedPlace
 
 
 class TransactionQuery(PageQuery):
@@ -61,17 +62,17 @@ class TransactionList(Resource):
     @extend_schema(
         operation_id="list_transactions",
         parameters=[TransactionQuery],
-        responses=lists.page_of(TransactionSummary),
+        responses=lists.page_of_cells(TransactionSummary),
     )
     def get(self, request: Request) -> Response:
         """Transactions: first the undecided ones, those begun last first, then the decided ones, the latest first.
 
         A page may hold fewer than `limit`, even none, while `next` is not null: a filter reads a bounded number of
-        decisions at a time. Follow `next` until it is null.
+        decisions at a time. Follow `next` until it is null. The list is whole where its last page has no `missing`.
         """
         asked = self.query(TransactionQuery)
         limit = asked.pop("limit")
-        after = cursors.decode(asked.pop("cursor"), Place)
+        after = cursors.decode_places(asked.pop("cursor"), Place)
         page = listing.page(Wanted(**asked), after, limit)
         return Response(document(page))
 
@@ -93,20 +94,21 @@ class DiscardedQuery(PageQuery):
 
 class DiscardedList(Resource):
     @extend_schema(
-        operation_id="list_discarded", parameters=[DiscardedQuery], responses=lists.page_of(TransactionSummary)
+        operation_id="list_discarded", parameters=[DiscardedQuery], responses=lists.page_of_cells(TransactionSummary)
     )
     def get(self, request: Request) -> Response:
         """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
         asked = self.query(DiscardedQuery)
-        after = cursors.decode(asked["cursor"], DiscardedPlace)
+        after = cursors.decode_places(asked["cursor"], DiscardedPlace)
         wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
-        found, following = listing.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
-        return Response(document(listing.Page(found, None)) | {"next": following and cursors.encode(following)})
+        page = undecided.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
+        return Response(document(page))
 
 
-def document(page: listing.Page) -> dict[str, object]:
+def document(page: listing.Page[Any]) -> dict[str, object]:
     """A page of transactions with the cursor of the next one."""
     return {
         "results": TransactionSummary(page.transactions, many=True).data,
-        "next": None if page.after is None else cursors.encode(page.after),
+        "next": cursors.encode_places(page.after),
+        "missing": page.missing,
     }

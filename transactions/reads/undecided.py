@@ -1,0 +1,89 @@
+"""Lists undecided transactions by what becomes of them: the pending by their next check, the discarded by that time."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from store.db import sync
+from store.db.statements import Statement
+from store.naming import cells
+from store.reading import merging
+from store.reading.merging import Part
+from transactions.reads import listing
+from transactions.reads.listing import Page, Wanted
+from transactions.rows import TransactionRow
+
+
+class HalfCount(NamedTuple):
+    """How many undecided transactions match, up to a limit."""
+
+    halves: int
+
+
+COUNT_LISTED = Statement(__file__, "count_listed", HalfCount)
+LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
+LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
+
+
+class DiscardedPlace(NamedTuple):
+    """Where a page of the discarded begins: behind a time of discard and an id."""
+
+    discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
+    transaction_id: uuid.UUID = uuid.UUID(int=2**128 - 1)
+
+
+def discarded(
+    wanted: Wanted,
+    since: datetime | None,
+    until: datetime | None,
+    after: Mapping[int, DiscardedPlace] | None,
+    count: int,
+) -> Page[DiscardedPlace]:
+    """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
+    asked = {**listing.parameters(wanted), "since": since, "until": until}
+
+    def read(place: DiscardedPlace, most: int) -> Part[TransactionRow, DiscardedPlace]:
+        at = {"before": place.discarded_at, "before_id": place.transaction_id, "max_rows": most + 1}
+        return listing.up_to(most, sync.read(LIST_DISCARDED, {**asked, **at}), _discarded_place)
+
+    places = merging.from_start(DiscardedPlace()) if after is None else after
+    return listing.summarized(merging.page(read, places, count, lambda _, place: place))
+
+
+def _discarded_place(row: TransactionRow) -> DiscardedPlace:
+    assert row.decided_at is not None
+    return DiscardedPlace(row.decided_at, row.transaction_id)
+
+
+class DuePlace(NamedTuple):
+    """Where a page of the pending by their next check begins: behind a time and an id."""
+
+    next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
+    transaction_id: uuid.UUID = uuid.UUID(int=0)
+
+
+def due(
+    wanted: Wanted, after: Mapping[int, DuePlace] | None, count: int, left_out: Sequence[int] = ()
+) -> Page[DuePlace]:
+    """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
+    asked = {**listing.parameters(wanted), "left_out": list(left_out)}
+
+    def read(place: DuePlace, most: int) -> Part[TransactionRow, DuePlace]:
+        at = {"after": place.next_check_at, "after_id": place.transaction_id, "max_rows": most + 1}
+        return listing.up_to(most, sync.read(LIST_DUE_HALVES, {**asked, **at}), _due_place)
+
+    places = merging.from_start(DuePlace()) if after is None else after
+    return listing.summarized(merging.page(read, places, count, lambda _, place: place, descending=False))
+
+
+def _due_place(row: TransactionRow) -> DuePlace:
+    assert row.next_check_at is not None
+    return DuePlace(row.next_check_at, row.transaction_id)
+
+
+def count(wanted: Wanted, max_count: int) -> int:
+    """How many transactions are in the wanted state, PREPARED or DISCARDED, and match, counted up to `max_count`."""
+    limits = {"discarded": wanted.state == "DISCARDED", "max_count": max_count}
+    asked = {**listing.parameters(wanted), **limits}
+    return min(sum(cells.ask(lambda: sync.read(COUNT_LISTED, asked)[0].halves).values()), max_count)
