@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from django.db.models import Count
+from django.db.models import Count, QuerySet
 from django.db.models.functions import Now
 
 from delivery.models import ConsumerGroup, Receipt
-from store.db import sync
+from store.db import databases, sync
 from store.db.statements import Statement
 from store.queues import Queue
 from store.reading import progress
@@ -88,8 +88,13 @@ def _oldest_receipts(rows: Sequence[Lag]) -> dict[tuple[int, Queue], datetime]:
 
 def in_flight() -> dict[str, int]:
     """Deliveries in flight by the group's name, of the groups that have any."""
-    names = dict(ConsumerGroup.objects.values_list("id", "name"))
+    names = dict(_groups().values_list("id", "name"))
     return {names[group_id]: receipts for group_id, receipts in _in_flight().items() if group_id in names}
+
+
+def _groups() -> QuerySet[ConsumerGroup]:
+    """All groups, from the cell's own copy."""
+    return ConsumerGroup.objects.using(databases.here())
 
 
 def _in_flight() -> dict[int, int]:
@@ -115,7 +120,7 @@ class TopicLag:
 def lags() -> Iterator[TopicLag]:
     """The lag of each group in each topic it reads, for the first MAX_GROUPS groups by name."""
     # By the database's clock, as the times of the messages are.
-    groups = list(ConsumerGroup.objects.annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
+    groups = list(_groups().annotate(read_at=Now()).order_by("name")[:MAX_GROUPS])
     queues_of_groups = _queues_of(groups)
     for group in groups:
         by_topic: dict[str, list[QueueLag]] = defaultdict(list)

@@ -13,7 +13,7 @@ from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
 from monitoring import stats
-from monitoring.scrape import TIMER, Metric, Reading, Sample
+from monitoring.scrape import TIMER, Metric, Reading, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from transactions import stats as transaction_stats
@@ -87,7 +87,7 @@ METRICS = (
         lambda _: [((), transaction_stats.operations_ever())],
         counter=True,
     ),
-    Metric(
+    Shared(
         "mqbroker_per_second",
         "Rates of the last minute, as in /v1/stats: messages, entries, halves, commits, rollbacks, discarded, checks.",
         _last_minute,
@@ -194,14 +194,14 @@ METRICS = (
         _forecast,
         labels=("level", "within"),
     ),
-    Metric(
+    Shared(
         "mqbroker_key_refused_total",
         "Requests that the limits of an API key refused.",
         lambda reading: [((key.name,), key.refused) for key in reading.limited_keys],
         labels=("api_key",),
         counter=True,
     ),
-    Metric(
+    Shared(
         "mqbroker_key_limit",
         "Limits of an API key: messages_per_second and bytes_per_second in each web process, max_undecided in all.",
         _key_limits,
@@ -237,7 +237,7 @@ METRICS = (
         lambda reading: [((one.target,), one.finished_at.timestamp()) for one in reading.exported],
         labels=("folder",),
     ),
-    Metric(
+    Shared(
         "mqbroker_nightly_exports_total",
         "Nightly exports that ended well, and tries that failed. No sample where none is set.",
         _nightly,
@@ -261,5 +261,5 @@ METRICS = (
 def exposition() -> bytes:
     """All metrics now, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(Reading(METRICS))
+    registry.register(Scrape(METRICS))
     return generate_latest(registry)

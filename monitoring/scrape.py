@@ -15,6 +15,8 @@ from delivery import stats as delivery_stats
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Ends
+from store.naming import cells
+from store.process import runtime
 from store.segments import exports
 from store.segments.exports import Exported, ExportWait
 from transactions import stats as transaction_stats
@@ -27,7 +29,10 @@ Family = CounterMetricFamily | GaugeMetricFamily
 
 @dataclass(frozen=True)
 class Metric:
-    """One metric: its name, meaning and labels, and the function that reads its samples."""
+    """One metric: its name, meaning and labels, and the function that reads its samples in a cell.
+
+    Where there are several cells, each has samples of its own, with the label `cell`.
+    """
 
     name: str
     meaning: str
@@ -35,24 +40,56 @@ class Metric:
     labels: tuple[str, ...] = ()
     counter: bool = False
 
-    def family(self, reading: "Reading") -> Family:
-        """The metric with its samples."""
+    def family(self, *first_labels: str) -> Family:
+        """The metric without a sample."""
         kind = CounterMetricFamily if self.counter else GaugeMetricFamily
-        family = kind(self.name, self.meaning, labels=self.labels)
-        for labels, number in self.read(reading):
-            family.add_metric(labels, number)
-        return family
+        return kind(self.name, self.meaning, labels=(*first_labels, *self.labels))
+
+
+class Shared(Metric):
+    """A metric of the whole installation."""
+
+
+CELL_UP = Metric("mqbroker_cell_up", "1 for a cell that answers, else 0; none where there is one cell.", lambda _: ())
+
+
+class Scrape(Collector):
+    """One scrape of metrics: all cells are asked at once."""
+
+    def __init__(self, metrics: Sequence[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Family]:
+        with cells.leaving_out() as missing:
+            found = cells.ask(self._read)
+        several, shared = runtime.several, Reading()
+        for metric in self._metrics:
+            is_shared = isinstance(metric, Shared)
+            family = metric.family("cell") if several and not is_shared else metric.family()
+            for labels, number in metric.read(shared) if is_shared else ():
+                family.add_metric(labels, number)
+            for cell, samples in found.items():
+                for labels, number in samples.get(metric.name, ()):
+                    family.add_metric((runtime.of(cell).name, *labels) if several else labels, number)
+            yield family
+        if several:
+            up = CELL_UP.family("cell")
+            for one in runtime.cells():
+                up.add_metric((one.name,), one.name not in missing)
+            yield up
+
+    def _read(self) -> dict[str, list[Sample]]:
+        """The samples of the cell that this work has entered."""
+        reading = Reading()
+        return {metric.name: list(metric.read(reading)) for metric in self._metrics if not isinstance(metric, Shared)}
 
 
 # Beside the numbers of the delay levels.
 TIMER = "timer"
 
 
-class Reading(Collector):
-    """One scrape: what several metrics need is read once."""
-
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = metrics
+class Reading:
+    """What several metrics of one cell need is read once."""
 
     @cached_property
     def waiting(self) -> Sequence[WaitingHalves]:
@@ -95,6 +132,3 @@ class Reading(Collector):
     def nights(self) -> Nights | None:
         """The nightly runs, where they are set."""
         return runs.latest()
-
-    def collect(self) -> Iterator[Family]:
-        return (metric.family(self) for metric in self._metrics)

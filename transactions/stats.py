@@ -9,7 +9,7 @@ from typing import NamedTuple
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from store.db import sync
+from store.db import databases, sync
 from store.db.statements import Statement
 from store.messages.ids import first_id_of
 from transactions.models import Endpoint, HalfMessage
@@ -202,9 +202,9 @@ def seconds_undecided() -> dict[str, float]:
 
 
 def endpoints() -> Sequence[tuple[str, str, int]]:
-    """How many endpoints each producer group has, by their state."""
-    rows = Endpoint.objects.order_by().values_list("group__name", "state").annotate(endpoints=Count("*"))
-    return list(rows)
+    """How many endpoints each producer group has, by their state. Each cell has its own health of them."""
+    rows = Endpoint.objects.using(databases.here()).order_by().values_list("group__name", "state")
+    return list(rows.annotate(endpoints=Count("*")))
 
 
 def endpoint_states(group_ids: Sequence[int]) -> dict[int, dict[str, int]]:

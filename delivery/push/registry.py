@@ -14,7 +14,7 @@ from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
-from store.db import fields
+from store.db import databases, fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from store.naming import copies, names, topics
@@ -141,8 +141,10 @@ def lag(subscription: Subscription) -> int:
 
 
 def states() -> dict[str, int]:
-    """The number of subscriptions in each state."""
-    rows = Subscription.objects.order_by().values_list("state").annotate(subscriptions=Count("*"))
+    """The number of subscriptions in each state. Each cell has its own health of them."""
+    rows = (
+        Subscription.objects.using(databases.here()).order_by().values_list("state").annotate(subscriptions=Count("*"))
+    )
     return dict(rows)
 
 

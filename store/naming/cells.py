@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
 from typing import NamedTuple, TypeVar
 
 import structlog
 
-from store.db import connections, databases, sealing
+from store.db import connections, databases, sealing, sync
 from store.db.statements import Statement
 from store.db.ttl_cache import Key, TtlCache, Value
 from store.errors import CellAway, SystemBusy
@@ -20,6 +20,11 @@ from store.process.runtime import CONTROL, Runtime
 Result = TypeVar("Result")
 
 logger = structlog.stdlib.get_logger(__name__)
+
+# The names of the cells that the work of this context has left out; None: it leaves none out.
+_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
+# Whether the work of this context is that of one cell alone.
+_in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 
 
 class CellFacts(NamedTuple):
@@ -39,9 +44,6 @@ LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 CONTROL_SECONDS = 0.4
 # A cell that was added is served after this by a process that meets no topic of it before.
 ANEW_SECONDS = 10.0
-
-# The names of the cells that the work of this context has left out; None: it leaves none out.
-_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 
 class Learnt:
@@ -105,40 +107,57 @@ async def in_each(work: Callable[[], Awaitable[object]]) -> None:
 
 def each(work: Callable[[], Result]) -> list[Result]:
     """What a synchronous work finds in each cell by `sync.read` and the ORM, the control's first. Raises CellAway."""
-    found = []
-    for cell in runtime.cells():
-        with cell.entered(), _answering(cell):
-            found.append(work())
-    return found
+    return [_at(cell, work) for cell in runtime.cells()]
 
 
 def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[int, Result]:
     """What a synchronous work finds in each cell, or `only` in some, by the cell's id; the control's first.
 
-    They are asked at once, 2 s each. Raises what the work raises in the control, and CellAway for a cell that does not
-    answer, but that a block of `leaving_out` leaves it out.
+    They are asked at once, 2 s each; work that asks again asks its own cell. Raises what the work raises in
+    the control, and CellAway for a cell that does not answer, but that a block of `leaving_out` leaves it out.
     """
-    asked = [cell for cell in runtime.current().cells if only is None or cell in only]
-    others = [cell for cell in asked if cell != CONTROL]
+    if _in_one.get():
+        here = runtime.here().cell
+        return {here: work()} if only is None or here in only else {}
+    asked = [cell for cell in runtime.cells() if (only is None or cell.cell in only) and cell.name not in left_out()]
+    others = [cell for cell in asked if cell.cell != CONTROL]
     if not others:
-        return {cell: at(cell, work) for cell in asked}
+        return {cell.cell: at(cell.cell, work) for cell in asked}
     with ThreadPoolExecutor(len(others), thread_name_prefix="cells") as threads:
-        answers = {cell: threads.submit(copy_context().run, at, cell, work) for cell in others}
-        found = {cell: at(cell, work) for cell in asked if cell == CONTROL}
+        answers = {cell: threads.submit(copy_context().run, _apart, cell.cell, work) for cell in others}
+        found = {cell.cell: at(cell.cell, work) for cell in asked if cell.cell == CONTROL}
         for cell, answer in answers.items():
             try:
-                found[cell] = answer.result()
+                found[cell.cell] = answer.result()
             except CellAway:
                 if _left_out.get() is None:
                     raise
-                leave_out([runtime.of(cell).name])
+                leave_out([cell.name])
     return found
+
+
+def together(
+    found: Collection[Sequence[Result]],
+    key: Callable[[Result], object],
+    add: Callable[[Result, Result], Result],
+    size: Callable[[Result], int],
+) -> Sequence[Result]:
+    """The rows that several cells have found, those of one key added up, the most first; of one cell as they are."""
+    if len(found) == 1:
+        return next(iter(found))
+    sums: dict[object, Result] = {}
+    for row in (row for rows in found for row in rows):
+        sums[key(row)] = add(sums[key(row)], row) if key(row) in sums else row
+    return sorted(sums.values(), key=size, reverse=True)
 
 
 @contextlib.contextmanager
 def leaving_out() -> Iterator[list[str]]:
-    """Within the block a cell that does not answer is left out, with its name in the list: the answer has to say so."""
-    missing: list[str] = []
+    """Within the block a cell that does not answer is left out, with its name in the list: the answer has to say so.
+
+    It is asked once, and not again within the block.
+    """
+    missing = left_out()
     token = _left_out.set(missing)
     try:
         yield missing
@@ -151,7 +170,7 @@ def leave_out(names: Iterable[str]) -> None:
     """Names cells that were left out in the list of the block around this."""
     missing = _left_out.get()
     if missing is not None:
-        missing += [name for name in dict.fromkeys(names) if name not in missing]
+        missing += [name for name in names if name not in missing]
 
 
 def left_out() -> list[str]:
@@ -161,9 +180,24 @@ def left_out() -> list[str]:
 
 def at(cell: int, work: Callable[[], Result]) -> Result:
     """What a synchronous work finds in one cell; as `each`."""
-    found = runtime.of(cell)
-    with found.entered(), _answering(found):
-        return work()
+    return _at(runtime.of(cell), work)
+
+
+def _at(cell: Runtime, work: Callable[[], Result]) -> Result:
+    token = _in_one.set(True)
+    try:
+        with cell.entered(), _answering(cell):
+            return work()
+    finally:
+        _in_one.reset(token)
+
+
+def _apart(cell: int, work: Callable[[], Result]) -> Result:
+    """As `at`, in a thread that ends with it: what the work has read of the configuration keeps no connection."""
+    try:
+        return at(cell, work)
+    finally:
+        sync.give_connection_back()
 
 
 def _answering(cell: Runtime) -> contextlib.AbstractContextManager[object]:
