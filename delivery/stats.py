@@ -1,6 +1,6 @@
 """Numbers of delivery: lag, oldest unacked message and deliveries in flight of each consumer group."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from delivery.models import ConsumerGroup, Receipt
 from store.db import databases, sync
 from store.db.statements import Statement
+from store.naming import cells
 from store.queues import Queue
 from store.reading import progress
 from store.rows import Lag
@@ -56,7 +57,16 @@ def queues_of(group: ConsumerGroup) -> list[QueueLag]:
 
 
 def _queues_of(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
-    """The queues of each of these groups, by two statements."""
+    """The queues of each of these groups, cell by cell."""
+    found: dict[int, list[QueueLag]] = {group.id: [] for group in groups}
+    for of_cell in cells.ask(lambda: _queues_in_cell(groups)).values():
+        for group_id, queues in of_cell.items():
+            found[group_id] += queues
+    return found
+
+
+def _queues_in_cell(groups: Sequence[ConsumerGroup]) -> dict[int, list[QueueLag]]:
+    """By two statements."""
     lags = progress.lags([group.id for group in groups])
     oldest = _oldest_receipts([row for rows in lags.values() for row in rows])
     return {group_id: [_queue(row, oldest) for row in rows] for group_id, rows in lags.items()}
@@ -103,8 +113,12 @@ def _in_flight() -> dict[int, int]:
     What an ordered group holds or has parked is not in flight. One pass for all groups: receipts are few, each is gone
     within hours.
     """
-    receipts = Receipt.objects.filter(state="flight", expires_at__gt=Now()).order_by()
-    return dict(receipts.values_list("group_id").annotate(receipts=Count("*")))
+
+    def read() -> dict[int, int]:
+        receipts = Receipt.objects.filter(state="flight", expires_at__gt=Now()).order_by()
+        return dict(receipts.values_list("group_id").annotate(receipts=Count("*")))
+
+    return dict(sum(map(Counter, cells.ask(read).values()), Counter()))
 
 
 @dataclass(frozen=True, slots=True)

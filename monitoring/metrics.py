@@ -156,7 +156,7 @@ METRICS = (
     Metric(
         "mqbroker_delay_backlog",
         "Messages that wait at a delay level.",
-        lambda _: [((str(level),), row.backlog) for level, row in scheduling_stats.backlogs().items()],
+        lambda _: [((str(level),), backlog) for level, backlog in scheduling_stats.backlogs().items()],
         labels=("level",),
     ),
     Metric(

@@ -11,6 +11,7 @@ from store.db import connections, sync
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.messages.ids import new_id
+from store.naming import cells
 from store.process import runtime
 
 
@@ -80,8 +81,14 @@ class Summary:
 
 def of_last_hour() -> dict[int | None, Summary]:
     """The lateness of the last hour, per delay level that released anything, and under None of the timers."""
-    rows = sync.read(SUM_LATENESS)
-    return {None if row.queue_id == TIMERS else delays.level_of(row.queue_id): summary(row.counts) for row in rows}
+    counts: dict[int, list[int]] = {}
+    for rows in cells.ask(lambda: sync.read(SUM_LATENESS)).values():
+        for queue_id, of_queue in rows:
+            before = counts.get(queue_id)
+            counts[queue_id] = (
+                of_queue if before is None else [one + other for one, other in zip(before, of_queue, strict=True)]
+            )
+    return {None if queue == TIMERS else delays.level_of(queue): summary(of) for queue, of in counts.items()}
 
 
 def summary(bucket_counts: Sequence[int]) -> Summary:

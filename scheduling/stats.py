@@ -2,6 +2,7 @@
 
 import uuid
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +16,9 @@ from scheduling.release import DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import topic_names
+from store.naming import cells, topic_names
+from store.reading import merging
+from store.reading.merging import Part
 
 
 class TimerForecast(NamedTuple):
@@ -104,7 +107,7 @@ class Level:
 
 def levels() -> list[Level]:
     """Every delay level of the settings, and any that was removed from them but still has a backlog."""
-    waiting = {level: row.backlog for level, row in backlogs().items()}
+    waiting = backlogs()
     ends = level_ends()
     configured = dict(enumerate(settings.DELAY_LEVELS, start=1))
     known = sorted(configured.keys() | {level for level, backlog in waiting.items() if backlog})
@@ -117,38 +120,59 @@ def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | Non
     return Level(level, delay_seconds, backlog, ends.oldest_at, ends.next_due_at)
 
 
-def backlogs() -> dict[int, LevelBacklog]:
+def backlogs() -> dict[int, int]:
     """The backlog of every delay level that the schedule topic has a queue for."""
-    return {delays.level_of(row.queue_id): row for row in sync.read(DELAY_BACKLOGS, QUEUES_OF_LEVELS)}
+    found: dict[int, int] = defaultdict(int)
+    for rows in cells.ask(_backlogs).values():
+        for row in rows:
+            found[delays.level_of(row.queue_id)] += row.backlog
+    return dict(found)
+
+
+def _backlogs() -> Sequence[LevelBacklog]:
+    return sync.read(DELAY_BACKLOGS, QUEUES_OF_LEVELS)
 
 
 def level_ends() -> dict[int, Ends]:
     """The ends of every delay level at which something waits."""
-    return {
-        delays.level_of(row.queue_id): Ends(row.entered_at, delays.time_of(row.due_ms), row.now)
-        for row in sync.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)
-    }
+    found: dict[int, list[Ends]] = defaultdict(list)
+    for rows in cells.ask(lambda: sync.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)).values():
+        for row in rows:
+            found[delays.level_of(row.queue_id)].append(Ends(row.entered_at, delays.time_of(row.due_ms), row.now))
+    return {level: _outermost(ends) for level, ends in found.items()}
+
+
+def _outermost(ends: Sequence[Ends]) -> Ends:
+    """The ends of what waits in several cells."""
+    oldest_at = min((one.oldest_at for one in ends if one.oldest_at), default=None)
+    next_due_at = min((one.next_due_at for one in ends if one.next_due_at), default=None)
+    return Ends(oldest_at, next_due_at, ends[0].now)
 
 
 def level_forecast() -> dict[int, list[int]]:
     """Per delay level with a backlog: deliveries in each of the next MINUTES minutes, exactly."""
     found: dict[int, list[int]] = defaultdict(lambda: [0] * MINUTES)
-    rows = [row for row in backlogs().values() if row.backlog]
-    waiting = {name: [getattr(row, name) for row in rows] for name in ("queue_id", "topic_id", "low", "high")}
-    for row in sync.read(FORECAST_LEVELS, {**waiting, "minutes": MINUTES}):
-        found[delays.level_of(row.queue_id)][row.minute - 1] = row.deliveries
+    for rows in cells.ask(_level_forecast).values():
+        for row in rows:
+            found[delays.level_of(row.queue_id)][row.minute - 1] += row.deliveries
     return dict(found)
+
+
+def _level_forecast() -> Sequence[LevelForecast]:
+    rows = [row for row in _backlogs() if row.backlog]
+    waiting = {name: [getattr(row, name) for row in rows] for name in ("queue_id", "topic_id", "low", "high")}
+    return sync.read(FORECAST_LEVELS, {**waiting, "minutes": MINUTES})
 
 
 def timers() -> int:
     """The timers that wait, counted to MAX_TIMERS."""
-    return Timer.objects.order_by()[:MAX_TIMERS].count()
+    return min(sum(cells.ask(lambda: Timer.objects.order_by()[:MAX_TIMERS].count()).values()), MAX_TIMERS)
 
 
 def timer_ends() -> Ends:
     """The ends of what waits in timers."""
-    [row] = sync.read(FIND_TIMER_ENDS)
-    return Ends(row.oldest_at, row.next_due_at, row.now)
+    found = cells.ask(lambda: sync.read(FIND_TIMER_ENDS)[0])
+    return _outermost([Ends(row.oldest_at, row.next_due_at, row.now) for row in found.values()])
 
 
 class NextTimer(NamedTuple):
@@ -162,7 +186,12 @@ class NextTimer(NamedTuple):
 
 def next_timers(count: int) -> list[NextTimer]:
     """The `count` timers that are due first."""
-    rows = list(Timer.objects.order_by("due_at", "id")[:count])
+
+    def read(_: None, most: int) -> Part[Timer, None]:
+        return Part([(timer, None) for timer in Timer.objects.order_by("due_at", "id")[:most]], None)
+
+    first = merging.from_start(None)
+    rows = merging.page(read, first, count, lambda timer, _: timer.due_at, descending=False).rows
     names = dict(Topic.objects.filter(id__in={row.topic_id for row in rows}).values_list("id", "name"))
     return [
         NextTimer(
@@ -177,6 +206,12 @@ def next_timers(count: int) -> list[NextTimer]:
 
 def timer_forecast() -> tuple[list[int], bool]:
     """Timers due in each of the next MINUTES minutes, and whether the later minutes are estimates."""
+    found = cells.ask(_timer_forecast).values()
+    by_minute = zip(*(deliveries for deliveries, _ in found), strict=True)
+    return [sum(of_minute) for of_minute in by_minute], any(estimated for _, estimated in found)
+
+
+def _timer_forecast() -> tuple[list[int], bool]:
     rows = sync.read(FORECAST_TIMERS, {"minutes": MINUTES, "max_counted": MAX_FORECAST_TIMERS})
     deliveries = [0] * MINUTES
     for row in rows:

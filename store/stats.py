@@ -12,7 +12,7 @@ from store import queues
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Segment, Topic
-from store.naming import topics
+from store.naming import cells, topics
 from store.rows import QueueBounds
 
 
@@ -80,10 +80,13 @@ class Visible:
 
 def messages(windows: Sequence[int]) -> Stored:
     """Messages stored, half messages among them."""
-    rows = sync.read(LOG_OFFSETS_SINCE, {"seconds": list(windows)})
+    found = cells.ask(lambda: sync.read(LOG_OFFSETS_SINCE, {"seconds": list(windows)})).values()
     return Stored(
-        kept=rows[0].next_offset - rows[0].lowest,
-        within={row.seconds: row.next_offset - row.since_offset for row in rows},
+        kept=sum(rows[0].next_offset - rows[0].lowest for rows in found),
+        within={
+            rows[0].seconds: sum(row.next_offset - row.since_offset for row in rows)
+            for rows in zip(*found, strict=True)
+        },
     )
 
 
@@ -109,7 +112,7 @@ def entries(windows: Sequence[int]) -> Visible:
 
 def ever_stored() -> int:
     """How many messages were ever stored, the gaps of failed writes included."""
-    return sync.read(EVER_STORED)[0].messages
+    return sum(cells.ask(lambda: sync.read(EVER_STORED)[0].messages).values())
 
 
 def entries_by_topic() -> dict[str, int]:

@@ -12,17 +12,9 @@ from django.utils import timezone
 from store.db import databases, sync
 from store.db.statements import Statement
 from store.messages.ids import first_id_of
+from store.naming import cells
 from transactions.models import Endpoint, HalfMessage
 from transactions.rows import AllUndecided, PendingOfGroup, WaitingHalves
-
-
-class MinuteOfEnds(NamedTuple):
-    """The commits and rollbacks of one minute, and the time of its first operation."""
-
-    minute: datetime
-    first_at: datetime
-    commits: int
-    rollbacks: int
 
 
 class SecondsUndecided(NamedTuple):
@@ -99,10 +91,8 @@ MAX_ROWS = 2000
 
 OUTCOMES = ("decided", "unknown", "unanswered", "handed_out", "unreached")
 QUANTILES = ("0.5", "0.99")
-SECONDS_PER_HOUR = 3600
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
-ENDS_BY_MINUTE = Statement(__file__, "ends_by_minute", MinuteOfEnds)
 PENDING_OF_GROUPS = Statement(__file__, "pending_of_groups", PendingOfGroup)
 SUM_UNDECIDED = Statement(__file__, "sum_undecided", AllUndecided)
 
@@ -160,29 +150,6 @@ def _ended(since: datetime, since_id: int, next_id: int) -> tuple[OperationCount
     return sync.read(SAMPLE_OPERATIONS, {**parameters, "every": -(-operations // SAMPLES)})[0], True
 
 
-@dataclass(frozen=True, slots=True)
-class LastHour:
-    """Commits and rollbacks of the hour before `until`, by the minute.
-
-    `since` is later than an hour before where there were more than MAX_COUNTED_OPERATIONS: only the latest are counted.
-    """
-
-    since: datetime
-    until: datetime
-    whole: bool
-    minutes: list[MinuteOfEnds]
-
-
-def last_hour() -> LastHour:
-    """The ends of the last hour: the operations that `decisions` counts for that window."""
-    [hour] = sync.read(OPERATIONS_SINCE, {"seconds": [SECONDS_PER_HOUR]})
-    since_id = max(hour.since_id, hour.next_id - MAX_COUNTED_OPERATIONS)
-    minutes = list(sync.read(ENDS_BY_MINUTE, {"since_id": since_id, "next_id": hour.next_id}))
-    whole = since_id == hour.since_id
-    since = hour.since if whole or not minutes else minutes[0].first_at
-    return LastHour(since, hour.since + timedelta(seconds=SECONDS_PER_HOUR), whole, minutes)
-
-
 def operations_ever() -> int:
     """How many ends, UNKNOWNs, discards and resumes were ever recorded, with the gaps that failed writes left."""
     return sync.read(COUNT_OPERATIONS_EVER)[0].operations
@@ -191,8 +158,12 @@ def operations_ever() -> int:
 def checks() -> dict[str, int]:
     """The latest MAX_COUNTED_CHECKS checks of the last hour by outcome. An `unreached` one reached no producer."""
     since = timezone.now() - timedelta(hours=1)
-    rows = sync.read(CHECK_OUTCOMES, {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS})
-    return dict.fromkeys(OUTCOMES, 0) | {row.outcome: row.checks for row in rows}
+    asked = {"since_id": first_id_of(since), "max_count": MAX_COUNTED_CHECKS}
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for rows in cells.ask(lambda: sync.read(CHECK_OUTCOMES, asked)).values():
+        for row in rows:
+            counts[row.outcome] = counts.get(row.outcome, 0) + row.checks
+    return counts
 
 
 def seconds_undecided() -> dict[str, float]:
@@ -234,7 +205,9 @@ def pending_of(group_ids: Sequence[int], max_count: int) -> dict[int, PendingOfG
 
 def undecided(max_count: int) -> AllUndecided:
     """The undecided transactions of all producer groups, counted up to `max_count` in each state."""
-    return sync.read(SUM_UNDECIDED, {"max_count": max_count})[0]
+    found = cells.ask(lambda: sync.read(SUM_UNDECIDED, {"max_count": max_count})[0]).values()
+    oldest = min((row.oldest_pending_at for row in found if row.oldest_pending_at), default=None)
+    return AllUndecided(sum(row.pending for row in found), oldest, sum(row.discarded for row in found))
 
 
 def undecided_of_group(group_id: int) -> int:

@@ -78,7 +78,7 @@ def by_key(request: HttpRequest, typed: Typed) -> HttpResponse:
     if typed.topic and topic is None:
         typed.problems.append(f"There is no topic “{typed.topic}”.")
         return answer(request, typed)
-    found = sync.call(previews.of_key, typed.key or typed.bare, topic.id if topic else None, MESSAGES)
+    found = previews.of_key(typed.key or typed.bare, topic.id if topic else None, MESSAGES)
     ids = {head.transaction_id for head in found.heads if head.transaction_id is not None}
     return answer(
         request,

@@ -14,7 +14,8 @@ from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from store.naming import cells
 from transactions import stats as transaction_stats
-from transactions.stats import LastHour
+from transactions.reads import last_hour
+from transactions.reads.last_hour import LastHour
 
 CONSUMER_GROUPS = 10
 # Of the chart.
@@ -60,7 +61,7 @@ def read() -> Figures:
 
 def ends() -> Figures:
     """The tiles and the chart of the last hour's ends."""
-    hour = transaction_stats.last_hour()
+    hour = last_hour.read()
     return {
         "ends": hour,
         "committed": Count(sum(minute.commits for minute in hour.minutes), not hour.whole),
@@ -84,7 +85,7 @@ def rates() -> Figures:
 def delays() -> Figures:
     """Messages that wait for a delay level or as timers, and how late the releases of the last hour were."""
     timers = scheduling_stats.timers()
-    backlog = sum(row.backlog for row in scheduling_stats.backlogs().values())
+    backlog = sum(scheduling_stats.backlogs().values())
     late = [found.p99_ms for found in lateness.of_last_hour().values() if found.p99_ms is not None]
     return {
         "delayed": Count(backlog + timers, timers >= scheduling_stats.MAX_TIMERS),

@@ -13,7 +13,7 @@ from delivery.rows import SharedByDeadLetters
 from store import registry as topic_registry
 from store.db import sync
 from store.db.statements import Statement
-from store.naming import topics
+from store.naming import cells, topics
 
 Row = TypeVar("Row")
 
@@ -118,7 +118,13 @@ class Page:
 
 def groups() -> Sequence[GroupDeadLetters]:
     """The first MAX_GROUPS consumer groups with dead letters, those with the most first."""
-    return sync.read(COUNT_DEAD_LETTERS, {"prefix": topics.DEAD_LETTER_PREFIX, "max_groups": MAX_GROUPS})
+    limits = {"prefix": topics.DEAD_LETTER_PREFIX, "max_groups": MAX_GROUPS}
+    found = cells.ask(lambda: sync.read(COUNT_DEAD_LETTERS, limits))
+    return cells.together(found.values(), lambda row: row.group_name, _both, lambda row: row.letters)[:MAX_GROUPS]
+
+
+def _both(one: GroupDeadLetters, other: GroupDeadLetters) -> GroupDeadLetters:
+    return GroupDeadLetters(one.group_name, one.letters + other.letters, max(one.last_dead_at, other.last_dead_at))
 
 
 def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -> Page:

@@ -6,11 +6,13 @@ from datetime import datetime
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from store.db import connections, sync
+from store.db import sync
 from store.db.statements import Statement
 from store.naming import cells, topic_names
 from store.process import runtime
+from store.reading import merging
 from store.reading.lookup import BEYOND, MAX_OF_KEY
+from store.reading.merging import Part
 from store.rows import Preview
 from store.segments import log
 
@@ -82,17 +84,24 @@ def keys(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class OfKey:
-    """The newest messages of a key; `too_many`: more than MAX_OF_KEY have it, and none was read."""
+    """The newest messages of a key; `too_many`: more than MAX_OF_KEY have it in a cell, of which none was read."""
 
     heads: list[KeyHead]
     too_many: bool
 
 
-async def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
+def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
     """The newest `count` messages with this key, visible or not, in one topic or, with None, in all of them."""
     limits = {"key": key, "topic_id": topic_id, "max_looked_at": MAX_OF_KEY + 1, "max_rows": count}
-    rows = await connections.read(FIND_BY_KEY_ANYWHERE, limits)
-    return OfKey([_named(row) for row in rows if row.message_id is not None], rows[0].looked_at > MAX_OF_KEY)
+    looked_at: list[int] = []
+
+    def read(_: None, most: int) -> Part[KeyHead, None]:
+        rows = sync.read(FIND_BY_KEY_ANYWHERE, limits)
+        looked_at.append(rows[0].looked_at)
+        return Part([(_named(row), None) for row in rows if row.message_id is not None], None)
+
+    page = merging.page(read, merging.from_start(None), count, lambda head, _: head.stored_at)
+    return OfKey(page.rows, max(looked_at) > MAX_OF_KEY)
 
 
 def _named(row: Named) -> Named:

@@ -194,7 +194,7 @@ def _summaries(rows: Sequence[TransactionRow]) -> list[TransactionSummary]:
     group_ids = {row.producer_group_id for row in rows}
     topic_ids = {topic_id for row in rows for topic_id in row.topic_ids}
     group_names = {id_: groups.deleted_name(id_) for id_ in group_ids} | _names(ProducerGroup, group_ids)
-    topic_names = {id_: topic_names.deleted(id_) for id_ in topic_ids} | _names(Topic, topic_ids)
+    of_topics = {id_: topic_names.deleted(id_) for id_ in topic_ids} | _names(Topic, topic_ids)
     return [
         TransactionSummary(
             transaction_id=row.transaction_id,
@@ -207,7 +207,7 @@ def _summaries(rows: Sequence[TransactionRow]) -> list[TransactionSummary]:
             decided_at=row.decided_at,
             decided_by=row.decided_by,
             commit_log_offset=row.log_offsets[0],
-            messages=answers.parts(row, topic_names),
+            messages=answers.parts(row, of_topics),
         )
         for row in rows
     ]

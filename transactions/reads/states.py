@@ -8,6 +8,7 @@ from store.commit.batch import Overtaken
 from store.db import connections, sync
 from store.db.statements import Statement
 from store.errors import Refusal
+from store.naming import cells
 from store.reading import holders
 from transactions.errors import NotDiscarded, TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.rows import State, TransactionRow
@@ -30,8 +31,8 @@ def holding(transaction_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager
 def of_each(transaction_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, State]:
     """The state of each of these transactions; one that is not kept is missing."""
     ids = list(transaction_ids)
-    rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids}) if ids else ()
-    return {row.transaction_id: row.state for row in rows}
+    found = cells.ask(lambda: sync.read(FIND_TRANSACTIONS, {"transaction_ids": ids})) if ids else {}
+    return {row.transaction_id: row.state for rows in found.values() for row in rows}
 
 
 def not_pending(transaction_id: uuid.UUID, transaction: TransactionRow | None) -> Refusal:

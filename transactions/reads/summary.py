@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from store.db import sync
 from store.db.statements import Statement
+from store.naming import cells
 from transactions import endpoints
 from transactions.endpoints import Checking
 
@@ -57,7 +58,8 @@ class Pending:
 
 def pending(max_count: int) -> list[Pending]:
     """The producer groups with pending transactions, those with the most first; each is counted up to `max_count`."""
-    rows = sync.read(COUNT_PENDING, {"max_count": max_count, "max_groups": MAX_GROUPS})
+    found = cells.ask(lambda: sync.read(COUNT_PENDING, {"max_count": max_count, "max_groups": MAX_GROUPS}))
+    rows = cells.together(found.values(), lambda row: row.group_id, _both, lambda row: row.pending)
     if not rows:
         return []
     checking = endpoints.checking(row.producer_group for row in rows)
@@ -74,6 +76,11 @@ def pending(max_count: int) -> list[Pending]:
     ]
 
 
+def _both(one: PendingGroup, other: PendingGroup) -> PendingGroup:
+    oldest = min(one.oldest_pending_at, other.oldest_pending_at)
+    return one._replace(pending=one.pending + other.pending, oldest_pending_at=oldest)
+
+
 def reasons(groups: int) -> dict[str, list[ReasonOfHalves]]:
     """Why the transactions of each producer group are pending, where so many groups have any: the most frequent first.
 
@@ -82,11 +89,22 @@ def reasons(groups: int) -> dict[str, list[ReasonOfHalves]]:
     """
     max_halves = max(LEAST_HALVES, min(MAX_HALVES, MAX_SUMMED // max(1, groups)))
     found: dict[str, list[ReasonOfHalves]] = defaultdict(list)
-    for reason in sync.read(SUM_PENDING, {"max_halves": max_halves, "max_rows": MAX_ROWS}):
+    for reason in _summed(SUM_PENDING, max_halves):
         found[reason.producer_group].append(reason)
     return dict(found)
 
 
 def discarded() -> Sequence[ReasonOfHalves]:
     """The latest MAX_DISCARDED discarded transactions by producer group and reason, the most first."""
-    return sync.read(SUM_DISCARDED, {"max_halves": MAX_DISCARDED, "max_rows": MAX_ROWS})
+    return _summed(SUM_DISCARDED, MAX_DISCARDED)
+
+
+def _summed(statement: Statement[ReasonOfHalves], max_halves: int) -> Sequence[ReasonOfHalves]:
+    """The reasons that the statement sums in each cell, each with all its halves."""
+    found = cells.ask(lambda: sync.read(statement, {"max_halves": max_halves, "max_rows": MAX_ROWS}))
+    return cells.together(
+        found.values(),
+        lambda row: (row.producer_group, row.last_failure),
+        lambda one, other: one._replace(halves=one.halves + other.halves),
+        lambda row: row.halves,
+    )
