@@ -12,7 +12,7 @@ from store.db.server_url import database
 from store.process import runtime
 from store.process.runtime import Runtime
 from tests import packages
-from tests.broker import characters, databases
+from tests.broker import cells, characters, databases
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Wire
@@ -86,11 +86,22 @@ def db(db: None) -> Iterator[None]:
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """Two web processes, a worker and beat, with every time short."""
     folder: Path = tmp_path_factory.mktemp("broker")
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         running = RunningBroker(folder, database_url, os.environ.get("REDIS_URL", REDIS_URL), webs=2)
         with running:
             yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
+
+
+@pytest.fixture(autouse=True)
+def placed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With several cells, the topics of a test that says so lie in one of them."""
+    together = next(iter(request.node.iter_markers("one_cell")), None)
+    if cells.CELLS == 1 or together is None:
+        yield
+        return
+    with cells.in_one(request.getfixturevalue("broker").database_url, control=together.kwargs.get("control", False)):
+        yield
 
 
 @pytest.fixture

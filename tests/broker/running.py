@@ -13,7 +13,7 @@ from embedded import commands
 from embedded.commands import ROOT
 from embedded.folder import free_port
 from embedded.processes.child import Child
-from tests.broker import forks
+from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
 
@@ -79,6 +79,15 @@ class RunningBroker:
         words = commands.manage("prepare", "--api-key", API_KEY)
         done = forks.run(words, self.environment)
         assert done.returncode == 0, done.stderr[-1000:]
+
+    def database_of(self, topic: str) -> str:
+        """The URL of the database where a topic lies, or will lie: that of its cell."""
+        return cells.database_of(self.database_url, topic)
+
+    @property
+    def databases(self) -> list[str]:
+        """The URLs of the databases of all cells, the control's first."""
+        return cells.databases_of(self.database_url)
 
     def wait_until_ready(self) -> None:
         """Returns when every web process answers."""

@@ -58,7 +58,7 @@ class MortalCrowd:
 
     def look(self) -> None:
         """Measures how late the broker offers messages whose invisible time is over."""
-        with psycopg.connect(self.broker.database_url, autocommit=True) as connection:
+        with psycopg.connect(self.broker.database_of(self.topic), autocommit=True) as connection:
             found = connection.execute(OVERDUE).fetchone()
         assert found is not None
         self.most_overdue_seconds = max(self.most_overdue_seconds, found[0] or 0.0)
@@ -87,7 +87,7 @@ class MortalCrowd:
 
     def _is_idle(self) -> bool:
         lag = self.broker.wire(1).get(f"/v1/consumer-groups/{self.group}/offsets").document["lag"]
-        with psycopg.connect(self.broker.database_url, autocommit=True) as connection:
+        with psycopg.connect(self.broker.database_of(self.topic), autocommit=True) as connection:
             return lag == 0 and connection.execute("SELECT 1 FROM receipt LIMIT 1").fetchone() is None
 
     def diaries(self) -> Diaries:

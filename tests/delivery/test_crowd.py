@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker import databases
+from tests.broker import cells
 from tests.broker.characters import name
 from tests.broker.running import RunningBroker
 from tests.delivery.crowds import INVISIBLE_SECONDS, MortalCrowd
@@ -19,7 +19,7 @@ SECONDS = float(os.environ.get("MQ_CROWD_SECONDS", "6"))
 @pytest.fixture
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose web process may be killed."""
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], webs=2)
         with broker:
             yield broker

@@ -48,11 +48,14 @@ def unknown(consumer: Consumer, message_id: str) -> Document:
 
 def test_dead_letters_are_listed_page_by_page_the_oldest_first(wire: Wire, consumer: Consumer, dead: list[str]) -> None:
     first = letters(wire, consumer, limit=3)
-    second = letters(wire, consumer, limit=3, cursor=first["next"])
+    pages = [first, second := letters(wire, consumer, limit=3, cursor=first["next"])]
+    # Over cells a page ends with its cell.
+    while second["next"] is not None:
+        pages.append(second := letters(wire, consumer, limit=3, cursor=second["next"]))
 
-    found = [letter["message"]["message_id"] for letter in first["results"] + second["results"]]
+    found = [letter["message"]["message_id"] for page in pages for letter in page["results"]]
     assert found == dead
-    assert second["next"] is None
+    assert all(page["results"] == [] for page in pages[2:])
 
 
 def test_a_page_of_large_dead_letters_ends_with_the_one_that_fills_it(
@@ -119,6 +122,7 @@ def test_a_redrive_to_another_topic_is_for_whoever_reads_that(
     assert sorted(bodies(received_until_empty(consumer, coupons))) == [b"order %d" % number for number in range(4)]
 
 
+@pytest.mark.one_cell(because="the queues of %DLQ% are not read by offset over cells", control=True)
 def test_a_dead_letter_tells_where_it_comes_from_however_it_is_read(
     broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str, dead: list[str]
 ) -> None:

@@ -1,6 +1,7 @@
 """Deliveries in flight: what is handed out, and neither done nor over its invisible time."""
 
 import psycopg
+import pytest
 import urllib3
 from mqbroker_client import Admin, Consumer, Producer
 
@@ -19,6 +20,7 @@ def in_flight(broker: RunningBroker, group: str) -> float:
     return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
 
 
+@pytest.mark.one_cell(because="/metrics reads the control", control=True)
 def test_a_delivery_is_in_flight_until_it_is_acked_or_over(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
@@ -32,12 +34,13 @@ def test_a_delivery_is_in_flight_until_it_is_acked_or_over(
     consumer.ack(deliveries[:1])
     after_ack = in_flight(broker, consumer.group)
     over = "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g WHERE g.id = r.group_id AND g.name = %s"
-    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+    with psycopg.connect(broker.database_of(orders), autocommit=True) as connection:
         connection.execute(over, [consumer.group])
 
     assert (before, after_ack, in_flight(broker, consumer.group)) == (3, 2, 0)
 
 
+@pytest.mark.one_cell(because="/metrics reads the control", control=True)
 def test_messages_that_an_ordered_group_holds_or_parks_are_not_in_flight(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:

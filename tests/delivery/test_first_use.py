@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Admin, Consumer, Producer
 
-from tests.broker import characters, databases
+from tests.broker import cells, characters
 from tests.broker.characters import bodies
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.wire import Document, Wire, problem
@@ -17,7 +17,7 @@ from tests.broker.wire import Document, Wire, problem
 def strict_broker(prepared: str, broker: RunningBroker, tmp_path: Path) -> Iterator[RunningBroker]:
     """A broker that makes no topic by itself."""
     settings = {**QUICK, "MQBROKER_AUTO_CREATE_TOPICS": "false"}
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         redis_url = broker.environment["REDIS_URL"]
         running = RunningBroker(tmp_path, database_url, redis_url, settings, tasks=False)
         with running:

@@ -22,20 +22,20 @@ HIDDEN_SECONDS = 3600
 
 
 @contextmanager
-def takes_held_up(broker: RunningBroker) -> Iterator[None]:
+def takes_held_up(database_url: str) -> Iterator[None]:
     """Lets no receive hand anything out meanwhile."""
-    with psycopg.connect(broker.database_url) as connection:
+    with psycopg.connect(database_url) as connection:
         connection.execute("LOCK TABLE receipt IN SHARE MODE")
         yield
 
 
-def takes_under_way(broker: RunningBroker) -> int:
+def takes_under_way(database_url: str) -> int:
     """Processes whose receives are held up."""
     waiting = (
         "SELECT count(DISTINCT l.pid) FROM pg_locks AS l "
         "WHERE l.relation = 'receipt'::regclass AND l.mode = 'RowExclusiveLock' AND NOT l.granted"
     )
-    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+    with psycopg.connect(database_url, autocommit=True) as connection:
         row = connection.execute(waiting.encode()).fetchone()
     assert row is not None
     return int(row[0])
@@ -67,9 +67,10 @@ def test_what_was_taken_for_consumers_that_hung_up_is_received_by_others_at_once
     for body in sent:
         producer.send(orders, body)
 
-    with takes_held_up(broker):
+    database_url = broker.database_of(orders)
+    with takes_held_up(database_url):
         connections = [asks(broker, number % 2, consumer.group, orders) for number in range(CONNECTIONS)]
-        eventually(lambda: takes_under_way(broker) > 0)
+        eventually(lambda: takes_under_way(database_url) > 0)
         for connection in connections:
             with closing(connection):
                 connection.shutdown(socket.SHUT_WR)

@@ -31,10 +31,10 @@ def send(producer: Producer, topic: str, *steps: str, queue_id: int | None = 0) 
         producer.send(topic, step.encode(), queue_id=queue_id, sharding_key=key)
 
 
-def the_delay_passes(broker: RunningBroker, consumer: Consumer) -> None:
+def the_delay_passes(broker: RunningBroker, consumer: Consumer, topic: str) -> None:
     """Lets the delay of all that the group holds be over."""
     held = "UPDATE receipt AS r SET expires_at = now() FROM consumer_group AS g WHERE g.id = r.group_id AND g.name = %s"
-    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+    with psycopg.connect(broker.database_of(topic), autocommit=True) as connection:
         connection.execute(held, [consumer.group])
 
 
@@ -117,7 +117,7 @@ def test_other_keys_go_on_however_many_messages_wait_behind_one_that_failed(
         assert bodies(others) == [b"b1" if web is consumer else b"b2"]
         web.ack(others)
 
-    the_delay_passes(broker, consumer)
+    the_delay_passes(broker, consumer, orders)
     received: list[bytes] = []
     while len(received) < 1201:
         batch = consumer.receive(orders, wait_seconds=20)

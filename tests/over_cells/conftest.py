@@ -1,26 +1,30 @@
 """One broker of three cells: their log offsets, segments and queue offsets are the same numbers."""
 
+import os
 from collections.abc import Iterator, Sequence
 
 import pytest
 from mqbroker_client import Admin
 
 from tests.broker import characters
+from tests.broker.cells import Cells, joined
 from tests.broker.running import RunningBroker
-from tests.over_cells.three import REDIS_URL, Cells, three
+from tests.conftest import REDIS_URL
 
 
 @pytest.fixture(scope="session")
 def cells(prepared: str) -> Iterator[Cells]:
     """The databases of three cells."""
-    with three(prepared) as found:
+    with joined(prepared, 3) as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def broker(cells: Cells, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """In place of the other tests' broker: two web processes, a worker and beat, on three cells."""
-    running = RunningBroker(tmp_path_factory.mktemp("cells"), cells.urls[0], REDIS_URL, webs=2)
+    running = RunningBroker(
+        tmp_path_factory.mktemp("cells"), cells.urls[0], os.environ.get("REDIS_URL", REDIS_URL), webs=2
+    )
     with running:
         yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"

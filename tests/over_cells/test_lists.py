@@ -8,7 +8,7 @@ from mqbroker_client import LocalTransactionState, Producer
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
-from tests.over_cells.three import Cells
+from tests.broker.cells import Cells
 
 
 def listed(wire: Wire, path: str) -> list[str]:

@@ -6,7 +6,7 @@ from urllib.request import Request, urlopen
 from mqbroker_client import Producer
 
 from tests.broker.wire import Wire
-from tests.over_cells.three import Cells
+from tests.broker.cells import Cells
 
 
 def series(wire: Wire) -> dict[str, float]:

@@ -14,7 +14,7 @@ from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import told
 from tests.broker.wire import Answer, Wire
-from tests.over_cells.three import Cells
+from tests.broker.cells import Cells
 
 
 def _end(wire: Wire, group: str, transaction_id: uuid.UUID, **more: str) -> Answer:

@@ -8,13 +8,13 @@ from functools import partial
 from mqbroker_client import Consumer, LocalTransactionState, Producer
 
 from tests.broker import characters
+from tests.broker.cells import Cells
 from tests.broker.characters import bodies
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import told
 from tests.broker.wire import Document, Wire
-from tests.over_cells.three import Cells
 
 HANDLE_CHARACTERS = 38
 # Of configuration and of keys.

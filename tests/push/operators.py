@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
@@ -50,7 +50,7 @@ class Operator:
     def in_flight(self, group: str) -> int:
         """Deliveries of the group that are not settled."""
         asked = "SELECT count(*) FROM receipt AS r JOIN consumer_group AS g ON g.id = r.group_id WHERE g.name = %s"
-        return int(self._execute(asked, group)[0][0])
+        return sum(int(row[0]) for row in self._execute(asked, group))
 
     def listeners(self) -> int:
         """Processes that wait for messages: every web process, and each worker that has begun to push."""
@@ -79,18 +79,24 @@ class Operator:
 
     @contextmanager
     def holds(self, name: str) -> Iterator[None]:
-        """Locks the row of a subscription, as a long transaction does."""
-        with psycopg.connect(self._broker.database_url) as connection:
+        """Locks the row of a subscription in the cell of its topic, as a long transaction does."""
+        with psycopg.connect(self._broker.database_of(self.sees(name)["topic"])) as connection:
             connection.execute("SELECT FROM subscription WHERE name = %s FOR UPDATE", (name,))
             yield
 
     @contextmanager
     def hides_subscriptions(self) -> Iterator[None]:
         """Has every read of a subscription wait in vain."""
-        with psycopg.connect(self._broker.database_url) as connection:
-            connection.execute("LOCK TABLE subscription IN ACCESS EXCLUSIVE MODE")
+        with ExitStack() as held:
+            for url in self._broker.databases:
+                connection = held.enter_context(psycopg.connect(url))
+                connection.execute("LOCK TABLE subscription IN ACCESS EXCLUSIVE MODE")
             yield
 
     def _execute(self, statement: Any, *values: object) -> list[Any]:
-        with psycopg.connect(self._broker.database_url, autocommit=True) as connection:
-            return connection.execute(SQL(statement), values).fetchall()
+        """The rows of a statement in every cell."""
+        found: list[Any] = []
+        for url in self._broker.databases:
+            with psycopg.connect(url, autocommit=True) as connection:
+                found += connection.execute(SQL(statement), values).fetchall()
+        return found

@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from mqbroker_client import Producer
 
-from tests.broker import databases
+from tests.broker import cells
 from tests.broker.endpoints import Asked, ProducerEndpoint, silence
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.chaos
 @pytest.fixture(scope="module")
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker of these tests' own, whose worker may end."""
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         running = RunningBroker(tmp_path_factory.mktemp("mortal"), database_url, os.environ.get("REDIS_URL", REDIS_URL))
         with running:
             yield running

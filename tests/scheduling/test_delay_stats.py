@@ -18,7 +18,7 @@ SETTINGS = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 10m 90m"}
 
 @pytest.fixture(scope="module")
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker at which nothing waits yet."""
+    """A broker at which nothing waits yet; always of one cell, for these numbers are those of the control."""
     with databases.copied(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], SETTINGS)
         with broker:

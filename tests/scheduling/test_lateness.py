@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from embedded.commands import ROOT, beat, python
-from tests.broker import databases, forks
+from tests.broker import cells, forks
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.tellings import visible_at
 from tests.scheduling.test_levels import due, send
@@ -20,7 +20,7 @@ def lateness_seconds(prepared: str, folder: Path, command: list[str]) -> list[fl
     """How late messages with a delay of 5 s are visible while web, worker and this beat run."""
     settings = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 5s"}
     with (
-        databases.copied(prepared) as url,
+        cells.installation(prepared) as url,
         RunningBroker(folder, url, os.environ["REDIS_URL"], settings, tasks=False) as web,
     ):
         tasks = [web.worker, forks.ForkedChild("beat", command, web.environment, folder / "beat.log", ROOT)]

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from embedded import commands
-from tests.broker import databases, forks
+from tests.broker import cells, forks
 from tests.broker.polling import eventually
 from tests.broker.running import QUICK, RunningBroker
 from tests.broker.tellings import visible_at
@@ -22,7 +22,7 @@ BEFORE, AFTER = "1s 1h 10s 2h", "1s 2s"
 @pytest.fixture
 def changing(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """A broker whose list of levels may change."""
-    with databases.copied(prepared) as database_url:
+    with cells.installation(prepared) as database_url:
         settings = QUICK | {LEVELS: BEFORE}
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], settings)
         with broker:
@@ -51,7 +51,7 @@ def test_a_shortened_level_delivers_at_once_and_a_removed_one_at_its_time(changi
 def test_a_process_that_stops_in_the_middle_of_a_level_holds_up_nothing_else(
     broker: RunningBroker, wire: Wire, orders: str
 ) -> None:
-    with psycopg.connect(broker.database_url) as stopped:
+    with psycopg.connect(broker.database_of(orders)) as stopped:
         hold_position(stopped, level=1)
         held = [send(wire, orders, queue=0, delay_level=1)]
         others = [send(wire, orders, queue=1, **delay) for delay in ({"delay_level": 3}, {"delay_seconds": 1.2})]

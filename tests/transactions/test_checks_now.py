@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from mqbroker_client import Producer
 
-from tests.broker import databases
+from tests.broker import cells
 from tests.broker.characters import register
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
@@ -25,7 +25,7 @@ def test_a_web_process_starts_no_checks_for_the_one_that_an_operator_asks_for(
 ) -> None:
     endpoint.replies(states("COMMIT"))
     with (
-        databases.copied(prepared) as url,
+        cells.installation(prepared) as url,
         RunningBroker(tmp_path, url, os.environ["REDIS_URL"], QUICK, tasks=False) as web,
     ):
         wire, producer = web.wire(), Producer(web.client(), "shop")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from mqbroker_client import Admin, Consumer, Entry, Producer
+from mqbroker_client import Admin, Consumer, Producer, StoredMessage
 
 from tests.broker import characters
 from tests.broker.characters import bodies, register
@@ -62,7 +62,7 @@ def test_a_half_message_is_discarded_after_the_last_check_that_is_allowed(wire: 
 def test_a_discarded_message_is_not_delivered_but_kept_with_all_its_properties(
     consumer: Consumer, discarded: Discarded
 ) -> None:
-    found = [entry.message for entry in everything(consumer, SET_ASIDE) if entry.message.topic == discarded.topic]
+    found = [message for message in everything(consumer, SET_ASIDE) if message.topic == discarded.topic]
     kept = {str(message.transaction_id): message for message in found}
 
     assert b"order 0" not in bodies(consumer.receive(discarded.topic))
@@ -154,6 +154,10 @@ def test_a_resumed_transaction_is_checked_again_from_the_first_time(
     )
 
 
-def everything(consumer: Consumer, topic: str) -> list[Entry]:
-    """The first queue of a topic from its beginning."""
-    return list(consumer.pull(topic, 0, 0, max=1000).messages)
+def everything(consumer: Consumer, topic: str) -> list[StoredMessage]:
+    """All messages of a topic."""
+    found: list[StoredMessage] = []
+    while deliveries := consumer.receive(topic):
+        consumer.ack(deliveries)
+        found += [delivery.message for delivery in deliveries]
+    return found

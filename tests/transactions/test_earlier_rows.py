@@ -18,9 +18,9 @@ LAST_OF = {"half_message": "tags_code", "operation": "queue_offset"}
 
 
 @pytest.fixture
-def database(broker: RunningBroker) -> Iterator[psycopg.Connection[Any]]:
-    """A session in the broker's database."""
-    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+def database(broker: RunningBroker, orders: str) -> Iterator[psycopg.Connection[Any]]:
+    """A session in the topic's database."""
+    with psycopg.connect(broker.database_of(orders), autocommit=True) as connection:
         yield connection
 
 

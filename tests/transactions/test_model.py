@@ -178,6 +178,7 @@ class Transactions(RuleBasedStateMachine):
         assert sorted(self.received) == sorted(self.visible)
 
 
+@pytest.mark.one_cell(because="its transactions have messages of two topics")
 def test_the_broker_answers_as_the_model_whatever_is_done_in_whatever_order(broker: RunningBroker) -> None:
     run(lambda: Transactions(broker))
 
@@ -190,6 +191,7 @@ class Forgetful(Model):
         return super().answer(group, offset, decision)
 
 
+@pytest.mark.one_cell(because="its transactions have messages of two topics")
 def test_a_model_that_promises_less_is_caught(broker: RunningBroker) -> None:
     with pytest.raises(AssertionError):
         run(lambda: Transactions(broker, Forgetful))

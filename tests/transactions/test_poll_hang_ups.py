@@ -20,16 +20,16 @@ HANDOUTS_UNDER_WAY = (
 
 
 @contextlib.contextmanager
-def handouts_held_up(broker: RunningBroker) -> Iterator[None]:
+def handouts_held_up(database_url: str) -> Iterator[None]:
     """Lets no hand-out end meanwhile: each has claimed its transactions, and waits to note its attempts."""
-    with psycopg.connect(broker.database_url) as connection:
+    with psycopg.connect(database_url) as connection:
         connection.execute("LOCK TABLE check_attempt IN SHARE MODE")
         yield
 
 
-def handouts_under_way(broker: RunningBroker) -> int:
+def handouts_under_way(database_url: str) -> int:
     """Hand-outs that are held up."""
-    with psycopg.connect(broker.database_url, autocommit=True) as connection:
+    with psycopg.connect(database_url, autocommit=True) as connection:
         row = connection.execute(HANDOUTS_UNDER_WAY).fetchone()
     assert row is not None
     return int(row[0])
@@ -47,9 +47,10 @@ def test_a_check_that_is_handed_out_to_a_producer_that_has_hung_up_does_not_coun
     poll = f"/v1/producer-groups/{producer.group}/checks/receive"
     assert wire.post(f"/v1/transactions/{transaction_id}/check", {}).status == 202
 
-    with handouts_held_up(broker):
+    database_url = broker.database_of(orders)
+    with handouts_held_up(database_url):
         waiting = wire.ask("POST", poll, b'{"wait_seconds": 20}')
-        eventually(lambda: handouts_under_way(broker) > 0)
+        eventually(lambda: handouts_under_way(database_url) > 0)
         with contextlib.closing(waiting.connection) as connection:
             connection.sock.shutdown(socket.SHUT_WR)
 

@@ -24,9 +24,9 @@ def transaction_id(producer: Producer, orders: str) -> str:
 
 
 @pytest.fixture
-def other(broker: RunningBroker) -> Iterator[psycopg.Connection]:
-    """A session that stands for another process."""
-    with psycopg.connect(broker.database_url, autocommit=True) as session:
+def other(broker: RunningBroker, transaction_id: str, orders: str) -> Iterator[psycopg.Connection]:
+    """A session in the transaction's database, which stands for another process."""
+    with psycopg.connect(broker.database_of(orders), autocommit=True) as session:
         yield session
 
 

@@ -2,6 +2,7 @@
 
 import urllib.request
 
+import pytest
 from mqbroker_client import Producer
 
 from tests.broker.endpoints import ProducerEndpoint, states
@@ -21,6 +22,7 @@ def samples(wire: Wire) -> dict[str, float]:
     return {name: float(number) for name, _, number in pairs}
 
 
+@pytest.mark.one_cell(because="/metrics reads the control", control=True)
 def test_a_check_that_decides_is_counted_and_its_transaction_is_timed(
     wire: Wire, producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
 ) -> None:

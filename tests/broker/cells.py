@@ -1,4 +1,7 @@
-"""Three databases that are the cells of one installation, and refuse what belongs to another one."""
+"""The databases of an installation's cells, which refuse what belongs to another cell.
+
+With MQ_CELLS=3 in the environment the brokers of the tests have three cells, and new topics are placed in turns.
+"""
 
 import os
 from collections.abc import Iterator
@@ -11,7 +14,8 @@ from psycopg import sql
 
 from tests.broker import databases
 
-REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+# How many cells a broker of the tests has.
+CELLS = int(os.environ.get("MQ_CELLS", "1"))
 IDENTIFY = "UPDATE cell_identity SET cell_id = %s, installation = %s"
 ADD = "INSERT INTO cell (id, name, url, takes_topics) VALUES (%s, %s, %s, false)"
 # Tables of the message path whose rows name a topic.
@@ -31,6 +35,26 @@ END
 $$
 """
 TRIGGER = "CREATE TRIGGER is_of_this_cell BEFORE INSERT ON {} FOR EACH ROW EXECUTE FUNCTION is_of_this_cell()"
+# Of new topics of users, one after the other: two at once would wait for each other's rows.
+TURNS = """
+CREATE FUNCTION open_next_cell() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('open_next_cell'));
+    UPDATE cell SET takes_topics = false WHERE takes_topics;
+    UPDATE cell SET takes_topics = true WHERE id = (NEW.cell_id + 1) % (SELECT count(*) FROM cell);
+    RETURN NULL;
+END
+$$
+"""
+IN_TURNS = """
+CREATE TRIGGER open_next_cell AFTER INSERT ON topic FOR EACH ROW WHEN (NEW.permission <> 'r')
+EXECUTE FUNCTION open_next_cell()
+"""
+# A topic that is not there yet will lie in the open cell, and the broker's own in each.
+DATABASE_OF_TOPIC = """
+SELECT c.url FROM cell AS c
+WHERE c.id = coalesce((SELECT t.cell_id FROM topic AS t WHERE t.name = %s), (SELECT id FROM cell WHERE takes_topics), 0)
+"""
 
 
 class Cells:
@@ -72,7 +96,8 @@ class Cells:
     def stored(self, topic: str) -> list[int]:
         """How many messages of a topic each cell has, visible or not."""
         [[id_]] = self.sql(0, "SELECT id FROM topic WHERE name = %s", topic)
-        return [self.sql(cell, "SELECT count(*) FROM commit_log WHERE topic_id = %s", id_)[0][0] for cell in range(3)]
+        counted = "SELECT count(*) FROM commit_log WHERE topic_id = %s"
+        return [self.sql(cell, counted, id_)[0][0] for cell in range(len(self.urls))]
 
     @contextmanager
     def away(self, cell: int) -> Iterator[None]:
@@ -88,16 +113,57 @@ class Cells:
 
 
 @contextmanager
-def three(template: str) -> Iterator[Cells]:
-    """Three copies of a prepared database, joined to one installation; dropped afterwards."""
+def joined(template: str, count: int) -> Iterator[Cells]:
+    """Copies of a prepared database, joined to one installation; dropped afterwards."""
     with ExitStack() as stack:
-        cells = Cells([stack.enter_context(databases.copied(template)) for _ in range(3)])
+        cells = Cells([stack.enter_context(databases.copied(template)) for _ in range(count)])
         [[installation]] = cells.sql(0, "SELECT installation FROM cell_identity")
-        for cell in range(3):
+        for cell in range(count):
             cells.sql(cell, GUARD)
             for table in OF_TOPICS:
                 cells.sql(cell, TRIGGER.format(table))
-        for cell in (1, 2):
+        for cell in range(1, count):
             cells.sql(cell, IDENTIFY, cell, installation)
             cells.sql(0, ADD, cell, f"c{cell}", cells.urls[cell])
         yield cells
+
+
+@contextmanager
+def installation(template: str) -> Iterator[str]:
+    """The URL of a copy of a prepared database; with MQ_CELLS that of the control of so many cells, in turns open."""
+    if CELLS == 1:
+        with databases.copied(template) as url:
+            yield url
+        return
+    with joined(template, CELLS) as cells:
+        cells.sql(0, TURNS)
+        cells.sql(0, IN_TURNS)
+        # A test that is run alone, too, has its topic beside the control.
+        cells.open(1)
+        yield cells.urls[0]
+
+
+@contextmanager
+def in_one(control_url: str, control: bool) -> Iterator[None]:
+    """New topics lie beside each other within the block, in the control's database or in that of the open cell."""
+    with psycopg.connect(control_url, autocommit=True) as connection:
+        connection.execute("ALTER TABLE topic DISABLE TRIGGER open_next_cell")
+        if control:
+            with connection.transaction():
+                connection.execute("UPDATE cell SET takes_topics = false WHERE takes_topics")
+                connection.execute("UPDATE cell SET takes_topics = true WHERE id = 0")
+        yield
+        connection.execute("ALTER TABLE topic ENABLE TRIGGER open_next_cell")
+
+
+def databases_of(control_url: str) -> list[str]:
+    """The URLs of the databases of all cells of a control, its own first."""
+    with psycopg.connect(control_url) as connection:
+        return [row[0] or control_url for row in connection.execute("SELECT url FROM cell ORDER BY id").fetchall()]
+
+
+def database_of(control_url: str, topic: str) -> str:
+    """The URL of the database where a topic lies, or will lie."""
+    with psycopg.connect(control_url) as connection:
+        found = connection.execute(DATABASE_OF_TOPIC.encode(), [topic]).fetchone()
+    return control_url if found is None or not found[0] else str(found[0])
