@@ -23,6 +23,7 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.messages.texts import legible
 from store.messages.times import written
+from store.naming import copies
 
 INSERT_ENTRIES = Statement(__file__, "insert_entries")
 
@@ -102,7 +103,7 @@ def change(signature: Signature, action: str, target: object) -> Iterator[Change
     """A block whose changes and their entry are one database transaction. A refusal undoes it and has its own entry."""
     made = Change(target)
     try:
-        with transaction.atomic():
+        with copies.change():
             yield made
             write(signature, action, Outcome(made.target, made.after, made.before))
     except Refusal as refusal:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from django.conf import settings
-from django.db import transaction
 
 from delivery import groups
 from delivery.models import ConsumerGroup, Receipt, RetryQueue
@@ -108,7 +107,7 @@ def remove(name: str) -> None:
     Its dead letters stay readable. A group created later under the same name begins anew. Raises MessageIllegal or
     GroupNotExist.
     """
-    with transaction.atomic():
+    with copies.change():
         group = find(name)
         ConsumerGroup.objects.filter(id=group.id).delete()
         cells.each(lambda: Receipt.objects.filter(group_id=group.id).delete())

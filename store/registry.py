@@ -165,14 +165,14 @@ def remove(topic: Topic) -> None:
     meanwhile cannot be read either. Raises TopicForbidden for the broker's own.
     """
     _refuse_own(topic.name)
-    with transaction.atomic():
+    with copies.change():
         remove_own(topic.name)
         caches.drop_everywhere()
 
 
 def remove_own(name: str) -> None:
     """Deletes a topic, if it exists, such as the broker's own for a group that is deleted."""
-    with transaction.atomic():
+    with copies.change():
         topic = named(name)
         if topic is not None:
             topic_id = topic.id

@@ -224,7 +224,7 @@ def signing_secrets(endpoint: Endpoint) -> Sequence[str]:
 
 def remove(endpoint: Endpoint) -> None:
     """Deletes an endpoint; halves that named it are asked about at the group's others."""
-    with transaction.atomic():
+    with copies.change():
         endpoint_id = endpoint.id
         endpoint.delete()
         copies.write(Endpoint, [endpoint_id])

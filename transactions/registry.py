@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db import OperationalError, transaction
+from django.db import OperationalError
 
 from store import registry
-from store.db import fields, sync
+from store.db import databases, fields, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
@@ -92,14 +92,18 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[ProducerGroup, bool]:
 def remove(name: str) -> None:
     """Deletes a group with its endpoints.
 
-    The row is locked before its transactions are counted. A begin holds the same row (`hold_groups`), so each begin is
-    counted here, or does not find the group any more. Raises MessageIllegal for what is no name, GroupNotExist,
-    MessageIllegal while the group has undecided transactions, or SystemBusy while begins follow without a pause.
+    Its row is locked in each cell before its transactions are counted. A begin holds the same row (`hold_groups`), so
+    each begin is counted here, or does not find the group any more. Raises MessageIllegal for what is no name,
+    GroupNotExist, MessageIllegal while the group has undecided transactions, or SystemBusy while begins follow without
+    a pause.
     """
     group = find(name)
     _require_decided(group)
-    with transaction.atomic():
-        _lock(group)
+    with copies.change():
+        if not _lock(group):
+            # Another request has just deleted it.
+            raise groups.absent(group.name)
+        copies.in_others(lambda: _lock(group))
         _require_decided(group)
         group_id = group.id
         group.delete()
@@ -132,12 +136,14 @@ def _require_decided(group: ProducerGroup) -> None:
         )
 
 
-def _lock(group: ProducerGroup) -> None:
-    """Raises GroupNotExist when another request has just deleted the group, SystemBusy when it stays in use."""
+def _lock(group: ProducerGroup) -> bool:
+    """Whether the cell that the work has entered, or else the control, has its row, which is locked then.
+
+    Raises SystemBusy when it stays in use.
+    """
     sync.read(LIMIT_LOCK_WAIT, {"lock_timeout": LOCK_TIMEOUT})
     try:
-        if not ProducerGroup.objects.select_for_update().filter(id=group.id).exists():
-            raise groups.absent(group.name)
+        return ProducerGroup.objects.using(databases.here()).select_for_update().filter(id=group.id).exists()
     except OperationalError as problem:
         raise SystemBusy(
             f"Transactions of the producer group {group.name} are being begun all the time: it is not deleted; try "

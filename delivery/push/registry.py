@@ -121,7 +121,7 @@ def rotate_secret(subscription: Subscription, secret: str | None) -> Subscriptio
 
 def remove(subscription: Subscription) -> None:
     """Deletes a subscription. Its group keeps its progress; what is in flight is settled, or is redelivered."""
-    with transaction.atomic():
+    with copies.change():
         subscription_id = subscription.id
         subscription.delete()
         copies.write(Subscription, [subscription_id])

@@ -102,7 +102,9 @@ def answering(alias: str, name: str) -> Iterator[str]:
             raise
         raise CellAway(f"The cell {name} is away ({_reason(problem)}): {UNTIL}.") from problem
     finally:
-        connections[alias].close()
+        # Within a transaction on it the block is a part of that.
+        if not connections[alias].in_atomic_block:
+            connections[alias].close()
 
 
 def _reason(problem: Error) -> str:

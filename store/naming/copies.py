@@ -1,16 +1,22 @@
 """Copies: each cell has the rows of configuration that its statements join or lock, under the ids of the control.
 
 A change is made at the control, then in each other cell, then committed at the control. So no process finds a row that
-a cell lacks, and a cell that is away has the change refused. What a crash in between leaves in some of the cells only,
-`repair` mends; a row in a cell that the control does not have is in no process's way meanwhile, for none finds its id.
+a cell lacks, and a cell that is away has the change refused. A delete is committed in the cells behind the control:
+what meets it in a cell waits there, and then finds it at the control, too. What a crash in between leaves in some of
+the cells only, `repair` mends; a row in a cell that the control does not have is in no process's way meanwhile, for
+none finds its id.
 """
 
 import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, NamedTuple
 
+import structlog
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import connections as connections_of_django
 from django.db.models import Model, Q, UniqueConstraint
 
 from store.db import connections, databases, patience, sealing, sync
@@ -37,6 +43,10 @@ class HeldCopies(NamedTuple):
 SHARE_COPIES = Statement(__file__, "share_copies", SharedCopies)
 HOLD_COPIES = Statement(__file__, "hold_copies", HeldCopies)
 COPIES_LOCK = 0x6D71_6370_7900
+logger = structlog.stdlib.get_logger(__name__)
+
+# Of a `change`: transactions in the cells, which end behind that of the control.
+_behind: ContextVar[ExitStack | None] = ContextVar("behind_the_control", default=None)
 # Rows that a repair compares and writes at a time.
 MAX_ROWS = 1000
 
@@ -53,12 +63,62 @@ class Difference(NamedTuple):
 Rows = Mapping[type[Model], Mapping[Any, tuple[Any, ...]]]
 
 
+@contextmanager
+def change() -> Iterator[None]:
+    """A transaction of the control for changes of the configuration; what it deletes is gone from the cells behind it.
+
+    Within another such block it is a part of that.
+    """
+    if _behind.get() is not None:
+        with transaction.atomic():
+            yield
+        return
+    with ExitStack() as behind:
+        token = _behind.set(behind)
+        try:
+            with transaction.atomic():
+                yield
+        finally:
+            _behind.reset(token)
+
+
+def in_others(work: Callable[[], object]) -> None:
+    """Does a work of the `change` in each other cell, in a transaction there that ends behind it. Raises CellAway."""
+    # Before any lock in a cell: a repair takes them in this order.
+    sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
+    for cell in others():
+        _hold(cell)
+        with runtime.in_cell(cell.id):
+            work()
+
+
+def _hold(cell: CellFacts) -> str:
+    """Django's alias of a cell's database, in a transaction that ends behind the `change`. Raises CellAway."""
+    behind = _behind.get()
+    assert behind is not None, "what is deleted is deleted within copies.change()"
+    with of_cell(cell) as database:
+        if not connections_of_django[database].in_atomic_block:
+            # Before the caches are dropped, which waits for other processes.
+            transaction.on_commit(partial(_end, behind))
+            behind.callback(connections_of_django[database].close)
+            behind.enter_context(transaction.atomic(using=database))
+    return database
+
+
+def _end(behind: ExitStack) -> None:
+    """Commits what was deleted in the cells, now that the control has; one that is away keeps it until a `repair`."""
+    try:
+        behind.close()
+    except (OperationalError, InterfaceError) as problem:
+        logger.warning("a cell keeps copies of what was deleted", problem=str(problem))
+
+
 def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = ()) -> None:
     """Makes the rows of these primary keys in each cell what they are in this transaction of the control; gone if gone.
 
-    Called last in the transaction of the change, from any thread. Of a row that a cell has already the fields that are
-    each cell's own stay as they are there, but for those in `besides`. Raises CellAway: the transaction is then to be
-    rolled back.
+    Called last in the transaction of the change, from any thread; within `change` where rows may be gone. Of a row that
+    a cell has already the fields that are each cell's own stay as they are there, but for those in `besides`. Raises
+    CellAway: the transaction is then to be rolled back.
     """
     sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
     theirs = others()
@@ -67,6 +127,8 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
     rows = list(model._default_manager.filter(pk__in=list(keys)))
     gone = set(keys).difference(row.pk for row in rows)
     for cell in theirs:
+        if gone:
+            _hold(cell)
         with of_cell(cell) as database:
             _write(database, rows, {*configured(model), *besides})
             if gone:
