@@ -9,7 +9,7 @@ import msgspec
 
 from access.audit import Outcome
 from delivery import groups
-from delivery.dead_letters.lists import NEXT_DEAD_LETTERS, DeadLetterHead
+from delivery.dead_letters.lists import BEYOND, NEXT_DEAD_LETTERS, DeadLetterHead
 from delivery.rows import GroupFacts
 from scheduling.publish import Publication, publish
 from store import queues
@@ -105,39 +105,77 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
         raise MessageIllegal('Give either message_ids or "all": true.')
     if request.message_ids is not None and not 1 <= len(request.message_ids) <= MAX_REDRIVEN:
         raise MessageIllegal(f"message_ids has {len(request.message_ids)} ids: give 1 to {MAX_REDRIVEN}.")
-    to_topic = await topics.for_sending(request.to_topic) if request.to_topic is not None else None
     dead_letters = await groups.dead_letter_topic(group.name)
-    wanted = Redrive(group, dead_letters, request.message_ids, to_topic)
+    wanted = Redrive(group, dead_letters, request.message_ids, None)
+    if request.to_topic is not None:
+        beside = await _first_origin(wanted) if runtime.several else None
+        wanted.to_topic = await topics.for_sending(request.to_topic, beside=beside)
     if request.message_ids is not None:
         return await _redrive_named(wanted, request.message_ids, note)
     results: list[Sent | Refusal] = []
-    for cell in _cells_to(to_topic):
+    for cell in _cells():
         with runtime.in_cell(cell):
             results += await _redrive_all(wanted, note)
     return results
 
 
-def _cells_to(to_topic: TopicFacts | None) -> list[int]:
-    """The cells whose dead letters are sent again: a message goes to no topic of another cell."""
-    return [cell.cell for cell in runtime.cells()] if to_topic is None else [to_topic.cell_id]
+def _cells() -> list[int]:
+    return [cell.cell for cell in runtime.cells()]
+
+
+async def _first_origin(wanted: Redrive) -> str | None:
+    """The topic of the first letter that is asked for, beside which a new topic is made: in the letter's cell."""
+    for cell in _cells():
+        with runtime.in_cell(cell):
+            found = await _found(wanted, wanted.message_ids, 0, BEYOND, 1)
+        if found:
+            return (await topics.names({found[0].topic_id}))[found[0].topic_id]
+    return None
+
+
+async def _found(
+    wanted: Redrive, ids: Sequence[uuid.UUID] | None, from_offset: int, until_offset: int, count: int
+) -> Sequence[DeadLetterHead]:
+    """Letters of this cell: those of these ids, or the first `count` between two offsets."""
+    of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
+    if ids is not None:
+        return await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": list(ids)})
+    page = {"from_offset": from_offset, "until_offset": until_offset, "max_entries": count}
+    return await connections.read(NEXT_DEAD_LETTERS, {**of_group, **page})
 
 
 async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Sent | Refusal]:
     """In each cell the letters that it has; where there are several, what none has is refused by the last."""
     became: dict[uuid.UUID, Sent | Refusal] = {}
-    cells = _cells_to(wanted.to_topic)
+    cells = _cells()
     for cell in cells:
         left = [id_ for id_ in ids if id_ not in became]
         with runtime.in_cell(cell):
-            if cell != cells[-1]:
-                of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
-                rows = await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": left})
-                left = list({row.message_id for row in rows})
+            is_elsewhere = _is_elsewhere(wanted)
+            if cell != cells[-1] or is_elsewhere:
+                there = {row.message_id for row in await _found(wanted, left, 0, BEYOND, MAX_REDRIVEN)}
+                if is_elsewhere:
+                    became |= {id_: _of_another_cell(wanted, id_) for id_ in there}
+                left = [id_ for id_ in left if id_ in there and not is_elsewhere]
             if left:
                 redrive = Redrive(wanted.group, wanted.dead_letters, left, wanted.to_topic)
                 results = (await writer.run(redrive, note)).results
                 became |= dict(zip(left, results, strict=True))
-    return [became[id_] for id_ in ids]
+    return [became.get(id_) or _unknown(wanted, id_) for id_ in ids]
+
+
+def _is_elsewhere(wanted: Redrive) -> bool:
+    """Whether letters of this cell cannot go to the topic, which lies in another one."""
+    return wanted.to_topic is not None and wanted.to_topic.cell_id != runtime.here().cell
+
+
+def _of_another_cell(wanted: Redrive, message_id: uuid.UUID) -> MessageIllegal:
+    assert wanted.to_topic is not None
+    return MessageIllegal(
+        f"Message {message_id} lies in {runtime.here().name}, and the topic {wanted.to_topic.name} in "
+        f"{runtime.of(wanted.to_topic.cell_id).name}: it stays a dead letter; give a topic of its cell, or none.",
+        message_id=message_id,
+    )
 
 
 async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:
@@ -146,6 +184,11 @@ async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusa
     results: list[Sent | Refusal] = []
     from_offset = 0
     while from_offset < bounds.max_offset:
+        if _is_elsewhere(wanted):
+            rows = await _found(wanted, None, from_offset, bounds.max_offset, MAX_REDRIVEN)
+            results += [_of_another_cell(wanted, row.message_id) for row in rows]
+            from_offset = rows[-1].queue_offset + 1 if rows else bounds.max_offset
+            continue
         redriven = await writer.run(wanted.within(from_offset, bounds.max_offset), note)
         results += redriven.results
         from_offset = redriven.next_offset
