@@ -91,6 +91,7 @@ def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         with running:
             yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
+        assert cells.REFUSED_BY_GUARD not in running.log(), "a session worked for two cells: see the log"
 
 
 @pytest.fixture(autouse=True)

@@ -18,23 +18,57 @@ from tests.broker import databases
 CELLS = int(os.environ.get("MQ_CELLS", "1"))
 IDENTIFY = "UPDATE cell_identity SET cell_id = %s, installation = %s"
 ADD = "INSERT INTO cell (id, name, url, takes_topics) VALUES (%s, %s, %s, false)"
-# Tables of the message path whose rows name a topic.
-OF_TOPICS = ("commit_log", "consume_queue", "timer", "receipt")
-GONE = "ALTER TABLE commit_log ADD CONSTRAINT topic_has_gone CHECK (topic_id <> ALL ('{{{}}}')) NOT VALID"
+# Tables of the message path whose rows name a topic; and those that may name several.
+OF_TOPIC = ("commit_log", "consume_queue", "timer", "receipt", "progress", "queue_floor")
+OF_TOPICS = ("half_message", "operation")
+# What a session of one cell does for a topic of another one is refused: rows, and so whole transactions, and locks. The
+# functions that lock are found before PostgreSQL's own, by the search path. The broker's own topics are in each cell.
 GUARD = """
-CREATE FUNCTION is_of_this_cell() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE SCHEMA guard;
+CREATE FUNCTION guard.require_own(topics integer []) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    stranger integer;
 BEGIN
-    IF EXISTS (
-        SELECT 1 FROM topic AS t, cell_identity AS i
-        WHERE t.id = NEW.topic_id AND t.cell_id <> i.cell_id AND t.permission <> 'r'
-    ) THEN
-        RAISE EXCEPTION 'topic % is that of another cell', NEW.topic_id;
+    SELECT t.id INTO stranger FROM public.topic AS t, public.cell_identity AS i
+    WHERE t.id = any(topics) AND t.cell_id <> i.cell_id AND t.permission <> 'r';
+    IF stranger IS NOT NULL THEN
+        RAISE EXCEPTION 'topic % is that of another cell', stranger;
     END IF;
-    RETURN NEW;
+END
+$$;
+CREATE FUNCTION guard.of_topic() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(ARRAY[NEW.topic_id]); RETURN NEW; END
+$$;
+CREATE FUNCTION guard.of_topics() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(NEW.topic_id || NEW.topic_ids); RETURN NEW; END
+$$;
+CREATE FUNCTION guard.pg_advisory_xact_lock(topic integer, queue integer) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(ARRAY[topic]); PERFORM pg_catalog.pg_advisory_xact_lock(topic, queue); END
+$$;
+CREATE FUNCTION guard.pg_try_advisory_xact_lock(topic integer, queue integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(ARRAY[topic]); RETURN pg_catalog.pg_try_advisory_xact_lock(topic, queue); END
+$$;
+CREATE FUNCTION guard.topic_of(key bigint) RETURNS integer [] LANGUAGE sql AS $$
+    SELECT ARRAY[(key >> 18 & 16777215)::integer]
+$$;
+CREATE FUNCTION guard.pg_advisory_xact_lock(key bigint) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(guard.topic_of(key)); PERFORM pg_catalog.pg_advisory_xact_lock(key); END
+$$;
+CREATE FUNCTION guard.pg_try_advisory_xact_lock(key bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN PERFORM guard.require_own(guard.topic_of(key)); RETURN pg_catalog.pg_try_advisory_xact_lock(key); END
+$$
+"""
+FOUND_FIRST = """
+DO $$
+BEGIN
+    EXECUTE format('ALTER DATABASE %I SET search_path = "$user", public, guard, pg_catalog', current_database());
 END
 $$
 """
-TRIGGER = "CREATE TRIGGER is_of_this_cell BEFORE INSERT ON {} FOR EACH ROW EXECUTE FUNCTION is_of_this_cell()"
+TRIGGER = "CREATE TRIGGER {0} BEFORE INSERT ON {1} FOR EACH ROW EXECUTE FUNCTION guard.{0}()"
+# In the log of a broker: a session has worked for two cells.
+REFUSED_BY_GUARD = "is that of another cell"
+GONE = "ALTER TABLE commit_log ADD CONSTRAINT topic_has_gone CHECK (topic_id <> ALL ('{{{}}}')) NOT VALID"
 # Of new topics of users, one after the other: two at once would wait for each other's rows.
 TURNS = """
 CREATE FUNCTION open_next_cell() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -112,6 +146,15 @@ class Cells:
                 connection.execute(again)
 
 
+def refuse_strangers(cells: Cells, cell: int) -> None:
+    """Has the database of a cell refuse what a session does for topics of another one."""
+    cells.sql(cell, GUARD)
+    cells.sql(cell, FOUND_FIRST)
+    for function, tables in (("of_topic", OF_TOPIC), ("of_topics", OF_TOPICS)):
+        for table in tables:
+            cells.sql(cell, TRIGGER.format(function, table))
+
+
 @contextmanager
 def joined(template: str, count: int) -> Iterator[Cells]:
     """Copies of a prepared database, joined to one installation; dropped afterwards."""
@@ -119,9 +162,7 @@ def joined(template: str, count: int) -> Iterator[Cells]:
         cells = Cells([stack.enter_context(databases.copied(template)) for _ in range(count)])
         [[installation]] = cells.sql(0, "SELECT installation FROM cell_identity")
         for cell in range(count):
-            cells.sql(cell, GUARD)
-            for table in OF_TOPICS:
-                cells.sql(cell, TRIGGER.format(table))
+            refuse_strangers(cells, cell)
         for cell in range(1, count):
             cells.sql(cell, IDENTIFY, cell, installation)
             cells.sql(0, ADD, cell, f"c{cell}", cells.urls[cell])

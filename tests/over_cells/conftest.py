@@ -7,7 +7,7 @@ import pytest
 from mqbroker_client import Admin
 
 from tests.broker import characters
-from tests.broker.cells import Cells, joined
+from tests.broker.cells import REFUSED_BY_GUARD, Cells, joined
 from tests.broker.running import RunningBroker
 from tests.conftest import REDIS_URL
 
@@ -28,6 +28,7 @@ def broker(cells: Cells, tmp_path_factory: pytest.TempPathFactory) -> Iterator[R
     with running:
         yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"
+        assert REFUSED_BY_GUARD not in running.log(), "a session worked for two cells: see the log"
 
 
 @pytest.fixture
