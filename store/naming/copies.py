@@ -9,10 +9,10 @@ none finds its id.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from django.db import DEFAULT_DB_ALIAS, IntegrityError, InterfaceError, OperationalError, transaction
@@ -26,6 +26,8 @@ from store.naming import cells
 from store.naming.cells import LIST_CELLS, CellFacts
 from store.process import runtime
 from store.process.runtime import CONTROL
+
+Row = TypeVar("Row")
 
 
 class SharedCopies(NamedTuple):
@@ -85,7 +87,7 @@ def change() -> Iterator[None]:
 def in_others(work: Callable[[], object]) -> None:
     """Does a work of the `change` in each other cell, in a transaction there that ends behind it. Raises CellAway."""
     # Before any lock in a cell: a repair takes them in this order.
-    sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
+    _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
     for cell in others():
         _hold(cell)
         with runtime.in_cell(cell.id):
@@ -120,7 +122,7 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
     a cell has already the fields that are each cell's own stay as they are there, but for those in `besides`. Raises
     CellAway: the transaction is then to be rolled back.
     """
-    sync.read(SHARE_COPIES, {"key": COPIES_LOCK})
+    _read_control(SHARE_COPIES, {"key": COPIES_LOCK})
     theirs = others()
     if not theirs:
         return
@@ -166,7 +168,13 @@ def _create(
 
 def others() -> Sequence[CellFacts]:
     """The cells besides the control."""
-    return [cell for cell in sync.read(LIST_CELLS) if cell.id != CONTROL]
+    return [cell for cell in _read_control(LIST_CELLS) if cell.id != CONTROL]
+
+
+def _read_control(statement: Statement[Row], parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+    """The work may be that of a cell, such as a receive: that cell knows of no others."""
+    with nullcontext() if runtime.chosen() is None else runtime.in_cell(CONTROL):
+        return sync.read(statement, parameters)
 
 
 def of_cell(cell: CellFacts) -> AbstractContextManager[str]:
@@ -184,7 +192,7 @@ def alias(cell: CellFacts) -> str:
 
 def hold() -> None:
     """Until the end of the transaction no other one changes the configuration; those under way have ended."""
-    sync.read(HOLD_COPIES, {"key": COPIES_LOCK})
+    _read_control(HOLD_COPIES, {"key": COPIES_LOCK})
 
 
 def configured(model: type[Model]) -> list[str]:

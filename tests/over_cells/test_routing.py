@@ -192,3 +192,19 @@ def test_messages_flow_while_the_control_is_away(
     assert set(statuses) == {201, 200}
     assert statuses.count(200) == len(statuses) / 2
     eventually(lambda: wire.post("/v1/messages", {"topic": spread[0], "body": "x"}).status == 201, within_seconds=20)
+
+
+def test_what_a_receive_makes_at_its_first_use_is_in_every_cell(
+    cells: Cells, consumer: Consumer, producer: Producer, spread: Sequence[str]
+) -> None:
+    for topic in spread[1:]:
+        producer.send(topic, b"order")
+        consumer.nack(consumer.receive(topic), delay_seconds=0)
+
+    made = (
+        "SELECT t.name, t.queues, array_agg(q.topic_id ORDER BY q.queue_id) FROM topic AS t, retry_queue AS q, "
+        "consumer_group AS g WHERE t.name = '%%RETRY%%' || g.name AND q.group_id = g.id AND g.name = %s GROUP BY t.id"
+    )
+    at_control = cells.sql(0, made, consumer.group)
+    assert len(at_control) == 1
+    assert [cells.sql(cell, made, consumer.group) for cell in (1, 2)] == [at_control] * 2
