@@ -1,7 +1,9 @@
 """The registry of subscriptions: created, changed, given new secrets, listed and deleted by operators."""
 
 from collections.abc import Container, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -15,9 +17,10 @@ from delivery.models import ConsumerGroup, RetryQueue, Subscription
 from delivery.stats import QueueLag
 from store import registry as topic_registry
 from store.db import databases, fields
-from store.errors import FilterIllegal, MessageIllegal
+from store.errors import CellAway, FilterIllegal, MessageIllegal
 from store.models import Topic
-from store.naming import copies, names, topics
+from store.naming import cells, copies, names, topics
+from store.process import runtime
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
@@ -59,7 +62,12 @@ AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
     """Subscriptions by name: the first `count` behind `after` whose names contain `matching`, in any case."""
-    return list(Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+    rows = Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count]
+    for row in rows:
+        # A list goes on without the health in a cell that is away.
+        with suppress(CellAway):
+            _with_health(row)
+    return list(rows)
 
 
 def ailing(count: int) -> Sequence[Subscription]:
@@ -133,6 +141,10 @@ def lag(subscription: Subscription) -> int:
     group = ConsumerGroup.objects.filter(name=subscription.group_name).first()
     if topic is None or group is None:
         return 0
+    return cells.at(topic.cell_id, lambda: _lag_here(topic, group))
+
+
+def _lag_here(topic: Topic, group: ConsumerGroup) -> int:
     rows = stats.queues_of(group)
     retries = topic_registry.named(topics.RETRY_PREFIX + group.name)
     retry_queues = RetryQueue.objects.filter(group_id=group.id, topic_id=topic.id).values_list("queue_id", flat=True)
@@ -161,7 +173,23 @@ def named(name: str) -> Subscription | None:
     """The subscription of this name, or None. Raises MessageIllegal for an invalid name."""
     if not names.is_name(name, MAX_NAME):
         raise MessageIllegal(f"subscription {name[:140]!r} is no subscription name: {names.rule(MAX_NAME)}.")
-    return Subscription.objects.filter(name=name).first()
+    found = Subscription.objects.filter(name=name).first()
+    return None if found is None else _with_health(found)
+
+
+def _with_health(subscription: Subscription) -> Subscription:
+    """It with its health in the cell of its topic, from where its server is called. Raises CellAway."""
+    topic = topic_registry.named(subscription.topic_name) if runtime.several else None
+    if topic is not None and topic.cell_id:
+        rows = cells.at(topic.cell_id, lambda: _of_cell(subscription.id))
+        for name, value in rows.items():
+            setattr(subscription, name, value)
+    return subscription
+
+
+def _of_cell(subscription_id: int) -> Mapping[str, Any]:
+    here = Subscription.objects.using(databases.here()).filter(id=subscription_id)
+    return here.values(*Subscription.of_each_cell).first() or {}
 
 
 def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscription:
