@@ -129,7 +129,7 @@ async def _first_origin(wanted: Redrive) -> str | None:
         with runtime.in_cell(cell):
             found = await _found(wanted, wanted.message_ids, 0, BEYOND, 1)
         if found:
-            return (await topics.names({found[0].topic_id}))[found[0].topic_id]
+            return (await topic_names.of_ids({found[0].topic_id}))[found[0].topic_id]
     return None
 
 
