@@ -8,7 +8,7 @@ import pytest
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.broker import databases
+from tests.broker import cells
 from tests.broker.polling import eventually
 from tests.broker.running import API_KEY, QUICK, RunningBroker
 from tests.broker.wire import Document, Wire
@@ -18,8 +18,8 @@ SETTINGS = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 10m 90m"}
 
 @pytest.fixture(scope="module")
 def broker(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
-    """A broker at which nothing waits yet; always of one cell, for these numbers are those of the control."""
-    with databases.copied(prepared) as database_url:
+    """A broker at which nothing waits yet."""
+    with cells.installation(prepared) as database_url:
         broker = RunningBroker(tmp_path_factory.mktemp("broker"), database_url, os.environ["REDIS_URL"], SETTINGS)
         with broker:
             yield broker
