@@ -15,7 +15,6 @@ FILES = {
     "transactions/checks/checker.py": 279,
     "analytics/stream.py": 273,
     "scheduling/release.py": 271,
-    "client/mqbroker_client/messages.py": 269,
     "delivery/push/pusher.py": 268,
     "monitoring/metrics.py": 265,
     "delivery/receive/offsets.py": 264,
