@@ -18,6 +18,9 @@ _head = struct.Struct("!iiIii").pack
 _length = struct.Struct("!i").pack
 _double = struct.Struct("!d").pack
 _NULL = _length(-1)
+# Where an array's first element begins: behind the head and the element's length, if there is one.
+_HEAD_BYTES, _FIRST = 20, 24
+_NO_ELEMENT = (b"", _NULL)
 # Larger batches are rare, and what is kept of each size grows with it.
 CACHED_ROWS = 512
 _LENGTH_OF_UUID = _length(16)
@@ -103,6 +106,11 @@ def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], 
         return empty if values.count(None) == len(values) else pack(values)
 
     return packed
+
+
+def only(packed: bytes) -> bytes | None:
+    """The one element of an array that was packed here, as a parameter by itself; None for NULL or no element."""
+    return None if packed[_HEAD_BYTES:_FIRST] in _NO_ELEMENT else packed[_FIRST:]
 
 
 def moment(packed: bytes) -> datetime:

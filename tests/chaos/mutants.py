@@ -111,6 +111,7 @@ ENDED = (
 )
 READS_THEN_WRITES = Mutant(
     (
+        ("transactions.operations.packed", "is_one = len(ends) == 1", "is_one = False"),
         ("end_free_halves.sql", "WHEN h.xmax = 0 THEN true", "WHEN true THEN true"),
         (
             "end_free_halves.sql",

@@ -10,6 +10,7 @@ from store.models import CommitLog
 from tests.house import message_fields
 from tests.house.sources import ROOT, Source
 
+APPENDS = ("append_again", "append_messages", "append_placed", "append_placed_of_one", "send_messages")
 # The queue of a message is an entry's, where it is read.
 ENTRYS = {"queue_id"}
 
@@ -48,9 +49,7 @@ def test_an_append_is_given_every_column_of_a_message() -> None:
 def test_each_append_writes_every_column_of_a_message_from_its_own_value() -> None:
     found = message_fields.appends()
 
-    assert {str(source) for source in found} == {
-        f"store/sql/{name}.sql" for name in ("append_again", "append_messages", "append_placed", "send_messages")
-    }
+    assert {str(source) for source in found} == {f"store/sql/{name}.sql" for name in APPENDS}
     assert [breach for source in found for breach in message_fields.append_breaches(source)] == []
 
 

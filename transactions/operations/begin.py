@@ -11,7 +11,6 @@ from scheduling import delays
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES
-from store.db import arrays
 from store.db.arrays import literal
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
@@ -179,9 +178,7 @@ class Begin(Operation[Begun]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        written = results[packed.BEGIN_HALVES]
-        stored_at = arrays.moment(written.get_value(0, 0) or b"")
-        offsets = packed.log_offsets(written.get_value(0, 1) or b"")
+        stored_at, offsets = packed.begun(results)
         begun = runtime.control(BegunQueues)
         immunities = {one.immunity_seconds for one in operations}
         next_checks = {seconds: stored_at + timedelta(seconds=seconds) for seconds in immunities}

@@ -184,9 +184,8 @@ class End(OfTransaction[Ended]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        ended = packed.ENDED.iter_unpack(results[packed.END_FREE_HALVES].get_value(0, 0) or b"")
         visible: Counter[int] = Counter()
-        for turn, message_id, topic_id, queue_id, queue_offset in ended:
+        for turn, message_id, topic_id, queue_id, queue_offset in packed.ended(results):
             one = operations[turn - 1]
             if one.result is None:
                 one.result = Ended(one.transaction_id, STATE_AFTER[one.decision], [])

@@ -1,17 +1,17 @@
 """Half messages and ends packed for the pipelined batch: the columns of their statements, and what these answer."""
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from store.db import arrays
-from store.db.pipeline import Call
+from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.messages import accept
 from store.messages.accept import Accepted
 from store.queues import ENTER_PLACED
-from store.segments.log import APPEND_PLACED
+from store.segments.log import APPEND_PLACED, APPEND_PLACED_OF_ONE
 from transactions import schedule
 
 
@@ -36,10 +36,12 @@ class NamedQueues(NamedTuple):
 
 
 BEGIN_HALVES = Statement(__file__, "begin_halves", BegunMessages)
+BEGIN_HALVES_OF_ONE = Statement(__file__, "begin_halves_of_one", BegunMessages)
 END_FREE_HALVES = Statement(__file__, "end_free_halves", EndedMessages)
+END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EndedMessages)
 NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
 
-# A message that END_FREE_HALVES ended; the queue offset of one that was rolled back is -1.
+# Of a message that was ended: the turn of its end, its id, topic, queue and queue offset.
 ENDED = struct.Struct("!i16siiq")
 
 # Columns that are None in almost all rows.
@@ -104,7 +106,6 @@ def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable
             [one.message.content for one in begins],
             [one.message.message_id for one in begins if one.message.may_repeat],
         ),
-        "segment_id": segment_id,
         "transaction_id": arrays.uuids([one.key for one in begins]),
         "producer_group_id": arrays.int4s([one.group_id for one in begins]),
         "group_ids": arrays.int4s(sorted({one.group_id for one in begins})),
@@ -114,12 +115,17 @@ def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable
         "line": arrays.int4s([schedule.line(one.immunity_seconds) for one in begins]),
         "api_key_id": API_KEYS([one.api_key_id for one in begins]),
     }
-    return [Call(statement, columns) for statement in (BEGIN_HALVES, APPEND_PLACED)]
+    if len(begins) == 1:
+        return _calls((BEGIN_HALVES_OF_ONE, APPEND_PLACED_OF_ONE), _of_one(columns), segment_id)
+    return _calls((BEGIN_HALVES, APPEND_PLACED), columns, segment_id)
 
 
-def log_offsets(appended: bytes) -> Iterable[int | None]:
-    """The log offsets that BEGIN_HALVES took, by place; None for a message that it left out."""
-    return [None if offset == b"NULL" else int(offset) for offset in appended[1:-1].split(b",")]
+def begun(results: Results) -> tuple[datetime, Sequence[int | None]]:
+    """When half messages were stored, and their log offsets by place; None for a message that was left out."""
+    written = results[BEGIN_HALVES_OF_ONE if BEGIN_HALVES_OF_ONE in results else BEGIN_HALVES]
+    appended = written.get_value(0, 1) or b""
+    offsets = [None if offset == b"NULL" else int(offset) for offset in appended[1:-1].split(b",")]
+    return arrays.moment(written.get_value(0, 0) or b""), offsets
 
 
 def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]:
@@ -128,7 +134,6 @@ def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]
     turns = sorted(range(len(keys)), key=keys.__getitem__)
     by_id = [ends[turn] for turn in turns]
     columns = {
-        "segment_id": segment_id,
         "turn": arrays.int4s([turn + 1 for turn in turns]),
         "transaction_id": arrays.uuids([one.key for one in by_id]),
         "group_id": arrays.int4s([one.group_id for one in by_id]),
@@ -137,5 +142,26 @@ def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]
         "decided_by": arrays.texts([one.decided_by for one in by_id]),
         "remark": REMARKS([one.remark for one in by_id]),
     }
-    statements = (END_FREE_HALVES, ENTER_PLACED) if "COMMIT" in [one.decision for one in ends] else (END_FREE_HALVES,)
-    return [Call(statement, columns) for statement in statements]
+    is_one = len(ends) == 1
+    end = END_FREE_HALVES_OF_ONE if is_one else END_FREE_HALVES
+    statements = (end, ENTER_PLACED) if "COMMIT" in [one.decision for one in ends] else (end,)
+    return _calls(statements, _of_one(columns) if is_one else columns, segment_id)
+
+
+def ended(results: Results) -> Iterable[tuple[int, bytes, int, int, int]]:
+    """Of each message that was ended the fields of ENDED; the queue offset of one that was rolled back is -1."""
+    written = results[END_FREE_HALVES_OF_ONE if END_FREE_HALVES_OF_ONE in results else END_FREE_HALVES]
+    # Of one end that is left out there is no row.
+    return ENDED.iter_unpack((written.get_value(0, 0) or b"") if written.ntuples else b"")
+
+
+def _of_one(columns: Mapping[str, bytes]) -> dict[str, bytes | None]:
+    """The columns of one operation, as the statements for one take them."""
+    return {name: arrays.only(column) for name, column in columns.items()}
+
+
+def _calls(
+    statements: Iterable[Statement[Any]], columns: Mapping[str, bytes | None], segment_id: bytes
+) -> Iterable[Call]:
+    parameters = {**columns, "segment_id": segment_id}
+    return [Call(statement, parameters) for statement in statements]
