@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 # Types by PostgreSQL's number for them.
 BYTEA, INT8, INT4, TEXT, FLOAT8, TIMESTAMPTZ, UUID = 17, 20, 23, 25, 701, 1184, 2950
@@ -18,9 +18,6 @@ _head = struct.Struct("!iiIii").pack
 _length = struct.Struct("!i").pack
 _double = struct.Struct("!d").pack
 _NULL = _length(-1)
-# Where an array's first element begins: behind the head and the element's length, if there is one.
-_HEAD_BYTES, _FIRST = 20, 24
-_NO_ELEMENT = (b"", _NULL)
 # Larger batches are rare, and what is kept of each size grows with it.
 CACHED_ROWS = 512
 _LENGTH_OF_UUID = _length(16)
@@ -108,9 +105,24 @@ def sparse(pack: Callable[[Sequence[Any]], bytes]) -> Callable[[Sequence[Any]], 
     return packed
 
 
-def only(packed: bytes) -> bytes | None:
-    """The one element of an array that was packed here, as a parameter by itself; None for NULL or no element."""
-    return None if packed[_HEAD_BYTES:_FIRST] in _NO_ELEMENT else packed[_FIRST:]
+class Packing(NamedTuple):
+    """How a column is packed: its rows as an array, and the one row of a statement for one operation as no array."""
+
+    array: Callable[[Sequence[Any]], bytes]
+    element: Callable[[Any], bytes | None]
+
+
+Pack = Callable[[Packing, Sequence[Any]], bytes | None]
+
+
+def together(packing: Packing, values: Sequence[Any]) -> bytes:
+    """A column as an array."""
+    return packing.array(values)
+
+
+def alone(packing: Packing, values: Sequence[Any]) -> bytes | None:
+    """The only value of a column, no array; None where it is None, or there is no value."""
+    return None if not values or (value := values[0]) is None else packing.element(value)
 
 
 def moment(packed: bytes) -> datetime:
@@ -178,3 +190,21 @@ _cached_nulls = lru_cache(maxsize=4 * CACHED_ROWS)(_made_nulls)
 
 def _empty(type_: int) -> bytes:
     return _head(0, 0, type_, 0, 0)[:12]
+
+
+def usually(usual: str) -> Packing:
+    """As SPARSE_TEXTS, for a column that has one value in almost all rows: it is NULL where it has that."""
+
+    def array(values: Sequence[str]) -> bytes:
+        return SPARSE_TEXTS.array([None if value == usual else value for value in values])
+
+    return Packing(array, lambda value: None if value == usual else value.encode())
+
+
+INT4S, FLOAT8S, UUIDS = Packing(int4s, int4), Packing(float8s, float8), Packing(uuids, bytes)
+TEXTS, BYTEAS = Packing(texts, str.encode), Packing(byteas, bytes)
+SPARSE_INT4S, SPARSE_INT8S = Packing(sparse(int4s), int4), Packing(sparse(int8s), int8)
+SPARSE_TEXTS, SPARSE_BYTEAS = Packing(sparse(texts), str.encode), Packing(sparse(byteas), bytes)
+SPARSE_TIMESTAMPS = Packing(sparse(timestamps), lambda value: int8(_microseconds(value)))
+# Of ids as Python has them, where UUIDS takes their bytes.
+IDS = Packing(lambda ids: uuids([id_.int.to_bytes(16) for id_ in ids]), lambda id_: id_.int.to_bytes(16))

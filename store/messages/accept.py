@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from store import errors, messages
 from store.db import arrays, connections
+from store.db.arrays import Pack
 from store.db.statements import Statement
 from store.messages import Message, Record, placing
 from store.messages.ids import in_cell, new_id, new_ids
@@ -38,7 +39,6 @@ FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256
-TAGS_CODES = arrays.sparse(arrays.int8s)
 
 
 class Accepted(msgspec.Struct, gc=False):
@@ -88,20 +88,22 @@ class Parcel(msgspec.Struct, gc=False):
         return [Accepted(message, self.topic, record.message_id in chosen, record) for message, record in pairs]
 
 
-def columns(records: Sequence[Record], repeatable: Iterable[uuid.UUID]) -> dict[str, bytes]:
+def columns(
+    records: Sequence[Record], repeatable: Iterable[uuid.UUID], pack: Pack = arrays.together
+) -> dict[str, bytes | None]:
     """Messages as the columns, in binary form, that pipelined statements name."""
     return {
-        **contents(records),
-        "topic_id": arrays.int4s([record.topic_id for record in records]),
-        "queue_id": arrays.int4s([record.queue_id for record in records]),
-        "repeatable": arrays.uuids([message_id.bytes for message_id in repeatable]),
+        **contents(records, pack),
+        "topic_id": pack(arrays.INT4S, [record.topic_id for record in records]),
+        "queue_id": pack(arrays.INT4S, [record.queue_id for record in records]),
+        "repeatable": pack(arrays.UUIDS, [message_id.bytes for message_id in repeatable]),
     }
 
 
-def contents(records: Sequence[Record]) -> dict[str, bytes]:
+def contents(records: Sequence[Record], pack: Pack = arrays.together) -> dict[str, bytes | None]:
     """As `columns`, without the queues and what was stored before."""
     codes = [None if record.tags is None else tags_code_of(record.tags) for record in records]
-    return {**messages.packed(records), "tags_code": TAGS_CODES(codes)}
+    return {**messages.packed(records, pack), "tags_code": pack(arrays.SPARSE_INT8S, codes)}
 
 
 async def accept(

@@ -2,7 +2,7 @@
 
 import base64
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Annotated, Any, Self
@@ -201,21 +201,20 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
         )
 
 
-_rare_texts = arrays.sparse(arrays.texts)
 # The columns that a message fills, and the binary form in which pipelined statements take each; these take NULL for the
 # form of a text.
-PACKED: dict[str, Callable[[Sequence[Any]], bytes]] = {
-    "topic_id": arrays.int4s,
-    "queue_id": arrays.int4s,
-    "message_id": lambda ids: arrays.uuids([id_.int.to_bytes(16) for id_ in ids]),
-    "born_at": arrays.sparse(arrays.timestamps),
-    "tags": _rare_texts,
-    "keys": _rare_texts,
-    "sharding_key": _rare_texts,
-    "traceparent": _rare_texts,
-    "properties": arrays.sparse(arrays.byteas),
-    "body": arrays.byteas,
-    "body_form": lambda forms: _rare_texts([None if form == TEXT else form for form in forms]),
+PACKED = {
+    "topic_id": arrays.INT4S,
+    "queue_id": arrays.INT4S,
+    "message_id": arrays.IDS,
+    "born_at": arrays.SPARSE_TIMESTAMPS,
+    "tags": arrays.SPARSE_TEXTS,
+    "keys": arrays.SPARSE_TEXTS,
+    "sharding_key": arrays.SPARSE_TEXTS,
+    "traceparent": arrays.SPARSE_TEXTS,
+    "properties": arrays.SPARSE_BYTEAS,
+    "body": arrays.BYTEAS,
+    "body_form": arrays.usually(TEXT),
 }
 # Without topic and queue, which many messages share.
 _CONTENT = tuple(PACKED)[2:]
@@ -229,10 +228,10 @@ def columns(records: Sequence[Record]) -> dict[str, list[Any]]:
     return {name: [getattr(record, name) for record in records] for name in COLUMNS}
 
 
-def packed(records: Sequence[Record]) -> dict[str, bytes]:
+def packed(records: Sequence[Record], pack: arrays.Pack = arrays.together) -> dict[str, bytes | None]:
     """The values of records by column, without their queues and transactions, as pipelined statements take them."""
     by_column = zip(*map(_content_values, records), strict=True)
-    return {name: PACKED[name](values) for name, values in zip(_CONTENT, by_column, strict=True)}
+    return {name: pack(PACKED[name], values) for name, values in zip(_CONTENT, by_column, strict=True)}
 
 
 class MessageRow(msgspec.Struct, gc=False):

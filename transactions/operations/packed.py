@@ -1,9 +1,9 @@
 """Half messages and ends packed for the pipelined batch: the columns of their statements, and what these answer."""
 
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from store.db import arrays
 from store.db.pipeline import Call, Results
@@ -43,10 +43,6 @@ NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
 
 # Of a message that was ended: the turn of its end, its id, topic, queue and queue offset.
 ENDED = struct.Struct("!i16siiq")
-
-# Columns that are None in almost all rows.
-ENDPOINTS, API_KEYS = arrays.sparse(arrays.int4s), arrays.sparse(arrays.int8s)
-LOG_OFFSETS, REMARKS = arrays.sparse(arrays.int8s), arrays.sparse(arrays.texts)
 
 
 class PlainBegin(Protocol):
@@ -101,23 +97,26 @@ class PlainEnd(Protocol):
 
 def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable[Call]:
     """The statements that store these half messages, under the locks."""
+    is_one = len(begins) == 1
+    pack = arrays.alone if is_one else arrays.together
+    statements = (BEGIN_HALVES_OF_ONE, APPEND_PLACED_OF_ONE) if is_one else (BEGIN_HALVES, APPEND_PLACED)
     columns = {
         **accept.columns(
             [one.message.content for one in begins],
             [one.message.message_id for one in begins if one.message.may_repeat],
+            pack,
         ),
-        "transaction_id": arrays.uuids([one.key for one in begins]),
-        "producer_group_id": arrays.int4s([one.group_id for one in begins]),
-        "group_ids": arrays.int4s(sorted({one.group_id for one in begins})),
-        "repeatable_transactions": arrays.uuids([one.key for one in begins if one.may_repeat]),
-        "endpoint_id": ENDPOINTS([one.endpoint_id for one in begins]),
-        "immunity_seconds": arrays.float8s([one.immunity_seconds for one in begins]),
-        "line": arrays.int4s([schedule.line(one.immunity_seconds) for one in begins]),
-        "api_key_id": API_KEYS([one.api_key_id for one in begins]),
+        "segment_id": segment_id,
+        "transaction_id": pack(arrays.UUIDS, [one.key for one in begins]),
+        "producer_group_id": pack(arrays.INT4S, [one.group_id for one in begins]),
+        "group_ids": pack(arrays.INT4S, sorted({one.group_id for one in begins})),
+        "repeatable_transactions": pack(arrays.UUIDS, [one.key for one in begins if one.may_repeat]),
+        "endpoint_id": pack(arrays.SPARSE_INT4S, [one.endpoint_id for one in begins]),
+        "immunity_seconds": pack(arrays.FLOAT8S, [one.immunity_seconds for one in begins]),
+        "line": pack(arrays.INT4S, [schedule.line(one.immunity_seconds) for one in begins]),
+        "api_key_id": pack(arrays.SPARSE_INT8S, [one.api_key_id for one in begins]),
     }
-    if len(begins) == 1:
-        return _calls((BEGIN_HALVES_OF_ONE, APPEND_PLACED_OF_ONE), _of_one(columns), segment_id)
-    return _calls((BEGIN_HALVES, APPEND_PLACED), columns, segment_id)
+    return [Call(statement, columns) for statement in statements]
 
 
 def begun(results: Results) -> tuple[datetime, Sequence[int | None]]:
@@ -130,22 +129,23 @@ def begun(results: Results) -> tuple[datetime, Sequence[int | None]]:
 
 def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]:
     """The statements that end these transactions, under the locks: sorted by id, each with its turn, from 1 on."""
+    is_one = len(ends) == 1
+    pack, end = (arrays.alone, END_FREE_HALVES_OF_ONE) if is_one else (arrays.together, END_FREE_HALVES)
     keys = [one.key for one in ends]
     turns = sorted(range(len(keys)), key=keys.__getitem__)
     by_id = [ends[turn] for turn in turns]
     columns = {
-        "turn": arrays.int4s([turn + 1 for turn in turns]),
-        "transaction_id": arrays.uuids([one.key for one in by_id]),
-        "group_id": arrays.int4s([one.group_id for one in by_id]),
-        "log_offset": LOG_OFFSETS([one.log_offset for one in by_id]),
-        "decision": arrays.texts([one.decision for one in by_id]),
-        "decided_by": arrays.texts([one.decided_by for one in by_id]),
-        "remark": REMARKS([one.remark for one in by_id]),
+        "segment_id": segment_id,
+        "turn": pack(arrays.INT4S, [turn + 1 for turn in turns]),
+        "transaction_id": pack(arrays.UUIDS, [one.key for one in by_id]),
+        "group_id": pack(arrays.INT4S, [one.group_id for one in by_id]),
+        "log_offset": pack(arrays.SPARSE_INT8S, [one.log_offset for one in by_id]),
+        "decision": pack(arrays.TEXTS, [one.decision for one in by_id]),
+        "decided_by": pack(arrays.TEXTS, [one.decided_by for one in by_id]),
+        "remark": pack(arrays.SPARSE_TEXTS, [one.remark for one in by_id]),
     }
-    is_one = len(ends) == 1
-    end = END_FREE_HALVES_OF_ONE if is_one else END_FREE_HALVES
     statements = (end, ENTER_PLACED) if "COMMIT" in [one.decision for one in ends] else (end,)
-    return _calls(statements, _of_one(columns) if is_one else columns, segment_id)
+    return [Call(statement, columns) for statement in statements]
 
 
 def ended(results: Results) -> Iterable[tuple[int, bytes, int, int, int]]:
@@ -153,15 +153,3 @@ def ended(results: Results) -> Iterable[tuple[int, bytes, int, int, int]]:
     written = results[END_FREE_HALVES_OF_ONE if END_FREE_HALVES_OF_ONE in results else END_FREE_HALVES]
     # Of one end that is left out there is no row.
     return ENDED.iter_unpack((written.get_value(0, 0) or b"") if written.ntuples else b"")
-
-
-def _of_one(columns: Mapping[str, bytes]) -> dict[str, bytes | None]:
-    """The columns of one operation, as the statements for one take them."""
-    return {name: arrays.only(column) for name, column in columns.items()}
-
-
-def _calls(
-    statements: Iterable[Statement[Any]], columns: Mapping[str, bytes | None], segment_id: bytes
-) -> Iterable[Call]:
-    parameters = {**columns, "segment_id": segment_id}
-    return [Call(statement, parameters) for statement in statements]

@@ -1,19 +1,17 @@
 -- As `begin_halves`, for one operation. Generated from it by tools/of_one.py: change that one, then run the script.
-WITH held AS MATERIALIZED (
-    SELECT g.id
-    FROM producer_group AS g
-    WHERE g.id = %(group_ids)b::integer
-    ORDER BY g.id
-    FOR KEY SHARE SKIP LOCKED
-),
-
-new AS MATERIALIZED (
+WITH new AS MATERIALIZED (
     SELECT
         g.transaction_id,
         CASE
             WHEN
                 EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)b::integer)
-                AND %(producer_group_id)b::integer = any(array(SELECT held.id FROM held))
+                AND %(producer_group_id)b::integer = any(array(
+                    SELECT p.id
+                    FROM producer_group AS p
+                    WHERE p.id = %(group_ids)b::integer
+                    ORDER BY p.id
+                    FOR KEY SHARE SKIP LOCKED
+                ))
                 AND %(message_id)b::uuid <> ALL(array(
                     SELECT l.message_id FROM commit_log AS l WHERE l.message_id = %(repeatable)b::uuid
                 ))
