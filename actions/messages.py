@@ -21,6 +21,9 @@ from store import registry as topics
 from store.db import sync
 from store.db.fields import Text, Time, Whole
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
+from store.naming import cells
+from store.reading import cursors, merging
+from store.reading.merging import Page
 
 # Pages of a narrowed search that one step, preview or count reads.
 MAX_PAGES = 20
@@ -47,38 +50,40 @@ def redrive(targets: Sequence[str], parameters: Parameters, signature: Signature
 
 def bounded(wanted: Filter) -> dict[str, Any]:
     """The dead letters of `group` until now: one that fails and dies again is a new one."""
-    return {**wanted, "until_offset": lists.end(registry.find(wanted["group"]))}
+    return {**wanted, "until_offset": cursors.to_plain(lists.ends(registry.find(wanted["group"])))}
 
 
 def count(wanted: Filter) -> Counted:
-    """How many match and are not redriven yet, counted up to a limit."""
-    if not narrows(wanted):
-        return shapes.to_limit(lists.count(registry.find(wanted["group"]), wanted["until_offset"], COUNT_LIMIT + 1))
-    ids, place = following(wanted, None, COUNT_LIMIT)
-    return Counted(len(ids), place is not None)
+    """How many match and are not redriven yet, counted up to a limit. Raises CellAway."""
+    if narrows(wanted):
+        ids, place = following(wanted, None, COUNT_LIMIT)
+        return Counted(len(ids), place is not None)
+    with cells.leaving_out() as missing:
+        found = lists.count(registry.find(wanted["group"]), _until(wanted), COUNT_LIMIT + 1)
+    shapes.require_all(missing)
+    return shapes.to_limit(found)
 
 
 def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
-    """The next dead letters, the oldest first; of a narrowed search as many as MAX_PAGES pages hold."""
-    if narrows(wanted):
-        return narrowed(wanted, place or 0, most)
-    heads = lists.heads(registry.find(wanted["group"]), place or 0, wanted["until_offset"], most)
-    ids = list(dict.fromkeys(str(head.message_id) for head in heads))
-    return ids, heads[-1].queue_offset + 1 if len(heads) == most else None
-
-
-def narrowed(wanted: Filter, begin: int, most: int) -> tuple[list[str], int | None]:
-    """The next dead letters that match, and the offset at which the search goes on; None behind the last."""
-    group, filters = registry.find(wanted["group"]), of_letters(wanted)
-    ids: dict[str, None] = {}
-    place: int | None = begin
-    for _ in range(MAX_PAGES):
-        if place is None or len(ids) >= most:
+    """The next dead letters, the oldest first; a narrowed search reads MAX_PAGES pages. Raises CellAway."""
+    places: dict[int, int] | None = merging.from_start(0) if place is None else cursors.from_plain(place, int)
+    group, ids = registry.find(wanted["group"]), dict[str, None]()
+    for _ in range(MAX_PAGES if narrows(wanted) else 1):
+        if places is None or len(ids) >= most:
             break
-        between = (place, wanted["until_offset"])
-        found, place = lists.narrowed(group, filters, between, most - len(ids))
-        ids.update(dict.fromkeys(str(message_id) for message_id in found))
-    return list(ids), place
+        page: Page[Any, int]
+        if narrows(wanted):
+            page = lists.narrowed(group, of_letters(wanted), places, _until(wanted), most - len(ids))
+        else:
+            page = lists.heads(group, places, _until(wanted), most)
+        shapes.require_all(page.missing)
+        ids.update(dict.fromkeys(str(letter.message_id) for letter in page.rows))
+        places = page.after
+    return list(ids), None if places is None else cursors.to_plain(places)
+
+
+def _until(wanted: Filter) -> dict[int, int]:
+    return cursors.from_plain(wanted["until_offset"], int)
 
 
 def narrows(wanted: Filter) -> bool:

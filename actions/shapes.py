@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 from access.audit import Signature
 from store.db.fields import Field
+from store.errors import CellAway
 
 Result = TypeVar("Result")
 
@@ -100,3 +101,9 @@ class Stepwise(Kind):
     def is_previewed(self) -> bool:
         """Whether its parameters are filled in and looked at before the reason is given."""
         return self.standing is not None or self.dry_run is not None
+
+
+def require_all(missing: Sequence[str]) -> None:
+    """An action does all that match, or waits until it can. Raises CellAway for a cell that is missing."""
+    if missing:
+        raise CellAway(f"The cell {missing[0]} is away: what matches there is not known until it is back.")

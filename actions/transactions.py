@@ -10,7 +10,7 @@ from access.audit import Signature
 from actions import shapes
 from actions.shapes import COUNT_LIMIT, Call, Counted, Filter, Matching, Parameters, Run, Stepwise
 from store.db.fields import Choice, Text, Whole
-from store.errors import CellAway, OutcomeUnknown, Refusal, SystemBusy
+from store.errors import OutcomeUnknown, Refusal, SystemBusy
 from store.naming import cells
 from store.reading import cursors, merging
 from store.stats import now
@@ -78,7 +78,7 @@ def count(wanted: Filter) -> Counted:
     """How many match, counted up to a limit. Raises CellAway."""
     with cells.leaving_out() as missing:
         found = undecided.count(_wanted(wanted), COUNT_LIMIT + 1)
-    _require_all(missing)
+    shapes.require_all(missing)
     return shapes.to_limit(found)
 
 
@@ -90,14 +90,8 @@ def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
     first = Place(datetime.fromisoformat(wanted["begun_before"]).astimezone(UTC))
     after = merging.from_start(first) if place is None else cursors.from_plain(place, Place)
     page = listing.page(_wanted(wanted), after, most)
-    _require_all(page.missing)
+    shapes.require_all(page.missing)
     return [str(one.transaction_id) for one in page.transactions], page.after and cursors.to_plain(page.after)
-
-
-def _require_all(missing: Sequence[str]) -> None:
-    """An action does all that match, or says why not."""
-    if missing:
-        raise CellAway(f"The cell {missing[0]} is away: what matches there is not known until it is back.")
 
 
 def _wanted(wanted: Filter) -> Wanted:

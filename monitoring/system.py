@@ -1,6 +1,6 @@
 """Is it the broker? Its database, Redis and processes, with a sentence for each thing that is out of order."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,8 +12,10 @@ from monitoring import health
 from store import stats as store_stats
 from store.db import health as database_health
 from store.db.health import Connections, HotTable, SegmentSize, Snapshot
+from store.naming import cells
 from store.notices import heartbeats
 from store.notices.heartbeats import Alive
+from store.process import runtime
 from store.segments import exports
 from store.segments.exports import Exported, ExportWait
 
@@ -64,34 +66,21 @@ def _of_nights(nights: Nights) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
-    """One reading of the broker's surroundings. `problems` is empty when all of it is in order."""
+class Database:
+    """One reading of a cell's database."""
 
-    now: datetime
     snapshots: Sequence[Snapshot]
     connections: Sequence[Connections]
     hot_tables: Sequence[HotTable]
     segments: Sequence[SegmentSize]
-    redis: str | None
-    processes: Sequence[Alive]
-    exports: Exports
-
-    @property
-    def problems(self) -> list[str]:
-        """What is out of order, a sentence each."""
-        around = [*self._of_database(), *([self.redis] if self.redis else []), *self._of_processes()]
-        return [*around, *self.exports.problems(self.now)]
 
     @property
     def connected(self) -> int:
         """The connections of the server."""
         return sum(row.connections for row in self.connections)
 
-    def is_away(self, process: Alive) -> bool:
-        """Whether a process has not noted itself for AWAY_SECONDS."""
-        return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
-
-    def _of_database(self) -> Iterator[str]:
+    def problems(self) -> Iterator[str]:
+        """What is out of order, a sentence each."""
         for snapshot in self.snapshots[:1]:
             if snapshot.seconds is None or snapshot.seconds > PINNED_SECONDS:
                 since = "" if snapshot.seconds is None else f" for {snapshot.seconds:.0f} s"
@@ -103,6 +92,45 @@ class System:
         if self.connections and self.connected > CONNECTIONS_SHARE * self.connections[0].max_connections:
             most = self.connections[0].max_connections
             yield f"{self.connected} of {most} connections of the server are used: the next process may find none."
+
+
+def read_database() -> Database:
+    """The database of the cell that this work has entered, or else of the control."""
+    return Database(
+        snapshots=database_health.snapshots(),
+        connections=database_health.connections(),
+        hot_tables=database_health.hot_tables(),
+        segments=database_health.segments(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """One reading of the broker's surroundings. `problems` is empty when all of it is in order.
+
+    `databases` are those of the cells by their names, without the cells that did not answer; the control's first.
+    """
+
+    now: datetime
+    databases: Mapping[str, Database]
+    redis: str | None
+    processes: Sequence[Alive]
+    exports: Exports
+
+    @property
+    def problems(self) -> list[str]:
+        """What is out of order, a sentence each."""
+        around = [*self._of_databases(), *([self.redis] if self.redis else []), *self._of_processes()]
+        return [*around, *self.exports.problems(self.now)]
+
+    def is_away(self, process: Alive) -> bool:
+        """Whether a process has not noted itself for AWAY_SECONDS."""
+        return self.now - process.beaten_at > timedelta(seconds=heartbeats.AWAY_SECONDS)
+
+    def _of_databases(self) -> Iterator[str]:
+        for cell, database in self.databases.items():
+            for problem in database.problems():
+                yield f"Cell {cell}: {problem}" if runtime.several else problem
 
     def _of_processes(self) -> Iterator[str]:
         here = {process.kind for process in self.processes if not self.is_away(process)}
@@ -116,10 +144,7 @@ def read() -> System:
     """The surroundings as they are now."""
     return System(
         now=store_stats.now(),
-        snapshots=database_health.snapshots(),
-        connections=database_health.connections(),
-        hot_tables=database_health.hot_tables(),
-        segments=database_health.segments(),
+        databases={runtime.of(cell).name: found for cell, found in cells.ask(read_database).items()},
         redis=health.redis_warning(),
         processes=heartbeats.alive(),
         exports=read_exports(),

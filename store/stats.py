@@ -150,14 +150,15 @@ class Held:
 
 def held_by(of_topics: Sequence[Topic], max_queues: int) -> list[Held]:
     """What each of these topics holds in its first `max_queues` queues."""
-    read = bounds((topic.id, queue_id) for topic in of_topics for queue_id in range(min(topic.queues, max_queues)))
+    wanted = [(topic.id, queue_id) for topic in of_topics for queue_id in range(min(topic.queues, max_queues))]
     by_topic: dict[int, list[QueueBounds]] = {topic.id: [] for topic in of_topics}
-    for queue in read:
-        by_topic[queue.topic_id].append(queue)
-    return [_held(topic, by_topic[topic.id]) for topic in of_topics]
+    for read in cells.ask(lambda: bounds(wanted)).values():
+        for queue in read:
+            by_topic[queue.topic_id].append(queue)
+    return [_held(topic, by_topic[topic.id], max_queues) for topic in of_topics]
 
 
-def _held(topic: Topic, read: Sequence[QueueBounds]) -> Held:
+def _held(topic: Topic, read: Sequence[QueueBounds], max_queues: int) -> Held:
     times = [queue.last_stored_at for queue in read if queue.last_stored_at is not None]
     entries = sum(queue.entries for queue in read)
-    return Held(topic, entries, max(times, default=None), topic.queues > len(read))
+    return Held(topic, entries, max(times, default=None), topic.queues > max_queues)

@@ -12,6 +12,7 @@ from delivery import registry
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.dead_letters.lists import Wanted
 from delivery.rows import SharedByDeadLetters
+from store.reading import cursors
 from store.stats import now
 
 PAGE = 50
@@ -44,15 +45,15 @@ def of_group(request: HttpRequest, name: str) -> HttpResponse:
     group = registry.named(name)
     if group is None:
         return frame.not_there(request, f"Consumer group {name} does not exist.", "dead_letters")
-    page = dead_letter_lists.page(group, wanted(request), frame.whole_number(request, "before") or None, PAGE)
+    page = dead_letter_lists.page(group, wanted(request), frame.places(request, int), PAGE)
     return frame.show(
         request,
         "console/dead_letters_of.html",
         f"Dead letters of {name}",
         now=now(),
         group=group,
-        letters=page.letters,
-        older=f"{urlencode(chosen(request))}&before={page.before}" if page.before else "",
+        letters=page.rows,
+        older=urlencode({**chosen(request), "after": cursors.encode_places(page.after)}) if page.after else "",
         summary=summary(request, dead_letter_lists.shared(group)),
         narrowed=chosen(request),
         summed_limit=dead_letter_lists.MAX_LOOKED_AT,

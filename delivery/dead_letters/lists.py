@@ -1,7 +1,7 @@
 """Dead letters as pages list them: the groups that have any, what the letters of one share, and narrowed lists."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
@@ -10,10 +10,14 @@ from uuid import UUID
 from delivery import registry
 from delivery.models import ConsumerGroup
 from delivery.rows import SharedByDeadLetters
-from store import registry as topic_registry
+from store import stats
 from store.db import sync
 from store.db.statements import Statement
+from store.models import Topic
 from store.naming import cells, topics
+from store.process import runtime
+from store.reading import merging
+from store.reading.merging import Page, Part
 
 Row = TypeVar("Row")
 
@@ -105,17 +109,6 @@ class Wanted:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Dead letters, the latest first, and the offset before which the next page starts; None after the last one.
-
-    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
-    """
-
-    letters: list[ListedDeadLetter]
-    before: int | None
-
-
 def groups() -> Sequence[GroupDeadLetters]:
     """The first MAX_GROUPS consumer groups with dead letters, those with the most first."""
     limits = {"prefix": topics.DEAD_LETTER_PREFIX, "max_groups": MAX_GROUPS}
@@ -127,67 +120,110 @@ def _both(one: GroupDeadLetters, other: GroupDeadLetters) -> GroupDeadLetters:
     return GroupDeadLetters(one.group_name, one.letters + other.letters, max(one.last_dead_at, other.last_dead_at))
 
 
-def page(group: ConsumerGroup, wanted: Wanted, before: int | None, count: int) -> Page:
-    """`count` dead letters of a group at most, the latest first, or those before an offset."""
-    parameters = {**asdict(wanted), "before": BEYOND if before is None else before}
-    rows = _read(LIST_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=count + 1, **parameters)
-    if not rows:
-        return Page([], None)
-    letters = [row for row in rows if row.queue_offset is not None]
-    if len(letters) > count:
-        return Page(letters[:count], letters[count - 1].queue_offset)
-    return Page(letters, rows[0].go_on_before)
+def page(
+    group: ConsumerGroup, wanted: Wanted, after: Mapping[int, int] | None, count: int
+) -> Page[ListedDeadLetter, int]:
+    """`count` dead letters of a group at most, the latest first, or those before an offset in each cell.
+
+    A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
+    """
+    topic, narrowing = registry.dead_letter_topic(group.name), asdict(wanted)
+
+    def read(before: int, most: int) -> Part[ListedDeadLetter, int]:
+        limits = {"before": before, "max_looked_at": MAX_LOOKED_AT, "max_rows": most + 1}
+        rows = _read(LIST_DEAD_LETTERS, group, topic, **narrowing, **limits)
+        letters = [(row, row.queue_offset) for row in rows if row.queue_offset is not None]
+        if len(letters) > most:
+            return Part(letters[:most], letters[most - 1][1])
+        return Part(letters, rows[0].go_on_before if rows else None)
+
+    places = merging.from_start(BEYOND) if after is None else after
+    return merging.page(read, places, count, lambda row, _: row.dead_at)
 
 
-def end(group: ConsumerGroup) -> int:
-    """The offset behind a group's last dead letter."""
+def ends(group: ConsumerGroup) -> dict[int, int]:
+    """The offset behind a group's last dead letter in each cell. Raises CellAway."""
     topic = registry.dead_letter_topic(group.name)
-    return topic_registry.bounds(topic)[0].max_offset if topic else 0
+    return cells.ask(lambda: stats.bounds([(topic.id, 0)])[0].max_offset if topic else 0)
 
 
-def heads(group: ConsumerGroup, from_offset: int, until_offset: int, count: int) -> Sequence[DeadLetterHead]:
-    """A group's dead letters between two offsets, the oldest `count`, without their bodies."""
-    between = {"from_offset": from_offset, "until_offset": until_offset}
-    return _read(NEXT_DEAD_LETTERS, group, max_entries=count, **between)
+def heads(
+    group: ConsumerGroup, places: Mapping[int, int], until: Mapping[int, int], count: int
+) -> Page[DeadLetterHead, int]:
+    """A group's dead letters between two offsets of each cell, the oldest `count`, cell by cell, without bodies."""
+    topic = registry.dead_letter_topic(group.name)
+
+    def read(from_offset: int, most: int) -> Part[DeadLetterHead, int]:
+        between = {"from_offset": from_offset, "until_offset": until.get(runtime.here().cell, 0)}
+        rows = _read(NEXT_DEAD_LETTERS, group, topic, max_entries=most, **between)
+        letters = [(row, row.queue_offset + 1) for row in rows]
+        return Part(letters, letters[-1][1] if len(letters) == most else None)
+
+    return merging.page(read, places, count, _cell_by_cell)
 
 
-def count(group: ConsumerGroup, until_offset: int, max_count: int) -> int:
-    """A group's dead letters below an offset, counted up to `max_count`."""
-    rows = _read(COUNT_LETTERS_LEFT, group, until_offset=until_offset, max_count=max_count)
-    return rows[0].letters if rows else 0
+def _cell_by_cell(_row: object, _place: int) -> int:
+    return 0
+
+
+def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int:
+    """A group's dead letters below an offset of each cell, counted up to `max_count`."""
+    topic = registry.dead_letter_topic(group.name)
+
+    def read() -> int:
+        until_offset = until.get(runtime.here().cell, 0)
+        rows = _read(COUNT_LETTERS_LEFT, group, topic, until_offset=until_offset, max_count=max_count)
+        return rows[0].letters if rows else 0
+
+    return min(sum(cells.ask(read).values()), max_count)
 
 
 def narrowed(
-    group: ConsumerGroup, wanted: Wanted, between: tuple[int, int], count: int
-) -> tuple[list[UUID], int | None]:
-    """The oldest `count` messages at most that match among a group's dead letters between two offsets, and the offset
-    at which the search goes on; None behind the last letter. It reads MAX_LOOKED_AT letters, and may find none of them.
+    group: ConsumerGroup, wanted: Wanted, places: Mapping[int, int], until: Mapping[int, int], count: int
+) -> Page[NarrowedDeadLetter, int]:
+    """The oldest `count` dead letters at most that match between two offsets of each cell, cell by cell.
+
+    It reads MAX_LOOKED_AT letters of a cell, and may find none of them.
     """
-    parameters = {**asdict(wanted), "from_offset": between[0], "until_offset": between[1]}
-    rows = _read(NARROW_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=count, **parameters)
-    if not rows:
-        return [], None
-    found = [(row.queue_offset, row.message_id) for row in rows if row.queue_offset is not None and row.message_id]
-    go_on_at = found[-1][0] + 1 if len(found) == count else rows[0].go_on_at
-    return list(dict.fromkeys(message_id for _, message_id in found)), go_on_at
+    topic, narrowing = registry.dead_letter_topic(group.name), asdict(wanted)
+
+    def read(from_offset: int, most: int) -> Part[NarrowedDeadLetter, int]:
+        between = {"from_offset": from_offset, "until_offset": until.get(runtime.here().cell, 0)}
+        limits = {"max_looked_at": MAX_LOOKED_AT, "max_rows": most}
+        rows = _read(NARROW_DEAD_LETTERS, group, topic, **narrowing, **between, **limits)
+        found = [(row, row.queue_offset + 1) for row in rows if row.queue_offset is not None]
+        if len(found) == most:
+            return Part(found, found[-1][1])
+        return Part(found, rows[0].go_on_at if rows else None)
+
+    return merging.page(read, places, count, _cell_by_cell)
 
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:
     """These messages as dead letters of a group; one that is none any more is missing."""
-    rows = _read(DESCRIBE_DEAD_LETTERS, group, message_ids=list(message_ids))
+    topic = registry.dead_letter_topic(group.name)
+    found = cells.ask(lambda: _read(DESCRIBE_DEAD_LETTERS, group, topic, message_ids=list(message_ids)))
     # The newest letter of a message stands for it.
-    return {row.message_id: row for row in reversed(rows)}
+    return {row.message_id: row for rows in found.values() for row in reversed(rows)}
 
 
 def shared(group: ConsumerGroup) -> dict[str, list[SharedByDeadLetters]]:
     """What the latest MAX_LOOKED_AT dead letters of a group have in common, by the field: the most first."""
+    topic = registry.dead_letter_topic(group.name)
+    sums = cells.ask(lambda: _read(SUM_DEAD_LETTERS, group, topic, max_looked_at=MAX_LOOKED_AT, max_rows=MAX_SHARED))
     found: dict[str, list[SharedByDeadLetters]] = defaultdict(list)
-    for row in _read(SUM_DEAD_LETTERS, group, max_looked_at=MAX_LOOKED_AT, max_rows=MAX_SHARED):
+    for row in cells.together(
+        sums.values(),
+        lambda row: (row.field, row.shared_value),
+        lambda one, other: one._replace(letters=one.letters + other.letters),
+        lambda row: row.letters,
+    ):
         found[row.field].append(row)
     return dict(found)
 
 
-def _read(statement: Statement[Row], group: ConsumerGroup, **parameters: object) -> Sequence[Row]:
+def _read(
+    statement: Statement[Row], group: ConsumerGroup, topic: Topic | None, /, **parameters: object
+) -> Sequence[Row]:
     """The rows of a statement about a group's dead letters; none while it has had none."""
-    topic = registry.dead_letter_topic(group.name)
     return sync.read(statement, {"group_id": group.id, "topic_id": topic.id, **parameters}) if topic else ()

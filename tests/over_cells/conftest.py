@@ -8,7 +8,7 @@ from mqbroker_client import Admin
 
 from tests.broker import characters
 from tests.broker.cells import REFUSED_BY_GUARD, Cells, joined
-from tests.broker.running import RunningBroker
+from tests.broker.running import QUICK, RunningBroker
 from tests.conftest import REDIS_URL
 
 
@@ -22,9 +22,9 @@ def cells(prepared: str) -> Iterator[Cells]:
 @pytest.fixture(scope="session")
 def broker(cells: Cells, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
     """In place of the other tests' broker: two web processes, a worker and beat, on three cells."""
-    running = RunningBroker(
-        tmp_path_factory.mktemp("cells"), cells.urls[0], os.environ.get("REDIS_URL", REDIS_URL), webs=2
-    )
+    settings = {**QUICK, "MQBROKER_CONSOLE_READING_SECONDS": "0"}
+    redis_url = os.environ.get("REDIS_URL", REDIS_URL)
+    running = RunningBroker(tmp_path_factory.mktemp("cells"), cells.urls[0], redis_url, settings, webs=2)
     with running:
         yield running
         assert "Traceback" not in running.log(), "a process failed where it should have refused: see its log"

@@ -5,10 +5,10 @@ from functools import partial
 
 from mqbroker_client import LocalTransactionState, Producer
 
+from tests.broker.cells import Cells
 from tests.broker.endpoints import ProducerEndpoint, states
 from tests.broker.polling import eventually
 from tests.broker.wire import Wire
-from tests.broker.cells import Cells
 
 
 def listed(wire: Wire, path: str) -> list[str]:

@@ -5,8 +5,8 @@ from urllib.request import Request, urlopen
 
 from mqbroker_client import Producer
 
-from tests.broker.wire import Wire
 from tests.broker.cells import Cells
+from tests.broker.wire import Wire
 
 
 def series(wire: Wire) -> dict[str, float]:

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from mqbroker_client import Consumer, Producer
 
+from tests.broker.cells import Cells
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.wire import Answer, Document, Wire
-from tests.broker.cells import Cells
 
 CALLERS = 12
 

@@ -10,11 +10,11 @@ from mqbroker_client import Broker, CheckPoller, LocalTransactionState, Producer
 from mqbroker_client.calls import producer as calls
 
 from tests.broker import characters
+from tests.broker.cells import Cells
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
 from tests.broker.tellings import told
 from tests.broker.wire import Answer, Wire
-from tests.broker.cells import Cells
 
 
 def _end(wire: Wire, group: str, transaction_id: uuid.UUID, **more: str) -> Answer:

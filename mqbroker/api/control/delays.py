@@ -5,10 +5,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker.api.control.fields import Number, Switch, Time, Whole
+from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
 from scheduling import lateness, stats
+from store.naming import cells
 
 NO_RELEASES = lateness.Summary()
 
@@ -38,6 +39,7 @@ class DelayLevels(Shape):
 
     results = DelayLevel(many=True)
     next = serializers.CharField(allow_null=True, help_text="Always null: there is one page.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
 
 
 class Timers(Shape):
@@ -49,14 +51,20 @@ class Timers(Shape):
     lateness = Lateness()
     forecast = serializers.ListField(child=Whole(), help_text="Deliveries in each of the next 60 minutes.")
     estimated = Switch(help_text="The later minutes are estimates: more than 10,000 timers are due in the hour.")
+    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
 
 
 class DelayLevelList(Resource):
     @extend_schema(operation_id="list_delay_levels", responses=DelayLevels)
     def get(self, request: Request) -> Response:
         """The delay levels, with what waits at each of them."""
+        with cells.leaving_out() as missing:
+            results = self._levels()
+        return Response(DelayLevels({"results": results, "next": None, "missing": missing}).data)
+
+    def _levels(self) -> list[dict[str, object]]:
         late, coming = lateness.of_last_hour(), stats.level_forecast()
-        results = [
+        return [
             {
                 "level": level.level,
                 "delay_seconds": level.delay_seconds,
@@ -68,21 +76,21 @@ class DelayLevelList(Resource):
             }
             for level in stats.levels()
         ]
-        return Response(DelayLevels({"results": results, "next": None}).data)
 
 
 class TimersDetail(Resource):
     @extend_schema(operation_id="get_timers", responses=Timers)
     def get(self, request: Request) -> Response:
         """What waits for a time of its own."""
-        coming, estimated = stats.timer_forecast()
-        ends = stats.timer_ends()
-        fields = {
-            "backlog": stats.timers(),
-            "oldest_at": ends.oldest_at,
-            "next_due_at": ends.next_due_at,
-            "lateness": lateness.of_last_hour().get(None, NO_RELEASES),
-            "forecast": coming,
-            "estimated": estimated,
-        }
-        return Response(Timers(fields).data)
+        with cells.leaving_out() as missing:
+            coming, estimated = stats.timer_forecast()
+            ends = stats.timer_ends()
+            fields = {
+                "backlog": stats.timers(),
+                "oldest_at": ends.oldest_at,
+                "next_due_at": ends.next_due_at,
+                "lateness": lateness.of_last_hour().get(None, NO_RELEASES),
+                "forecast": coming,
+                "estimated": estimated,
+            }
+        return Response(Timers({**fields, "missing": missing}).data)
