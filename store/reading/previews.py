@@ -1,6 +1,6 @@
 """Previews: what pages show of stored messages, the heads of many or the first bytes of a few; no whole body."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, TypeVar
@@ -65,12 +65,18 @@ def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Seque
     return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
 
 
-def at(places: Sequence[tuple[int, int]], max_bytes: int) -> dict[tuple[int, int], Preview]:
-    """The messages at these (segment, log offset) pairs with `max_bytes` of each body; those of a dropped segment are
-    missing.
+def at(places: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, Preview]:
+    """The messages of these ids, each with its segment and log offset, and `max_bytes` of each body; those of a dropped
+    segment are missing. In another cell another message may have the same place.
     """
-    rows = sync.read(PREVIEW_MESSAGES, {**log.places(places), "max_bytes": max_bytes}) if places else ()
-    return {(row.segment_id, row.log_offset): _named(row) for row in rows}
+    if not places:
+        return {}
+    asked = {**log.places(list(places.values())), "max_bytes": max_bytes}
+    found = cells.ask(lambda: sync.read(PREVIEW_MESSAGES, asked))
+    rows = (row for rows in found.values() for row in rows)
+    return {
+        row.message_id: _named(row) for row in rows if places.get(row.message_id) == (row.segment_id, row.log_offset)
+    }
 
 
 def keys(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:

@@ -68,6 +68,21 @@ def test_transactions_and_messages_of_all_cells_are_on_one_page(
     assert "3 of 3 pending" in ada.sees(f"transactions/pending/{asked}").text
 
 
+def test_a_message_and_a_transaction_are_shown_from_their_cell_whatever_lies_at_their_place_in_another(
+    ada: Operator, wire: Wire, producer: Producer, spread: Sequence[str]
+) -> None:
+    for topic in spread:
+        message = {"topic": topic, "body": f"body of {topic}"}
+        half = wire.post("/v1/transactions", {"producer_group": producer.group, "messages": [message]}).document
+        producer.end(uuid.UUID(half["transaction_id"]), LocalTransactionState.COMMIT)
+        message_id = wire.get(f"/v1/transactions/{half['transaction_id']}").document["messages"][0]["message_id"]
+
+        pages = [ada.sees(f"transactions/{half['transaction_id']}/"), ada.sees(f"messages/{message_id}/")]
+
+        assert [page.status for page in pages] == [200, 200]
+        assert [f"body of {topic}" in page.text for page in pages] == [True, True]
+
+
 def test_delays_and_dead_letters_of_all_cells_are_counted_and_listed(
     ada: Operator, broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, spread: Sequence[str]
 ) -> None:

@@ -7,9 +7,9 @@ from typing import Literal
 
 from django.db.models import OuterRef, Subquery
 
-from store.db import connections, sync
+from store.db import connections, databases, sync
 from store.db.statements import Statement
-from store.naming import topic_names
+from store.naming import cells, topic_names
 from transactions import answers, groups
 from transactions.answers import TransactionEvent, TransactionHistory
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
@@ -79,6 +79,11 @@ class Kept:
 
 def kept(transaction_id: uuid.UUID) -> Kept | None:
     """What is kept of a transaction, or None when it was never stored, or its segment is gone."""
+    found = cells.ask(lambda: _kept_in_cell(transaction_id))
+    return next((kept for kept in found.values() if kept is not None), None)
+
+
+def _kept_in_cell(transaction_id: uuid.UUID) -> Kept | None:
     rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not rows:
         return None
@@ -89,7 +94,7 @@ def kept(transaction_id: uuid.UUID) -> Kept | None:
         transaction=transaction,
         operations=sync.read(FIND_OPERATIONS, parameters),
         checks=sync.read(FIND_CHECK_ATTEMPTS, parameters),
-        producer_group=ProducerGroup.objects.filter(id=transaction.producer_group_id).first(),
+        producer_group=ProducerGroup.objects.using(databases.here()).filter(id=transaction.producer_group_id).first(),
         immunity_seconds=immunity_seconds,
         endpoint_url=endpoint_url,
     )
