@@ -1,11 +1,13 @@
 """Promises of the page of the broker's surroundings: is it the broker, and where to look."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import psycopg
 
 from analytics.nightly.runs import Nights
-from monitoring.system import Exports, System
+from monitoring.system import Database, Exports, System
 from store.db.health import Connections, HotTable, Snapshot
 from store.notices.heartbeats import Alive
 from store.segments.exports import ExportWait
@@ -14,12 +16,15 @@ from tests.console.operators import Operator, Page
 from tests.console.rows import Broker
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+DATABASE = Database(
+    snapshots=[Snapshot("session", "mqbroker-orm, process 7", "active", 3, 0.1)],
+    connections=[Connections("mqbroker-orm", "idle", 20, 100)],
+    hot_tables=[HotTable("receipt", 5, 90_000, NOW, 8192)],
+    segments=[],
+)
 HEALTHY = {
     "now": NOW,
-    "snapshots": [Snapshot("session", "mqbroker-orm, process 7", "active", 3, 0.1)],
-    "connections": [Connections("mqbroker-orm", "idle", 20, 100)],
-    "hot_tables": [HotTable("receipt", 5, 90_000, NOW, 8192)],
-    "segments": [],
+    "databases": {"c0": DATABASE},
     "redis": None,
     "exports": Exports((), ExportWait(0, 0, None), 0, None, None),
     "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=30))],
@@ -31,18 +36,23 @@ def problems(**changed: object) -> list[str]:
     return System(**{**HEALTHY, **changed}).problems  # type: ignore[arg-type]  # fields by their names
 
 
+def of_database(**changed: Any) -> list[str]:
+    """What is out of order where the database of a healthy reading is changed in this."""
+    return problems(databases={"c0": replace(DATABASE, **changed)})
+
+
 def test_a_healthy_reading_has_no_problem_and_each_thing_out_of_order_has_one() -> None:
     assert problems() == []
-    assert problems(snapshots=[Snapshot("session", "psql, process 9", "idle in transaction", 9, 61.0)]) == [
+    assert of_database(snapshots=[Snapshot("session", "psql, process 9", "idle in transaction", 9, 61.0)]) == [
         "A session (psql, process 9) pins a snapshot for 61 s: dead rows stay, and scans get slower."
     ]
-    assert problems(snapshots=[Snapshot("replication slot", "copy", "inactive", 9, None)]) == [
+    assert of_database(snapshots=[Snapshot("replication slot", "copy", "inactive", 9, None)]) == [
         "A replication slot (copy) pins a snapshot: dead rows stay, and scans get slower."
     ]
-    assert problems(hot_tables=[HotTable("receipt", 5, 200_000, None, 8192)]) == [
+    assert of_database(hot_tables=[HotTable("receipt", 5, 200_000, None, 8192)]) == [
         "The table receipt has 200,000 dead rows: VACUUM does not keep up."
     ]
-    assert problems(connections=[Connections("x", "idle", 95, 100)]) == [
+    assert of_database(connections=[Connections("x", "idle", 95, 100)]) == [
         "95 of 100 connections of the server are used: the next process may find none."
     ]
     assert problems(redis="Redis does not answer (TimeoutError)") == ["Redis does not answer (TimeoutError)"]
