@@ -9,7 +9,7 @@ none finds its id.
 
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -102,7 +102,7 @@ def _hold(cell: CellFacts) -> str:
         if not connections_of_django[database].in_atomic_block:
             # Before the caches are dropped, which waits for other processes.
             transaction.on_commit(partial(_end, behind))
-            behind.callback(connections_of_django[database].close)
+            behind.enter_context(closing(connections_of_django[database]))
             behind.enter_context(transaction.atomic(using=database))
     return database
 
