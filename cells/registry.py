@@ -20,7 +20,7 @@ from store import registry as topic_registry
 from store.db import databases, patience, sync
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap, Topic
-from store.naming import copies
+from store.naming import copies, repairs
 from store.naming.cells import CellFacts
 from store.notices import caches
 from store.process.runtime import CONTROL
@@ -148,17 +148,17 @@ def heal() -> None:
     """Repairs the cells that differ from the control; leaves one that is away, and all while the control is away."""
     with contextlib.suppress(DatabaseError):
         cells = copies.others()
-        ours = copies.of_control(COPIED) if cells else {}
+        ours = repairs.of_control(COPIED) if cells else {}
         for cell in cells:
             with contextlib.suppress(CellAway):
-                if copies.compare(cell, ours):
-                    copies.repair(cell, COPIED)
+                if repairs.compare(cell, ours):
+                    repairs.repair(cell, COPIED)
     sync.give_connection_back()
 
 
 def repair(cell: Cell) -> int:
     """Makes the copies of a cell what the control has; how many rows it changed. Raises CellAway."""
-    return 0 if cell.id == CONTROL else copies.repair(facts(cell), COPIED)
+    return 0 if cell.id == CONTROL else repairs.repair(facts(cell), COPIED)
 
 
 def open_cell(name: str) -> None:

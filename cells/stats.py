@@ -11,7 +11,7 @@ from cells import registry
 from store import registry as topic_registry
 from store.errors import CellAway
 from store.models import Cell, CellIdentity, CellMap
-from store.naming import copies
+from store.naming import copies, repairs
 
 MAX_ASKED_AT_ONCE = 16
 
@@ -44,7 +44,7 @@ def read() -> CellStates:
     topics = dict(topic_registry.of_users().order_by().values_list("cell_id").annotate(topics=Count("*")))
     ours, *others = registry.every()
     control = CellIdentity.objects.get()
-    configuration = copies.of_control(registry.COPIED) if others else {}
+    configuration = repairs.of_control(registry.COPIED) if others else {}
     with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
         asked = [pool.submit(_look, cell, control.installation, configuration) for cell in others]
         looked = [(control.epoch, ""), *(each.result() for each in asked)]
@@ -55,7 +55,7 @@ def read() -> CellStates:
     return CellStates(CellMap.objects.get().version, states)
 
 
-def _look(cell: Cell, installation: UUID, configuration: copies.Rows) -> tuple[int | None, str]:
+def _look(cell: Cell, installation: UUID, configuration: repairs.Rows) -> tuple[int | None, str]:
     """The epoch of a cell, and what is wrong with it; from a thread that asks nothing of the control."""
     facts = registry.facts(cell)
     try:
@@ -63,7 +63,7 @@ def _look(cell: Cell, installation: UUID, configuration: copies.Rows) -> tuple[i
             identity = CellIdentity.objects.using(alias).get()
         if (identity.cell_id, identity.installation) != (cell.id, installation):
             return None, f"its database is another one: `cells add {cell.name} URL` sets the URL"
-        rows = sum(len(each.lagging) + len(each.extra) for each in copies.compare(facts, configuration))
+        rows = sum(len(each.lagging) + len(each.extra) for each in repairs.compare(facts, configuration))
     except CellAway as problem:
         return None, problem.detail
     lag = f"{rows} rows of configuration differ from the control's: `cells sync {cell.name}` copies them"

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from analytics.reports import percentiles, tables
-from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX
+from store.naming.names import DEAD_LETTER_PREFIX, RETRY_PREFIX
 
 # What an entry of a delay level has in common with the entry that its release makes.
 SAME = ("message", "topic", "reconsume_times")

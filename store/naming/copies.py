@@ -8,14 +8,14 @@ none finds its id.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import structlog
-from django.db import DEFAULT_DB_ALIAS, IntegrityError, InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db import connections as connections_of_django
 from django.db.models import Model, Q, UniqueConstraint
 
@@ -49,20 +49,6 @@ logger = structlog.stdlib.get_logger(__name__)
 
 # Of a `change`: transactions in the cells, which end behind that of the control.
 _behind: ContextVar[ExitStack | None] = ContextVar("behind_the_control", default=None)
-# Rows that a repair compares and writes at a time.
-MAX_ROWS = 1000
-
-
-class Difference(NamedTuple):
-    """Rows of one table that a cell lacks or has otherwise than the control, and those that the control has not."""
-
-    model: type[Model]
-    lagging: Sequence[Any]
-    extra: Sequence[Any]
-
-
-# Of each table the rows by their primary keys, with the values of `configured`.
-Rows = Mapping[type[Model], Mapping[Any, tuple[Any, ...]]]
 
 
 @contextmanager
@@ -132,7 +118,7 @@ def write(model: type[Model], keys: Collection[Any], besides: Collection[str] = 
         if gone:
             _hold(cell)
         with of_cell(cell) as database:
-            _write(database, rows, {*configured(model), *besides})
+            put(database, rows, {*configured(model), *besides})
             if gone:
                 model._default_manager.using(database).filter(pk__in=list(gone)).delete()
 
@@ -201,61 +187,8 @@ def configured(model: type[Model]) -> list[str]:
     return [field.name for field in model._meta.concrete_fields if field.name not in (*own, *_key(model))]
 
 
-def of_control(models: Iterable[type[Model]]) -> Rows:
-    """What the control has of these tables."""
-    return {model: _rows(DEFAULT_DB_ALIAS, model) for model in models}
-
-
-def compare(cell: CellFacts, ours: Rows) -> Sequence[Difference]:
-    """Where a cell's copies differ from what the control has, table by table; a change under way counts, too.
-
-    Raises CellAway.
-    """
-    with of_cell(cell) as theirs:
-        return [found for model in ours if (found := _difference(theirs, model, ours[model])).lagging or found.extra]
-
-
-def repair(cell: CellFacts, models: Sequence[type[Model]]) -> int:
-    """Makes a cell's copies what the control has; returns how many rows it changed. Raises CellAway.
-
-    Changes of the configuration wait meanwhile. `models` are in the order in which their rows refer to each other.
-    """
-    with transaction.atomic():
-        hold()
-        ours = of_control(models)
-        with of_cell(cell) as theirs:
-            return _repair(theirs, [_difference(theirs, model, rows) for model, rows in ours.items()])
-
-
-def _repair(alias: str, found: Sequence[Difference]) -> int:
-    for each in reversed(found):
-        for keys in _some(each.extra):
-            each.model._default_manager.using(alias).filter(pk__in=keys).delete()
-    for each in found:
-        for keys in _some(each.lagging):
-            _write(alias, list(each.model._default_manager.filter(pk__in=keys)), configured(each.model))
-    return sum(len(each.lagging) + len(each.extra) for each in found)
-
-
-def _rows(alias: str, model: type[Model]) -> dict[Any, tuple[Any, ...]]:
-    found = model._default_manager.using(alias).values_list("pk", *configured(model))
-    return {row[0]: row[1:] for row in found}
-
-
-def _difference(alias: str, model: type[Model], ours: Mapping[Any, tuple[Any, ...]]) -> Difference:
-    theirs = _rows(alias, model)
-    return Difference(
-        model,
-        [key for key, values in ours.items() if theirs.get(key) != values],
-        [key for key in theirs if key not in ours],
-    )
-
-
-def _some(keys: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    return (keys[start : start + MAX_ROWS] for start in range(0, len(keys), MAX_ROWS))
-
-
-def _write(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
+def put(alias: str, rows: Sequence[Model], fields: Collection[str]) -> None:
+    """Writes rows into a cell's database, where they may be already; of these only the fields."""
     if not rows:
         return
     try:

@@ -7,6 +7,10 @@ MAX_CHARACTERS = 127
 # As a class of a regular expression takes them.
 CHARACTERS = "%|a-zA-Z0-9_-"
 
+# Topics of the broker's own begin with these: the retries and the dead letters of a group.
+RETRY_PREFIX = "%RETRY%"
+DEAD_LETTER_PREFIX = "%DLQ%"
+
 _name = re.compile(f"[{CHARACTERS}]+")
 
 

@@ -10,7 +10,7 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.models import Topic
-from store.naming import cells, copies
+from store.naming import cells, copies, names
 from store.naming.names import is_name, rule
 from store.process import runtime
 
@@ -29,8 +29,8 @@ class TopicFacts(NamedTuple):
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
-RETRY_PREFIX = "%RETRY%"
-DEAD_LETTER_PREFIX = "%DLQ%"
+RETRY_PREFIX = names.RETRY_PREFIX
+DEAD_LETTER_PREFIX = names.DEAD_LETTER_PREFIX
 SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 # Entries there make a message visible to no consumer of its topic.

@@ -57,7 +57,7 @@ DECIDES_ONCE = "DROP INDEX operation_decides_once"
 
 ASYNCHRONOUS = Mutant(
     (
-        ("store.db.connections", "synchronous_commit=on", "synchronous_commit=off"),
+        ("store.db.conninfo", "synchronous_commit=on", "synchronous_commit=off"),
         ("store.db.guards", 'or state.synchronous_commit != "on"', ""),
     )
 )
@@ -91,7 +91,7 @@ ANSWERS_BEFORE_COMMIT = Mutant(
             "            if not exchange.statements and not exchange.prepares and exchange.failure is None:\n"
             "                exchange.done(exchange.results)\n",
         ),
-        ("store.commit.writer", "any(batch.ordered for batch in self._under_way)", "bool(self._under_way)"),
+        ("store.commit.writer", "any(one.ordered for one in self._under_way)", "bool(self._under_way)"),
         (
             "store.commit.writer",
             "        self._under_way.remove(batch)\n",
