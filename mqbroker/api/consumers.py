@@ -5,7 +5,8 @@ from functools import partial
 from access.callers import Caller
 from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters import redrive as delivery_redrive
-from delivery.dead_letters.redrive import RedriveDeadLetters, Sent
+from delivery.dead_letters.redrive import RedriveDeadLetters
+from delivery.dead_letters.resending import Sent
 from delivery.receipts import settling
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
