@@ -9,7 +9,7 @@ import pytest
 
 from embedded.cli.__main__ import COMMANDS, TOOLS
 from embedded.commands import ROOT
-from monitoring import metrics
+from monitoring import metrics, scrape
 from mqbroker import env
 from tests.broker.running import RunningBroker
 from tests.docs.pages import Page, all_pages
@@ -107,7 +107,7 @@ def test_every_setting_is_declared() -> None:
 
 
 def test_every_metric_is_declared() -> None:
-    declared = {metric.name for metric in metrics.METRICS}
+    declared = {metric.name for metric in (*metrics.METRICS, scrape.CELL_UP)}
     metric = re.compile(r"mqbroker_(?!client|barrier)\w+")
 
     assert breaches(lambda page: set(filter(metric.fullmatch, page.names)) - declared) == {}
