@@ -69,6 +69,14 @@ def kill_all_of_the_group(pid: int) -> None:
     os.killpg(pid, signal.SIGKILL)
 
 
+def runs(process: psutil.Process) -> bool:
+    """Whether a process has not ended; it may end between two looks at it."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 @pytest.mark.chaos
 @pytest.mark.parametrize("end", [ask_to_end, kill_all_of_the_group])
 def test_a_broker_that_is_measured_ends_with_its_benchmark(
@@ -85,4 +93,4 @@ def test_a_broker_that_is_measured_ends_with_its_benchmark(
 
     end(process.pid)
 
-    eventually(lambda: not [one for one in started if one.is_running() and one.status() != psutil.STATUS_ZOMBIE])
+    eventually(lambda: not [one for one in started if runs(one)])

@@ -12,6 +12,8 @@ from django.test import override_settings
 from django.urls import path
 
 from mqbroker.web.django_handler import DjangoHandler
+from store.process import runtime
+from store.process.runtime import Runtime
 
 # Only one of two requests that are begun together comes here before the other where they share a thread.
 MEETING_SECONDS = 10.0
@@ -40,7 +42,9 @@ urlpatterns = [path("alone", alone), path("together", together)]
 def noted() -> Iterator[list[threading.Thread]]:
     """The threads in which requests are begun, served and finished."""
     seen.clear()
-    with override_settings(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"]):
+    urls = override_settings(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"])
+    # A request of Django's is the control's.
+    with urls, runtime.installed(Runtime()):
         request_started.connect(note)
         request_finished.connect(note)
         try:
