@@ -137,6 +137,13 @@ class End(OfTransaction[Ended]):
             super()._choose_cell()
         # Else it is a check's or a limit's, and that of the cell that has found the transaction.
 
+    def is_only_in(self, topic: topics.TopicFacts | None) -> bool:
+        before, is_known = self.cell, super().is_only_in(topic)
+        if self.cell != before:
+            # The queue that this process remembers is one of another cell, where it must not be locked.
+            self.queue = None
+        return is_known
+
     async def complete(self) -> None:
         if self.group_name is None:
             return
