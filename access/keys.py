@@ -118,7 +118,7 @@ def validate_name(name: str) -> None:
 
 
 def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
-    """Makes a key of these FIELDS; returns its row, and the key itself, of which only the digest is stored.
+    """Makes a key with these FIELDS; returns its row and the key itself. Only the digest of the key is stored.
 
     Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
     """

@@ -44,9 +44,10 @@ def to_limit(counted: int) -> Counted:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """All that match. `fields`: those of its filter. `bounded` keeps later ones out of a filter.
+    """All targets that a filter matches. `fields` are the filter's. `bounded` makes a filter pass over later targets.
 
-    `next` returns the next targets behind a place, so many at most, and the place behind those; a place is JSON.
+    `next` takes a filter, a place and a number; it returns at most this number of targets behind the place, and the
+    place behind the last of these targets. A place is JSON.
     """
 
     fields: tuple[Field, ...]
@@ -59,8 +60,8 @@ class Matching:
 class Kind:
     """A kind of action. `title` and `button` are its names on pages, `page` is the one that asks for it.
 
-    `right` names it for roles, where its own name does not. `fields`: those of its parameters. A `grave` one is not
-    undone. `makes`: its target is a new name, which the form asks for.
+    `right` is the name by which roles know the kind, where that is not `name`. `fields` are the parameters. A `grave`
+    action cannot be undone. With `makes` the target is a new name, which the form asks for.
     """
 
     page: ClassVar[str]

@@ -43,11 +43,11 @@ class Written(forms.Field):
         return bool(self.prepare_value(initial) != self.prepare_value(self.to_python(data)))
 
     def read(self, text: str) -> Any:
-        """The value of a text that is not empty. Raises ValidationError."""
+        """The value of a text that is not empty. Raises ValidationError. Each kind of input has its own."""
         raise NotImplementedError
 
     def write(self, value: Any) -> str:
-        """The text that reads as a value."""
+        """The text that `read` turns into this value. Each kind of input has its own."""
         raise NotImplementedError
 
 

@@ -20,7 +20,7 @@ class HalfMessage(Message):
     stored_at: datetime | None = None
     #: How often the broker has asked about it, this time included; 0 while its own local transaction runs.
     check_times: int = 0
-    #: All messages of the transaction when there are several; the fields above are those of the first.
+    #: All messages of a transaction that has several; the other fields describe the first of these messages.
     messages: Sequence[Message] = ()
     #: Where its transaction lies, from a broker of several cells.
     cell: str | None = None

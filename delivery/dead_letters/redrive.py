@@ -69,7 +69,7 @@ async def _first_origin(wanted: Redrive) -> str | None:
 async def _found(
     wanted: Redrive, ids: Sequence[uuid.UUID] | None, from_offset: int, until_offset: int, count: int
 ) -> Sequence[DeadLetterHead]:
-    """Letters of this cell: those of these ids, or the first `count` between two offsets."""
+    """Dead letters in this cell: the letters with these ids, or the first `count` letters between two offsets."""
     of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
     if ids is not None:
         return await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": list(ids)})

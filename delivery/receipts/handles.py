@@ -8,8 +8,8 @@ from typing import NamedTuple
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-# Before what a handle of another cell than the control holds: the version of its form, and the cell. Handles of the
-# control have none, as those of earlier versions.
+# A handle of another cell than the control begins with the version of its form and the number of the cell. A handle of
+# the control has no such beginning, and neither has a handle that an earlier version of the broker made.
 CELL = struct.Struct(">BH")
 VERSION = 1
 # Widths match integer and bigint, so a forged handle cannot overflow a parameter.
@@ -61,7 +61,7 @@ def cell_of(given: str) -> int:
 
 
 def by_cell(given: Iterable[str]) -> dict[int, list[str]]:
-    """Handles by the cells of their deliveries, those of one cell in their order."""
+    """The handles by the cell of their delivery. The handles of one cell keep their order."""
     if not runtime.several:
         return {CONTROL: list(given)}
     found: dict[int, list[str]] = {}
