@@ -29,6 +29,7 @@ import platform
 import signal
 import struct
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -44,6 +45,7 @@ PR_SET_PDEATHSIG = 1
 SCHED_SETATTR = {"x86_64": 314, "aarch64": 274}
 ATTRIBUTES_BYTES = 48
 SLICE_NANOSECONDS = 100_000_000
+WAIT_SECONDS = 0.05
 
 
 def enter(niceness: int, processors: int) -> None:
@@ -70,7 +72,10 @@ def _status(child: int) -> int:
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, forward)
-    _, status = os.waitpid(child, 0)
+    # A signal just before a wait does not interrupt it, and its handler would run after it: so no wait is long.
+    while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
+        time.sleep(WAIT_SECONDS)
+    _, status = ended
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
 

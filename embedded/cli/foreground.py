@@ -8,6 +8,8 @@ from types import FrameType
 
 from embedded.commands import ROOT
 
+WAIT_SECONDS = 1.0
+
 
 class Signals:
     """Signals during a command: Ctrl-C reaches it from the terminal, SIGTERM and SIGHUP are forwarded to it.
@@ -50,5 +52,12 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
     signals = Signals()
     with signals.taken(), subprocess.Popen(command, env=environment, cwd=ROOT) as process:
         signals.hand_on_to(process)
-        code = process.wait()
+        code = _exit_status(process)
     return code if code >= 0 else 128 - code
+
+
+def _exit_status(process: subprocess.Popen[bytes]) -> int:
+    """A signal just before a wait does not interrupt it, and its handler would run after it: so no wait is long."""
+    while True:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(WAIT_SECONDS)
