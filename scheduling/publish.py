@@ -113,7 +113,7 @@ async def _at_level(publication: Publication, place: Place, level: int, due: dat
 def _timer(publication: Publication, place: Place, due: datetime) -> dict[str, object]:
     return {
         "id": publication.timer_id,
-        "place": None,
+        "number": None,
         "due_at": due,
         "delay_seconds": None,
         "message_id": publication.message_id,

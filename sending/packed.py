@@ -20,12 +20,12 @@ from store.messages.accept import Parcel
 from store.messages.times import exact
 from store.queues import SEND_MESSAGES, SKIP_STORED
 
-# Place, log offset and queue offset of a message that SEND_MESSAGES stored.
-PLACED = struct.Struct("!iqq")
+# Number, log offset and queue offset of a message that SEND_MESSAGES stored.
+OFFSETS = struct.Struct("!iqq")
 TIMES = arrays.sparse(arrays.timestamps)
 SECONDS = arrays.sparse(arrays.float8s)
 NO_NUMBERS = arrays.int4s(())
-# The place of the queue of a message that is entered nowhere.
+# The number that stands for a queue where a message is entered nowhere.
 NOWHERE = 0
 
 
@@ -86,37 +86,37 @@ def calls(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
     waiting = _columns_of_waits(parts) if are_delayed else _NOT_DELAYED
     columns = {**accept.contents(records_of(parts)), **waiting, "segment_id": segment_id}
     repeatable = [(number, id_) for number, part in enumerate(parts, start=1) for id_ in part.parcel.repeatable]
-    places = _places_of_queues(parts)
+    queues = _number_queues(parts)
     if repeatable:
-        yield _skip_stored(parts, places, repeatable)
+        yield _skip_stored(parts, queues, repeatable)
     numbers = [number for number, part in enumerate(parts, start=1) for _ in part.parcel.records]
-    of_queues = _columns_of_queues(parts, places)
+    of_queues = _columns_of_queues(parts, queues)
     yield Call(SEND_MESSAGES, {**columns, **of_queues, "request": arrays.int4s(numbers if repeatable else ())})
     if are_delayed:
         yield from _insert_timers(parts, segment_id)
 
 
-def _places_of_queues(parts: Sequence[Part]) -> dict[tuple[int, int], int]:
-    """The queues that the messages are entered in, each with its place among them, from 1 on."""
-    places: dict[tuple[int, int], int] = {}
+def _number_queues(parts: Sequence[Part]) -> dict[tuple[int, int], int]:
+    """The queues that the messages are entered in, each with its number among them, from 1 on."""
+    queues: dict[tuple[int, int], int] = {}
     for part in parts:
         if part.queue is not None:
-            places.setdefault(part.queue, len(places) + 1)
-    return places
+            queues.setdefault(part.queue, len(queues) + 1)
+    return queues
 
 
-def _place_of(part: Part, places: dict[tuple[int, int], int]) -> int:
-    return NOWHERE if part.queue is None else places[part.queue]
+def _number_of(part: Part, queues: dict[tuple[int, int], int]) -> int:
+    return NOWHERE if part.queue is None else queues[part.queue]
 
 
 def _skip_stored(
-    parts: Sequence[Part], places: dict[tuple[int, int], int], repeatable: Sequence[tuple[int, uuid.UUID]]
+    parts: Sequence[Part], queues: dict[tuple[int, int], int], repeatable: Sequence[tuple[int, uuid.UUID]]
 ) -> Call:
     """Leaves out the requests of which a message is stored; `repeatable` are numbers of requests with ids of theirs."""
     return Call(
         SKIP_STORED,
         {
-            "request_queue": arrays.int4s([_place_of(part, places) for part in parts]),
+            "request_queue": arrays.int4s([_number_of(part, queues) for part in parts]),
             "request_messages": arrays.int4s([len(part.parcel.records) for part in parts]),
             "repeatable": arrays.uuids([message_id.bytes for _, message_id in repeatable]),
             "repeatable_request": arrays.int4s([number for number, _ in repeatable]),
@@ -124,24 +124,24 @@ def _skip_stored(
     )
 
 
-def _columns_of_queues(parts: Sequence[Part], places: dict[tuple[int, int], int]) -> dict[str, bytes]:
-    """The queues, and of each message the place of its queue and its number among the messages of that queue."""
+def _columns_of_queues(parts: Sequence[Part], queues: dict[tuple[int, int], int]) -> dict[str, bytes]:
+    """The queues, and of each message the number of its queue and its own among the messages of that queue."""
     queue: list[int] = []
     rank: list[int] = []
-    ranked = [0] * (len(places) + 1)
+    ranked = [0] * (len(queues) + 1)
     for part in parts:
         count = len(part.parcel.records)
         if part.queue is None:
             queue += (NOWHERE,) * count
             rank += (0,) * count
             continue
-        place = places[part.queue]
-        before, ranked[place] = ranked[place], ranked[place] + count
-        queue += (place,) * count
+        number = queues[part.queue]
+        before, ranked[number] = ranked[number], ranked[number] + count
+        queue += (number,) * count
         rank += range(before + 1, before + count + 1)
     return {
-        "entry_topic_id": arrays.int4s([topic_id for topic_id, _ in places]),
-        "entry_queue_id": arrays.int4s([queue_id for _, queue_id in places]),
+        "entry_topic_id": arrays.int4s([topic_id for topic_id, _ in queues]),
+        "entry_queue_id": arrays.int4s([queue_id for _, queue_id in queues]),
         "queue": arrays.int4s(queue),
         "rank": arrays.int4s(rank),
     }
@@ -173,8 +173,8 @@ def _columns_of_waits(parts: Sequence[Part]) -> dict[str, bytes | None]:
 def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
     """The statement that adds the timers of these messages, if any of them waits by one."""
     each = [(part.wait, record) for part in parts for record in part.parcel.records]
-    places = [place for place, (wait, _) in enumerate(each, start=1) if isinstance(wait, Timer)]
-    if not places:
+    numbers = [number for number, (wait, _) in enumerate(each, start=1) if isinstance(wait, Timer)]
+    if not numbers:
         return
     timers = [wait for wait, _ in each if isinstance(wait, Timer)]
     records = [record for wait, record in each if isinstance(wait, Timer)]
@@ -184,7 +184,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
         **accept.columns(records, ()),
         "segment_id": segment_id,
         "id": arrays.uuids([timer.id.bytes for timer in timers]),
-        "place": arrays.int4s(places),
+        "number": arrays.int4s(numbers),
         "due_at": TIMES([timer.delay.at for timer in timers]),
         "delay_seconds": SECONDS([None if wait is None else wait.total_seconds() for wait in seconds]),
         # These the stepwise writer has.
@@ -196,7 +196,7 @@ def _insert_timers(parts: Sequence[Part], segment_id: bytes) -> Iterable[Call]:
 
 
 def records_of(parts: Sequence[Part]) -> list[Record]:
-    """The messages, in the order of their places in the batch."""
+    """The messages, in the order of their numbers in the batch."""
     return [record for part in parts for record in part.parcel.records]
 
 

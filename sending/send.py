@@ -76,7 +76,7 @@ class Send(Operation[list[Sent]]):
         accepted = accept.accept_known(given, self.traceparent)
         if accepted is None:
             return False
-        self._place(Parcel.of(accepted), _timer_of(delays.of_message(given)))
+        self._prepare(Parcel.of(accepted), _timer_of(delays.of_message(given)))
         return self.is_plain
 
     def _batch_is_ready(self, given: SendBatch) -> bool:
@@ -89,7 +89,7 @@ class Send(Operation[list[Sent]]):
         topic = topics.known_for_sending(given.topic_name)
         if topic is None:
             return False
-        self._place(accept.accept_for(topic, given.messages, self.traceparent))
+        self._prepare(accept.accept_for(topic, given.messages, self.traceparent))
         return self.is_plain
 
     async def complete(self) -> None:
@@ -101,13 +101,13 @@ class Send(Operation[list[Sent]]):
         given = self.given
         if isinstance(given, SendBatch):
             given.validate()
-            self._place(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
+            self._prepare(await accept.accept_together(given.messages, given.topic_name, self.traceparent))
             return
         # A message that breaks a rule makes no topic.
         await delays.require_possible(given)
         accepted = await accept.accept(given, traceparent=self.traceparent)
         delay = delays.of_message(given)
-        self._place(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
+        self._prepare(Parcel.of(accepted), await _level_of(delay) or _timer_of(delay))
 
     async def renew(self, refusal: Refusal) -> bool:
         """This process may remember a topic that was just deleted and made again, or that has left its cell."""
@@ -122,7 +122,7 @@ class Send(Operation[list[Sent]]):
     def written_topics(self) -> Mapping[int, str]:
         return {self.parcel.topic.id: self.parcel.topic.name}
 
-    def _place(self, parcel: Parcel, wait: Level | Timer | None = None) -> None:
+    def _prepare(self, parcel: Parcel, wait: Level | Timer | None = None) -> None:
         records = parcel.records
         first = records[0]
         self.parcel, self.wait = parcel, wait
@@ -161,16 +161,16 @@ class Send(Operation[list[Sent]]):
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
-        placed = results[SEND_MESSAGES].get_value(0, 1)
-        if placed is None:
+        offsets = results[SEND_MESSAGES].get_value(0, 1)
+        if offsets is None:
             return
         stored_at = arrays.moment(results[SEND_MESSAGES].get_value(0, 0) or b"")
-        by_place = [one for one in operations for _ in one.parcel.records]
+        senders = [one for one in operations for _ in one.parcel.records]
         records = packed.records_of(operations)
         visible: Counter[int] = Counter()
-        # In the order of their places within each queue, and so within each operation.
-        for place, log_offset, queue_offset in packed.PLACED.iter_unpack(placed):
-            one, record = by_place[place - 1], records[place - 1]
+        # In the order of their numbers within each queue, and so within each operation.
+        for number, log_offset, queue_offset in packed.OFFSETS.iter_unpack(offsets):
+            one, record = senders[number - 1], records[number - 1]
             topic = one.parcel.topic
             sent = Sent(record.message_id, topic.name, record.queue_id, queue_offset, log_offset, stored_at)
             if one.result is None:

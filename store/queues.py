@@ -22,13 +22,13 @@ class Enqueued(NamedTuple):
 
 
 class SentMessages(NamedTuple):
-    """When messages were stored, and of each that was: its place, log offset and queue offset, packed.
+    """When messages were stored, and of each stored one: its number, log offset and queue offset, packed.
 
     The queue offset of a message that waits by a timer is -1.
     """
 
     stored_at: datetime
-    placed: bytes | None
+    offsets: bytes | None
     timers: str | None
 
 
@@ -40,7 +40,7 @@ class Skipped(NamedTuple):
 
 ENQUEUE_ENTRIES = Statement(__file__, "enqueue_entries", Enqueued)
 ENQUEUE_FIRST_ENTRIES = Statement(__file__, "enqueue_first_entries", Enqueued)
-ENTER_PLACED = Statement(__file__, "enter_placed")
+ENTER_NUMBERED = Statement(__file__, "enter_numbered")
 LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)

@@ -1,8 +1,8 @@
 """Writes the statements for one operation from those for many: the same, in which each array is its one element.
 
 Run it after a change of a statement that STATEMENTS names. With --check nothing is written: it fails where a statement
-is not what its origin gives. A statement for many is dear to set up for one row: each array that is read by place, each
-function in FROM and each node of a plan takes some microseconds, which a lone caller waits for.
+is not what its origin gives. A statement for many is dear to set up for one row: each array that is read by number,
+each function in FROM and each node of a plan takes some microseconds, which a lone caller waits for.
 
 Each rule of RULES is exact about the SQL that it knows, and what it does not know stays as it is: an array that is left
 is an error. A batch of one has one row, so that each rule keeps what the statement does.
@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 STATEMENTS = (
     "transactions/sql/begin_halves.sql",
-    "store/sql/append_placed.sql",
+    "store/sql/append_numbered.sql",
     "transactions/sql/end_free_halves.sql",
 )
 HEAD = (
@@ -28,17 +28,17 @@ REGISTER = r"(nullif\(current_setting\('[a-z.]+', true\), ''\)::bigint \[\])"
 BISECTED = r"width_bucket\(h\.transaction_id, %\(transaction_id\)b::uuid \[\]\)"
 # Each with what it stands for in a batch of one, in their order.
 RULES = (
-    # The element at a place, and the place itself.
-    (rf"\({PARAMETER} \[\]\)\[(?:[a-z]\.place|{BISECTED})\]", r"\1"),
-    (rf"[ ]*{BISECTED} AS place,\n", ""),
-    (r", [a-z]\.place(?=,)", ""),
+    # The element of a number, and the number itself.
+    (rf"\({PARAMETER} \[\]\)\[(?:[a-z]\.number|{BISECTED})\]", r"\1"),
+    (rf"[ ]*{BISECTED} AS number,\n", ""),
+    (r", [a-z]\.number(?=,)", ""),
     # One of the elements.
     (rf"= any\({PARAMETER} \[\]\)", r"= \1"),
     # The elements as rows: one row.
-    (rf"unnest\({PARAMETER} \[\]\) WITH ORDINALITY AS ([a-z]) \(([a-z_]+), place\)", r"(SELECT \1 AS \3) AS \2"),
-    (rf"unnest\({REGISTER}\) WITH ORDINALITY AS ([a-z]) \(([a-z_]+), place\)", r"(SELECT (\1)[1] AS \3) AS \2"),
-    # The queues that are locked may be several, and one of them is looked for once or twice: they stay rows. The place
-    # of a queue is its number, and the offset at that place is that of the row with the number.
+    (rf"unnest\({PARAMETER} \[\]\) WITH ORDINALITY AS ([a-z]) \(([a-z_]+), number\)", r"(SELECT \1 AS \3) AS \2"),
+    (rf"unnest\({REGISTER}\) WITH ORDINALITY AS ([a-z]) \(([a-z_]+), number\)", r"(SELECT (\1)[1] AS \3) AS \2"),
+    # The queues that are locked may be several, and one of them is looked for once or twice: they stay rows. The index
+    # of a queue is its number, and its offset is that of the row with the number.
     (
         r"l\.queues,\s+array\(\s+SELECT (\(.*?\n            \))\s+FROM unnest\(l\.queues\) AS q \(queue\)\s+\)"
         rf" AS offsets\s+FROM \(SELECT {REGISTER} AS queues OFFSET 0\) AS l",

@@ -61,7 +61,7 @@ class Beginner(Protocol):
         """Serves it."""
 
 
-class Place(NamedTuple):
+class NewWork(NamedTuple):
     """New work that waits, since a time of the event loop's clock."""
 
     since: float
@@ -76,7 +76,7 @@ class Admission:
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Place] = deque()
+        self._waiting: deque[NewWork] = deque()
         self._bytes = 0
         # What sends a refusal; the body has arrived whole and is dropped.
         self._to_refuse: deque[Callable[[], None]] = deque()
@@ -94,9 +94,9 @@ class Admission:
         elif self.is_full():
             self._refuse(connection, exchange)
         elif self._waiting or not self._may_begin():
-            place = Place(self._loop.time(), exchange.unread_bytes, connection, exchange)
-            self._waiting.append(place)
-            self._bytes += place.size
+            work = NewWork(self._loop.time(), exchange.unread_bytes, connection, exchange)
+            self._waiting.append(work)
+            self._bytes += work.size
         else:
             self._begun += 1
             self._begin(connection, exchange)
@@ -171,8 +171,8 @@ class Admission:
             self._schedule()
 
     def _begin_next(self) -> None:
-        place = self._waiting.popleft()
-        self._bytes -= place.size
-        if not place.exchange.is_hung_up:
+        work = self._waiting.popleft()
+        self._bytes -= work.size
+        if not work.exchange.is_hung_up:
             self._begun += 1
-            self._begin(place.connection, place.exchange)
+            self._begin(work.connection, work.exchange)

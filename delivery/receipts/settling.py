@@ -137,17 +137,17 @@ class Ack(Operation[Set[Handle]]):
         group = groups.known(self.group_name)
         if group is None or not self._is_of_one_cell():
             return False
-        self._place(group)
+        self._prepare(group)
         return self.is_plain
 
     async def complete(self) -> None:
         group = await groups.existing(self.group_name)
-        self._place(group)
+        self._prepare(group)
         if not self._is_of_one_cell():
             parts = list(by_cell(self.given).values())
             self.result, self.away = await ack([Ack(self.group_name, part) for part in parts], parts)
 
-    def _place(self, group: GroupFacts) -> None:
+    def _prepare(self, group: GroupFacts) -> None:
         self.group = group
         self.unpacked = unpacked(group, self.given)
         self.handles = {one for one in self.unpacked if one is not None}

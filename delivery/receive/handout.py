@@ -76,7 +76,7 @@ class Reading(NamedTuple):
         return self.receives[0].receiver
 
     @property
-    def places(self) -> int:
+    def wanted(self) -> int:
         """How many messages they ask for together."""
         return sum(receive.receiver.max_messages for receive in self.receives)
 
@@ -187,16 +187,16 @@ def _readings(operations: Sequence[Receiving]) -> list[Reading]:
 
 def _columns(readings: Sequence[Reading]) -> dict[str, bytes]:
     receives = [receive for reading in readings for receive in reading.receives]
-    places = [reading.places for reading in readings]
+    wanted = [reading.wanted for reading in readings]
     receivers = [reading.receiver for reading in readings]
     page_bytes = min(answers().page_bytes(key) for key in {receive.receiver.hold.key for receive in receives})
     return {
         "group_id": arrays.int4s([receiver.group.id for receiver in receivers]),
         "topic_id": arrays.int4s([receiver.topic.id for receiver in receivers]),
         "latest": arrays.int4s([receiver.group.start_at == "latest" for receiver in receivers]),
-        "first_place": arrays.int8s([end - own for end, own in zip(accumulate(places), places, strict=True)]),
-        "places": arrays.int8s(places),
-        "places_end": arrays.int8s(list(accumulate(receive.receiver.max_messages for receive in receives))),
+        "wanted_before": arrays.int8s([end - own for end, own in zip(accumulate(wanted), wanted, strict=True)]),
+        "wanted": arrays.int8s(wanted),
+        "wanted_end": arrays.int8s(list(accumulate(receive.receiver.max_messages for receive in receives))),
         "nonce": arrays.int8s([receive.nonce for receive in receives]),
         "invisible_seconds": arrays.float8s([receive.receiver.invisible_seconds for receive in receives]),
         "max_bytes": arrays.int8(max(page_bytes // len(readings), 1)),

@@ -3,17 +3,17 @@
 -- entries of these readings, and a reading that is not locked is left out. So is one whose group begins to read at the
 -- latest entry, and all of them when the segment is no longer the open one.
 -- A reading is what one group reads of one topic. The entries that its queues hold for the group form one line, queue after
--- queue in the order given; so do its receives, each as many places long as it asks for messages: a receive is handed the
--- entries at its places. Of a reading no more is handed out at once than max_bytes of bodies, but always its first entry.
+-- queue in the order given; so do its receives, each as long as the number of messages that it asks for: a receive is handed
+-- the entries beside it. Of a reading no more is handed out at once than max_bytes of bodies, but always its first entry.
 -- The moves go on in the register `mq.moves`. The register `mq.handed` outlives the transaction and names the messages of
 -- at most max_read_bytes of each reading: their bodies are read behind the commit, for an answer that the process does
 -- not take off its socket must not keep the locks. Each message is probed by index on its own, as in read_entries.
 WITH reading AS MATERIALIZED (
     SELECT r.*
     FROM unnest(
-        %(group_id)b::integer [], %(topic_id)b::integer [], %(latest)b::integer [], %(first_place)b::bigint [],
-        %(places)b::bigint []
-    ) WITH ORDINALITY AS r (group_id, topic_id, latest, first_place, places, reading)
+        %(group_id)b::integer [], %(topic_id)b::integer [], %(latest)b::integer [], %(wanted_before)b::bigint [],
+        %(wanted)b::bigint []
+    ) WITH ORDINALITY AS r (group_id, topic_id, latest, wanted_before, wanted, reading)
     WHERE
         r.reading = any(string_to_array(current_setting('mq.readings', true), ',')::bigint [])
         AND EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)s)
@@ -59,7 +59,7 @@ lined AS MATERIALIZED (
     SELECT
         q.*, bool_or(q.begins) OVER (PARTITION BY q.reading) AS left_out,
         sum(greatest(q.max_offset - q.next_offset, 0)) OVER (PARTITION BY q.reading ORDER BY q.number)::bigint
-        - greatest(q.max_offset - q.next_offset, 0) AS places_before
+        - greatest(q.max_offset - q.next_offset, 0) AS entries_before
     FROM reached AS q
 ),
 
@@ -67,7 +67,7 @@ found AS MATERIALIZED (
     SELECT
         q.reading, q.group_id, q.topic_id, q.queue_topic_id, q.queue_id, q.number, q.move, e.queue_offset, e.tags_code,
         e.reconsume_times, e.log_segment, e.log_offset, m.body_bytes,
-        width_bucket(q.first_place + q.places_before + e.queue_offset - q.next_offset, %(places_end)b::bigint []) + 1
+        width_bucket(q.wanted_before + q.entries_before + e.queue_offset - q.next_offset, %(wanted_end)b::bigint []) + 1
             AS receive,
         sum(m.body_bytes) OVER (PARTITION BY q.reading ORDER BY q.number, e.queue_offset ROWS UNBOUNDED PRECEDING)
             AS bytes
@@ -77,16 +77,16 @@ found AS MATERIALIZED (
         FROM consume_queue AS c
         WHERE
             c.topic_id = q.queue_topic_id AND c.queue_id = q.queue_id AND c.queue_offset >= q.next_offset
-            AND c.queue_offset < q.next_offset + q.places - q.places_before
+            AND c.queue_offset < q.next_offset + q.wanted - q.entries_before
         ORDER BY c.queue_offset
-        LIMIT greatest(q.places - q.places_before, 0)
+        LIMIT greatest(q.wanted - q.entries_before, 0)
     ) AS e
     CROSS JOIN LATERAL (
         SELECT octet_length(l.body) AS body_bytes FROM commit_log AS l
         WHERE l.segment_id = e.log_segment AND l.log_offset = e.log_offset
         LIMIT 1
     ) AS m
-    WHERE NOT q.left_out AND q.places_before < q.places AND q.next_offset < q.max_offset
+    WHERE NOT q.left_out AND q.entries_before < q.wanted AND q.next_offset < q.max_offset
 ),
 
 handed AS MATERIALIZED (

@@ -89,7 +89,7 @@ class Handler:
         self._process = secrets.token_hex(6).encode()
         self._requests = count()
         # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
-        self._too_many = answers.refused(waiting.too_many(waiting.places()))
+        self._too_many = answers.refused(waiting.too_many(waiting.limit()))
         self._too_long = answers.refused(waiting.too_long())
         self._most_wait_seconds = waiting.most_wait_seconds()
         # Asked three times for each request.
@@ -210,7 +210,7 @@ class Handler:
 
     def is_full(self, waited: float) -> bool:
         """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.places) and not runtime.several
+        return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.limit) and not runtime.several
 
     def refusal(self, target: bytes, date: bytes) -> bytes | None:
         """The bytes that refuse a POST; None where it is no new work."""
@@ -228,7 +228,7 @@ class Handler:
         responding.write(exchange, self._busy())
 
     def _busy(self) -> Answer:
-        return self._too_many if self._waiting.count >= self._waiting.places else self._too_long
+        return self._too_many if self._waiting.count >= self._waiting.limit else self._too_long
 
     def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
         given = headers.get(b"x-request-id")

@@ -24,7 +24,7 @@ MOST_WAITED = 128
 EARLY_BYTES = 192 * 1024
 
 
-def places() -> int:
+def limit() -> int:
     """How many requests may wait before new work is refused."""
     return int(settings.GROUP_COMMIT_MAX_WAITING) - int(settings.GROUP_COMMIT_MAX_WAITING) // RESERVED_PART
 
@@ -65,9 +65,9 @@ class Waiting:
         # What is worth the fixed cost of a batch.
         self._enough = WORTH
         # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each operation.
-        # New work is refused when so many wait: ends have a part of the places for themselves.
-        self.places = places()
-        self._urgent_places = int(settings.GROUP_COMMIT_MAX_WAITING)
+        # New work is refused when so many wait: ends have a part of it for themselves.
+        self.limit = limit()
+        self._urgent_limit = int(settings.GROUP_COMMIT_MAX_WAITING)
         self._most_bytes = int(settings.GROUP_COMMIT_MAX_WAITING_BYTES)
         # What begins behind the next batch would wait here for longer than it may, and none of it would be refused.
         self.most_of_a_batch = int(settings.GROUP_COMMIT_MAX_REQUESTS)
@@ -102,7 +102,7 @@ class Waiting:
     def add(self, operation: Operation[Any]) -> None:
         """Takes an operation in; raises SystemBusy when too much waits."""
         key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
-        if self.count >= (self._urgent_places if is_urgent else self.places):
+        if self.count >= (self._urgent_limit if is_urgent else self.limit):
             raise too_many(self.count)
         if self._bytes + size > self._most_bytes and self._bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")

@@ -222,8 +222,8 @@ class Pipeline:
         under_way, self._under_way = self._under_way, deque()
         # Its sync is the last thing in the buffer, so it has not left.
         unsent = under_way[-1] if self._unsent and under_way else None
-        for place, exchange in enumerate(under_way):
-            if place and self._end is not None:
+        for number, exchange in enumerate(under_way):
+            if number and self._end is not None:
                 # The server answers in order, and its last word came before the end of the first one.
                 exchange.fail(NotBegun(self._end))
             elif exchange is unsent:

@@ -42,8 +42,8 @@ class Appended(NamedTuple):
 
 
 APPEND_MESSAGES = Statement(__file__, "append_messages", Appended)
-APPEND_PLACED = Statement(__file__, "append_placed")
-APPEND_PLACED_OF_ONE = Statement(__file__, "append_placed_of_one")
+APPEND_NUMBERED = Statement(__file__, "append_numbered")
+APPEND_NUMBERED_OF_ONE = Statement(__file__, "append_numbered_of_one")
 HOLD_LOG = Statement(__file__, "hold_log", HeldLog)
 JOIN_WRITERS = Statement(__file__, "join_writers", Joined)
 OPEN_SEGMENT = Statement(__file__, "open_segment", OpenSegment)

@@ -18,8 +18,8 @@ FROM (
         %(body_form)b::text []
     ) WITH ORDINALITY AS given (
         born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id, tags, keys, sharding_key,
-        traceparent, properties, body, body_form, place
+        traceparent, properties, body, body_form, number
     )
-    ORDER BY place
+    ORDER BY number
 ) AS m
 RETURNING log_offset, message_id

@@ -7,7 +7,7 @@ INSERT INTO consume_queue (
 )
 SELECT
     %(segment_id)s, e.topic_id, e.queue_id,
-    tail.next_offset + row_number() OVER (PARTITION BY e.topic_id, e.queue_id ORDER BY e.place) - 1,
+    tail.next_offset + row_number() OVER (PARTITION BY e.topic_id, e.queue_id ORDER BY e.number) - 1,
     e.log_segment, e.log_offset, e.tags_code, e.reconsume_times, clock_timestamp(),
     e.real_topic_id, e.real_queue_id, e.real_tags_code, e.due_at
 FROM unnest(
@@ -16,7 +16,7 @@ FROM unnest(
     %(real_queue_id)b::integer [], %(real_tags_code)b::bigint [], %(due_at)b::timestamptz []
 ) WITH ORDINALITY AS e (
     topic_id, queue_id, log_segment, log_offset, tags_code, reconsume_times, real_topic_id, real_queue_id,
-    real_tags_code, due_at, place
+    real_tags_code, due_at, number
 )
 INNER JOIN (
     SELECT
@@ -34,5 +34,5 @@ INNER JOIN (
         ) AS next_offset
     FROM unnest(%(locked_topic_id)b::integer [], %(locked_queue_id)b::integer []) AS q (topic_id, queue_id)
 ) AS tail ON e.topic_id = tail.topic_id AND e.queue_id = tail.queue_id
-ORDER BY e.place
+ORDER BY e.number
 RETURNING topic_id, queue_id, queue_offset, log_offset

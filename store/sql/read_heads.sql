@@ -7,15 +7,15 @@ SELECT
     h.segment_id, h.log_offset, h.sharding_key, h.tags, h.properties, h.body_bytes
 FROM (
     SELECT
-        q.place, q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
+        q.number, q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
         m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,
         octet_length(m.body) AS body_bytes,
         sum(octet_length(m.properties)) OVER (
-            ORDER BY q.place, e.queue_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ORDER BY q.number, e.queue_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS bytes_before
     FROM unnest(
         %(topic_id)s::integer [], %(queue_id)s::integer [], %(from_offset)s::bigint [], %(max_entries)s::integer []
-    ) WITH ORDINALITY AS q (topic_id, queue_id, from_offset, max_entries, place)
+    ) WITH ORDINALITY AS q (topic_id, queue_id, from_offset, max_entries, number)
     CROSS JOIN LATERAL (
         SELECT c.queue_offset, c.tags_code, c.reconsume_times, c.log_segment, c.log_offset
         FROM consume_queue AS c
@@ -30,4 +30,4 @@ FROM (
     ) AS m
 ) AS h
 WHERE coalesce(h.bytes_before, 0) < %(max_bytes)s::bigint
-ORDER BY h.place, h.queue_offset
+ORDER BY h.number, h.queue_offset

@@ -1,21 +1,21 @@
 -- Append messages to the open segment and enter each in its queue, or in that of its delay level, at the next offset; one
--- whose place of a queue is 0 waits by a timer and is entered nowhere.
+-- whose `queue` is 0 waits by a timer and is entered nowhere.
 -- Left out are: messages whose queue is not locked here (register `mq.queues`) or has no entry in the segment yet, all of
 -- a request that `skip_stored` has found, those whose time of delivery is over or too far ahead, and all when the segment is
 -- no longer the open one. The messages of one request go to one queue, so that all of them are stored or none. Safe because this snapshot is newer than the locks: no other
 -- transaction reads the same highest offset. An id that another process stored meanwhile fails the statement, and the batch
 -- is sent again.
--- The queues of the entries come once: `queue` is the place of a message's queue among them. `rank` is the number of the
+-- The queues of the entries come once: `queue` is the number of a message's queue among them. `rank` is the number of the
 -- message among those of its queue, counted from the highest offset on, but for the messages of earlier requests that are
 -- left out (register `mq.skipped`, by request). So nothing is sorted by message, and no row is kept twice.
 -- A delayed message is entered with its time of delivery in ms, rounded up: it may be late by a part of a millisecond.
--- The register `mq.timers` hands on which of those with a timer are stored: `place:log_offset,…`.
+-- The register `mq.timers` hands on which of those with a timer are stored: `number:log_offset,…`.
 -- A column in which no message has a value comes as an empty array, of which each row is NULL: so do the delay and the queue
 -- of the message itself when nothing is delayed, and the number of the request when nothing is repeatable.
 WITH tail AS MATERIALIZED (
-    SELECT array_agg(coalesce(newest.queue_offset, -1) ORDER BY q.place) AS offsets
+    SELECT array_agg(coalesce(newest.queue_offset, -1) ORDER BY q.number) AS offsets
     FROM unnest(%(entry_topic_id)b::integer [], %(entry_queue_id)b::integer []) WITH ORDINALITY
-        AS q (topic_id, queue_id, place)
+        AS q (topic_id, queue_id, number)
     LEFT JOIN LATERAL (
         SELECT c.queue_offset
         FROM consume_queue AS c
@@ -44,7 +44,7 @@ new AS MATERIALIZED (
         %(body_form)b::text []
     ) WITH ORDINALITY AS g (
         queue, rank, request, topic_id, queue_id, delay_seconds, deliver_at, message_id, tags_code, born_at, tags, keys,
-        sharding_key, traceparent, properties, body, body_form, place
+        sharding_key, traceparent, properties, body, body_form, number
     )
     WHERE
         (
@@ -95,9 +95,9 @@ entered AS (
 SELECT
     now() AS stored_at,
     string_agg(
-        int4send(n.place::integer) || int8send(n.log_offset) || int8send(coalesce(n.queue_offset, -1)), ''::bytea
-    ) AS placed,
+        int4send(n.number::integer) || int8send(n.log_offset) || int8send(coalesce(n.queue_offset, -1)), ''::bytea
+    ) AS offsets,
     CASE WHEN bool_or(n.queue = 0) THEN
-        set_config('mq.timers', string_agg(n.place || ':' || n.log_offset, ',') FILTER (WHERE n.queue = 0), true)
+        set_config('mq.timers', string_agg(n.number || ':' || n.log_offset, ',') FILTER (WHERE n.queue = 0), true)
     END AS timers
 FROM new AS n

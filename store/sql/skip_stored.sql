@@ -4,23 +4,23 @@
 SELECT
     set_config(
         'mq.skipped',
-        coalesce(array_agg(CASE WHEN r.is_stored THEN -1 ELSE r.left_out END ORDER BY r.place)::text, ''),
+        coalesce(array_agg(CASE WHEN r.is_stored THEN -1 ELSE r.left_out END ORDER BY r.number)::text, ''),
         true
     ) AS skipped
 FROM (
     SELECT
-        q.place, q.is_stored,
-        sum(CASE WHEN q.is_stored THEN q.messages ELSE 0 END) OVER (PARTITION BY q.queue ORDER BY q.place) AS left_out
+        q.number, q.is_stored,
+        sum(CASE WHEN q.is_stored THEN q.messages ELSE 0 END) OVER (PARTITION BY q.queue ORDER BY q.number) AS left_out
     FROM (
         SELECT
-            g.place, g.queue, g.messages,
-            g.place = any(array(
+            g.number, g.queue, g.messages,
+            g.number = any(array(
                 SELECT k.request
                 FROM unnest(%(repeatable)b::uuid [], %(repeatable_request)b::integer []) AS k (message_id, request)
                 INNER JOIN commit_log AS l ON k.message_id = l.message_id
                 WHERE l.message_id = any(%(repeatable)b::uuid [])
             )) AS is_stored
         FROM unnest(%(request_queue)b::integer [], %(request_messages)b::integer []) WITH ORDINALITY
-            AS g (queue, messages, place)
+            AS g (queue, messages, number)
     ) AS q
 ) AS r

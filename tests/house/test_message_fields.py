@@ -10,7 +10,7 @@ from store.models import CommitLog
 from tests.house import message_fields
 from tests.house.sources import ROOT, Source
 
-APPENDS = ("append_again", "append_messages", "append_placed", "append_placed_of_one", "send_messages")
+APPENDS = ("append_again", "append_messages", "append_numbered", "append_numbered_of_one", "send_messages")
 # The queue of a message is an entry's, where it is read.
 ENTRYS = {"queue_id"}
 

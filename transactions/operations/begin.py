@@ -105,7 +105,7 @@ class Begin(Operation[Begun]):
         if accepted is None:
             return False
         self.group_id = group.id
-        self._place((accepted,))
+        self._prepare((accepted,))
         return self.is_plain
 
     async def complete(self) -> None:
@@ -130,7 +130,7 @@ class Begin(Operation[Begun]):
             self.limit = await limits.of_group(group) or await limits.of_key(allowance)
         if self.limit is not None and not any(one.may_repeat for one in accepted):
             raise self.limit
-        self._place(accepted)
+        self._prepare(accepted)
 
     async def renew(self, refusal: Refusal) -> bool:
         """This process may remember a group or a topic that was just deleted, made again, or moved."""
@@ -158,7 +158,7 @@ class Begin(Operation[Begun]):
             given.check_immunity_seconds = taken
         self.immunity_seconds = schedule.in_seconds(given.check_immunity_seconds)
 
-    def _place(self, accepted: Sequence[Accepted]) -> None:
+    def _prepare(self, accepted: Sequence[Accepted]) -> None:
         self.accepted = accepted
         self.message = message = accepted[0]
         self.cell, self.version = message.topic.cell_id, message.topic.version

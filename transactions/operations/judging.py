@@ -115,15 +115,15 @@ def publications(half: EndedHalf) -> list[Publication]:
     delays = half.delays or [None] * len(half.message_ids)
     return [
         Publication(
-            message_id=half.message_ids[place],
-            topic_id=half.topic_ids[place],
-            queue_id=half.queue_ids[place],
+            message_id=half.message_ids[number],
+            topic_id=half.topic_ids[number],
+            queue_id=half.queue_ids[number],
             log_segment=half.log_segment,
-            log_offset=half.log_offsets[place],
-            tags_code=half.tags_codes[place],
-            delay=msgspec.convert(delays[place], Delay) if delays[place] else None,
+            log_offset=half.log_offsets[number],
+            tags_code=half.tags_codes[number],
+            delay=msgspec.convert(delays[number], Delay) if delays[number] else None,
         )
-        for place in range(len(half.message_ids))
+        for number in range(len(half.message_ids))
     ]
 
 

@@ -10,13 +10,13 @@ from store.db.pipeline import Call, Results
 from store.db.statements import Statement
 from store.messages import accept
 from store.messages.accept import Accepted
-from store.queues import ENTER_PLACED
-from store.segments.log import APPEND_PLACED, APPEND_PLACED_OF_ONE
+from store.queues import ENTER_NUMBERED
+from store.segments.log import APPEND_NUMBERED, APPEND_NUMBERED_OF_ONE
 from transactions import schedule
 
 
 class BegunMessages(NamedTuple):
-    """When half messages are stored, and their log offsets by place as an array's text, NULL for what is left out."""
+    """When half messages are stored, and their log offsets by number as an array's text, NULL for what is left out."""
 
     stored_at: datetime
     appended: str
@@ -99,7 +99,7 @@ def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable
     """The statements that store these half messages, under the locks."""
     is_one = len(begins) == 1
     pack = arrays.alone if is_one else arrays.together
-    statements = (BEGIN_HALVES_OF_ONE, APPEND_PLACED_OF_ONE) if is_one else (BEGIN_HALVES, APPEND_PLACED)
+    statements = (BEGIN_HALVES_OF_ONE, APPEND_NUMBERED_OF_ONE) if is_one else (BEGIN_HALVES, APPEND_NUMBERED)
     columns = {
         **accept.columns(
             [one.message.content for one in begins],
@@ -120,7 +120,7 @@ def calls_of_begins(begins: Sequence[PlainBegin], segment_id: bytes) -> Iterable
 
 
 def begun(results: Results) -> tuple[datetime, Sequence[int | None]]:
-    """When half messages were stored, and their log offsets by place; None for a message that was left out."""
+    """When half messages were stored, and their log offsets by number; None for a message that was left out."""
     written = results[BEGIN_HALVES_OF_ONE if BEGIN_HALVES_OF_ONE in results else BEGIN_HALVES]
     appended = written.get_value(0, 1) or b""
     offsets = [None if offset == b"NULL" else int(offset) for offset in appended[1:-1].split(b",")]
@@ -144,7 +144,7 @@ def calls_of_ends(ends: Sequence[PlainEnd], segment_id: bytes) -> Iterable[Call]
         "decided_by": pack(arrays.TEXTS, [one.decided_by for one in by_id]),
         "remark": pack(arrays.SPARSE_TEXTS, [one.remark for one in by_id]),
     }
-    statements = (end, ENTER_PLACED) if "COMMIT" in [one.decision for one in ends] else (end,)
+    statements = (end, ENTER_NUMBERED) if "COMMIT" in [one.decision for one in ends] else (end,)
     return [Call(statement, columns) for statement in statements]
 
 

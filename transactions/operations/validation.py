@@ -72,10 +72,10 @@ async def accept_each(request: BeginTransaction, traceparent: str | None) -> Seq
         await accept.accept(
             message,
             traceparent=traceparent,
-            message_id=derived_id_of(request.transaction_id, place),
+            message_id=derived_id_of(request.transaction_id, number),
             beside=beside,
         )
-        for place, message in enumerate(messages_of(request))
+        for number, message in enumerate(messages_of(request))
     ]
     # Another process may have made one of the topics elsewhere meanwhile.
     _require_same_cell([one.topic for one in accepted])
@@ -135,13 +135,13 @@ def messages_of(request: BeginTransaction) -> Sequence[Message]:
     return request.messages
 
 
-def derived_id_of(transaction_id: uuid.UUID | None, place: int) -> uuid.UUID | None:
+def derived_id_of(transaction_id: uuid.UUID | None, number: int) -> uuid.UUID | None:
     """The id of a message that brings none but whose transaction does: the same again when the request is repeated."""
-    return None if transaction_id is None else derived_id(transaction_id, f"message {place}")
+    return None if transaction_id is None else derived_id(transaction_id, f"message {number}")
 
 
 def _validate_together(request: BeginTransaction, given: Sequence[Message]) -> None:
-    ids = [message.message_id or derived_id_of(request.transaction_id, place) for place, message in enumerate(given)]
+    ids = [message.message_id or derived_id_of(request.transaction_id, number) for number, message in enumerate(given)]
     accept.validate_together(
         [messages.checked(message) for message in given], [id_ for id_ in ids if id_ is not None], "transaction"
     )

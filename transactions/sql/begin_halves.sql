@@ -1,25 +1,25 @@
 -- Keep messages as half messages, one each, and take their log offsets, at which the statement behind appends them: the
--- register `mq.appended`, by place, NULL for a message that is left out. Left out are messages whose transaction is known,
+-- register `mq.appended`, by number, NULL for a message that is left out. Left out are messages whose transaction is known,
 -- undecided or decided, messages that are stored, messages whose producer group is gone, or locked by a session that deletes
 -- it, and all when the segment is no longer the open one. The groups are held as in `hold_groups`: none is deleted before
 -- this transaction ends. The database's clock decides when the first check is due. An id that another process stored behind
 -- this snapshot fails the statement that appends, and the batch is sent again.
--- The columns are arrays that are read by place. As functions in FROM each takes 3 us more to set up, and keeps its rows.
--- `new` is made in the order of the places and read in that order: without a join nothing sorts it.
+-- The columns are arrays that are read by number. As functions in FROM each takes 3 us more to set up, and keeps its rows.
+-- `new` is made in the order of the numbers and read in that order: without a join nothing sorts it.
 WITH new AS MATERIALIZED (
     SELECT
-        g.transaction_id, g.place,
+        g.transaction_id, g.number,
         CASE
             WHEN
                 EXISTS (SELECT FROM segment AS s WHERE s.state = 'open' AND s.id = %(segment_id)b::integer)
-                AND (%(producer_group_id)b::integer [])[g.place] = any(array(
+                AND (%(producer_group_id)b::integer [])[g.number] = any(array(
                     SELECT p.id
                     FROM producer_group AS p
                     WHERE p.id = any(%(group_ids)b::integer [])
                     ORDER BY p.id
                     FOR KEY SHARE SKIP LOCKED
                 ))
-                AND (%(message_id)b::uuid [])[g.place] <> ALL(array(
+                AND (%(message_id)b::uuid [])[g.number] <> ALL(array(
                     SELECT l.message_id FROM commit_log AS l WHERE l.message_id = any(%(repeatable)b::uuid [])
                 ))
                 AND g.transaction_id <> ALL(array(
@@ -35,7 +35,7 @@ WITH new AS MATERIALIZED (
                 ))
                 THEN nextval('commit_log_offset')
         END AS log_offset
-    FROM unnest(%(transaction_id)b::uuid []) WITH ORDINALITY AS g (transaction_id, place)
+    FROM unnest(%(transaction_id)b::uuid []) WITH ORDINALITY AS g (transaction_id, number)
 ),
 
 kept AS (
@@ -44,12 +44,12 @@ kept AS (
         exhausted, log_segment, log_offset, message_id, topic_id, queue_id, tags_code, line, api_key_id
     )
     SELECT
-        n.transaction_id, (%(producer_group_id)b::integer [])[n.place], (%(endpoint_id)b::integer [])[n.place], now(),
-        (%(immunity_seconds)b::double precision [])[n.place],
-        now() + make_interval(secs => (%(immunity_seconds)b::double precision [])[n.place]), 0, false,
-        %(segment_id)b::integer, n.log_offset, (%(message_id)b::uuid [])[n.place], (%(topic_id)b::integer [])[n.place],
-        (%(queue_id)b::integer [])[n.place], nullif((%(tags_code)b::bigint [])[n.place], 0),
-        (%(line)b::integer [])[n.place], (%(api_key_id)b::bigint [])[n.place]
+        n.transaction_id, (%(producer_group_id)b::integer [])[n.number], (%(endpoint_id)b::integer [])[n.number], now(),
+        (%(immunity_seconds)b::double precision [])[n.number],
+        now() + make_interval(secs => (%(immunity_seconds)b::double precision [])[n.number]), 0, false,
+        %(segment_id)b::integer, n.log_offset, (%(message_id)b::uuid [])[n.number], (%(topic_id)b::integer [])[n.number],
+        (%(queue_id)b::integer [])[n.number], nullif((%(tags_code)b::bigint [])[n.number], 0),
+        (%(line)b::integer [])[n.number], (%(api_key_id)b::bigint [])[n.number]
     FROM new AS n
     WHERE n.log_offset IS NOT NULL
 )

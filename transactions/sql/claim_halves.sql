@@ -50,7 +50,7 @@ due AS (
 sized AS (
     SELECT
         d.transaction_id, m.bytes,
-        row_number() OVER in_order AS place,
+        row_number() OVER in_order AS number,
         sum(m.bytes) OVER in_order AS together
     FROM due AS d
     CROSS JOIN LATERAL (
@@ -64,7 +64,7 @@ sized AS (
 chosen AS (
     SELECT s.transaction_id, s.bytes
     FROM sized AS s
-    WHERE s.place = 1 OR s.together <= %(max_bytes)s
+    WHERE s.number = 1 OR s.together <= %(max_bytes)s
 )
 
 UPDATE half_message AS h

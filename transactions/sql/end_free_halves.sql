@@ -4,7 +4,7 @@
 -- and those whose queue is not locked here (register `mq.queues`) or has no entry in the open segment yet; all, when the
 -- segment is no longer the open one. The rows are probed by their ids as an array, and `discarded_at` is within a CASE: a
 -- plan made while the table was empty would walk all of it, or the partial index of due checks.
--- The ids come sorted, so the place of a row among them is found by bisection (`width_bucket`), and rows are deleted in the
+-- The ids come sorted, so the number of a row among them is found by bisection (`width_bucket`), and rows are deleted in the
 -- order of their ids, as `end_halves` locks them: no two batches wait for each other. `turn` is the number of the end in its
 -- batch: queue offsets follow it.
 -- A row without `xmax` was locked by no session when it was read, as almost all are, and is deleted without a lock of its
@@ -64,7 +64,7 @@ ended AS (
     RETURNING
         h.transaction_id, h.producer_group_id, h.check_times, h.stored_at, h.log_segment, h.log_offset, h.message_id,
         h.topic_id, h.queue_id, h.tags_code,
-        width_bucket(h.transaction_id, %(transaction_id)b::uuid []) AS place,
+        width_bucket(h.transaction_id, %(transaction_id)b::uuid []) AS number,
         array_position((SELECT t.queues FROM tail AS t), h.topic_id::bigint << 32 | h.queue_id) AS queue
 ),
 
@@ -79,7 +79,7 @@ placed AS MATERIALIZED (
         END AS queue_offset
     FROM (
         SELECT
-            d.*, (%(decision)b::text [])[d.place] AS decision, (%(turn)b::integer [])[d.place] AS turn
+            d.*, (%(decision)b::text [])[d.number] AS decision, (%(turn)b::integer [])[d.number] AS turn
         FROM ended AS d
     ) AS e
 ),
@@ -91,8 +91,8 @@ recorded AS (
     )
     SELECT
         %(segment_id)b::integer, nextval('operation_id'), p.transaction_id, p.producer_group_id, p.decision,
-        (%(decided_by)b::text [])[p.place], clock_timestamp(), p.check_times, p.stored_at, p.log_segment, p.log_offset,
-        p.message_id, p.topic_id, p.queue_id, p.queue_offset, (%(remark)b::text [])[p.place]
+        (%(decided_by)b::text [])[p.number], clock_timestamp(), p.check_times, p.stored_at, p.log_segment, p.log_offset,
+        p.message_id, p.topic_id, p.queue_id, p.queue_offset, (%(remark)b::text [])[p.number]
     FROM placed AS p
 )
 

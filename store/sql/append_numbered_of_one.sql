@@ -1,4 +1,4 @@
--- As `append_placed`, for one operation. Generated from it by tools/of_one.py: change that one, then run the script.
+-- As `append_numbered`, for one operation. Generated from it by tools/of_one.py: change that one, then run the script.
 INSERT INTO commit_log (
     segment_id, log_offset, stored_at, born_at, topic_id, queue_id, message_id, transaction_id, producer_group_id,
     tags, keys, sharding_key, traceparent, properties, body, body_form
