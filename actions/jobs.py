@@ -170,15 +170,17 @@ def _step(action_id: uuid.UUID, call: Call) -> bool:
         action = find(action_id)
         if action.state != "running" or _is_stopped(action):
             return False
-        targets, place = _next(action)
+        targets, cursor = _next(action)
         left = set(targets) - audit.recorded(action.id, targets)
         signature = Signature("user", action.acting, action.request_id, action.reason, action.id)
         if left:
             wanted = [target for target in targets if target in left]
             kinds.find(action.kind).run(wanted, action.parameters, signature, call)
-        changes: dict[str, object] = {"place": place} if place is not None else {"state": "done", "finished_at": Now()}
+        changes: dict[str, object] = (
+            {"place": cursor} if cursor is not None else {"state": "done", "finished_at": Now()}
+        )
         Action.objects.filter(id=action.id).update(**changes)
-        return place is not None
+        return cursor is not None
 
 
 def _is_stopped(action: Action) -> bool:
@@ -197,7 +199,7 @@ def _is_stopped(action: Action) -> bool:
 
 
 def _next(action: Action) -> tuple[list[str], Any]:
-    """The targets of the next step, and the place behind them; None behind the last."""
+    """The targets of the next step, and the cursor behind them; None behind the last."""
     if action.targets is None:
         return kinds.matching(action.kind).next(action.wanted or {}, action.place, STEP)
     begin = action.place or 0

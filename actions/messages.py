@@ -56,30 +56,30 @@ def bounded(wanted: Filter) -> dict[str, Any]:
 def count(wanted: Filter) -> Counted:
     """How many match and are not redriven yet, counted up to a limit. Raises CellAway."""
     if narrows(wanted):
-        ids, place = following(wanted, None, COUNT_LIMIT)
-        return Counted(len(ids), place is not None)
+        ids, cursor = following(wanted, None, COUNT_LIMIT)
+        return Counted(len(ids), cursor is not None)
     with cells.leaving_out() as missing:
         found = lists.count(registry.find(wanted["group"]), _until(wanted), COUNT_LIMIT + 1)
     shapes.require_all(missing)
     return shapes.to_limit(found)
 
 
-def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
+def following(wanted: Filter, cursor: Any, most: int) -> tuple[list[str], Any]:
     """The next dead letters, the oldest first; a narrowed search reads MAX_PAGES pages. Raises CellAway."""
-    places: dict[int, int] | None = merging.from_start(0) if place is None else cursors.from_plain(place, int)
+    each: dict[int, int] | None = merging.from_start(0) if cursor is None else cursors.from_plain(cursor, int)
     group, ids = registry.find(wanted["group"]), dict[str, None]()
     for _ in range(MAX_PAGES if narrows(wanted) else 1):
-        if places is None or len(ids) >= most:
+        if each is None or len(ids) >= most:
             break
         page: Page[Any, int]
         if narrows(wanted):
-            page = lists.narrowed(group, of_letters(wanted), places, _until(wanted), most - len(ids))
+            page = lists.narrowed(group, of_letters(wanted), each, _until(wanted), most - len(ids))
         else:
-            page = lists.heads(group, places, _until(wanted), most)
+            page = lists.heads(group, each, _until(wanted), most)
         shapes.require_all(page.missing)
         ids.update(dict.fromkeys(str(letter.message_id) for letter in page.rows))
-        places = page.after
-    return list(ids), None if places is None else cursors.to_plain(places)
+        each = page.after
+    return list(ids), None if each is None else cursors.to_plain(each)
 
 
 def _until(wanted: Filter) -> dict[int, int]:

@@ -46,8 +46,8 @@ def to_limit(counted: int) -> Counted:
 class Matching:
     """All targets that a filter matches. `fields` are the filter's. `bounded` makes a filter pass over later targets.
 
-    `next` takes a filter, a place and a number; it returns at most this number of targets behind the place, and the
-    place behind the last of these targets. A place is JSON.
+    `next` takes a filter, a cursor and a number; it returns at most this number of targets behind the cursor, and the
+    cursor behind the last of these targets. A cursor is JSON.
     """
 
     fields: tuple[Field, ...]

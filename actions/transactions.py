@@ -17,7 +17,7 @@ from store.stats import now
 from transactions import discards
 from transactions.checks import checker
 from transactions.reads import listing, undecided
-from transactions.reads.listing import Place, Wanted
+from transactions.reads.listing import Cursor, Wanted
 
 # Under way at once: they share batches of the group commit, and leave room for those of producers.
 AT_ONCE = 200
@@ -82,16 +82,16 @@ def count(wanted: Filter) -> Counted:
     return shapes.to_limit(found)
 
 
-def following(wanted: Filter, place: Any, most: int) -> tuple[list[str], Any]:
+def following(wanted: Filter, cursor: Any, most: int) -> tuple[list[str], Any]:
     """The next transactions that match, those begun last first: no change of one moves it in this order.
 
     Raises CellAway.
     """
-    first = Place(datetime.fromisoformat(wanted["begun_before"]).astimezone(UTC))
-    after = merging.from_start(first) if place is None else cursors.from_plain(place, Place)
+    first = Cursor(datetime.fromisoformat(wanted["begun_before"]).astimezone(UTC))
+    after = merging.from_start(first) if cursor is None else cursors.from_plain(cursor, Cursor)
     page = listing.page(_wanted(wanted), after, most)
     shapes.require_all(page.missing)
-    return [str(one.transaction_id) for one in page.transactions], page.after and cursors.to_plain(page.after)
+    return [str(one.transaction_id) for one in page.rows], page.after and cursors.to_plain(page.after)
 
 
 def _wanted(wanted: Filter) -> Wanted:

@@ -31,7 +31,7 @@ class Turns:
     """One hash at a time in each web process, and a bounded number that wait for their turn."""
 
     def __init__(self) -> None:
-        self._places = threading.BoundedSemaphore(MAX_WAITING)
+        self._slots = threading.BoundedSemaphore(MAX_WAITING)
         self._turn = threading.Lock()
 
     @contextmanager
@@ -40,7 +40,7 @@ class Turns:
 
         Raises SystemBusy when too many wait, or when it does not come within MAX_SECONDS.
         """
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise busy()
         try:
             if not self._turn.acquire(timeout=MAX_SECONDS):
@@ -50,7 +50,7 @@ class Turns:
             finally:
                 self._turn.release()
         finally:
-            self._places.release()
+            self._slots.release()
 
 
 class SeparateHasher(PBKDF2PasswordHasher):

@@ -75,7 +75,7 @@ class Trace(msgspec.Struct):
 
 
 async def of(message_id: uuid.UUID, copies: Sequence[Copy]) -> Trace:
-    """The trace of a message whose copies lie at these places of the log.
+    """The trace of a message whose copies lie at these log positions.
 
     1. Read the history of its transaction, if it has one.
     2. Read its entries and delays, and how each consumer group stands with it, until no entry appeared in between.

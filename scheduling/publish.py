@@ -9,12 +9,12 @@ from scheduling import alarms, delays
 from scheduling.delays import Delay
 from store.commit import reappend
 from store.commit.batch import Batch
-from store.commit.reappend import Place
 from store.db.statements import Statement
 from store.messages.ids import new_id
 from store.messages.times import exact
 from store.naming import topics
 from store.queues import Entry
+from store.segments.log import LogPosition
 
 INSERT_TIMERS = Statement(__file__, "insert_timers")
 
@@ -40,7 +40,7 @@ class Publication:
     entry: Entry | None = None
 
     @property
-    def place(self) -> Place:
+    def position(self) -> LogPosition:
         """Where its body lies, as the caller knows it; `publish` may append the body again elsewhere."""
         return self.log_segment, self.log_offset
 
@@ -60,48 +60,48 @@ async def publish_all(batch: Batch, publications: Sequence[Publication]) -> None
 
     Bodies that lie further back than the segment before the open one are appended again, by one statement for all.
     """
-    places = await reappend.near(batch, {publication.place for publication in publications})
+    positions = await reappend.near(batch, {publication.position for publication in publications})
     for publication in publications:
-        await _publish(batch, publication, places[publication.place])
+        await _publish(batch, publication, positions[publication.position])
 
 
-async def _publish(batch: Batch, publication: Publication, place: Place) -> None:
+async def _publish(batch: Batch, publication: Publication, position: LogPosition) -> None:
     due = delays.due_at(publication.delay, batch.now)
     if due <= batch.now:
-        publication.entry = _visible_now(publication, place)
+        publication.entry = _visible_now(publication, position)
         batch.enqueue(publication.entry)
         return
     # The sender's time may have any offset.
     publication.deliver_at = due = exact(due.astimezone(UTC))
     alarms.set_after(batch, (due - batch.now).total_seconds())
     if publication.delay is not None and publication.delay.level is not None:
-        publication.entry = await _at_level(publication, place, delays.known_level(publication.delay.level), due)
+        publication.entry = await _at_level(publication, position, delays.known_level(publication.delay.level), due)
         batch.enqueue(publication.entry)
     else:
         publication.timer_id = new_id()
-        batch.insert(INSERT_TIMERS, _timer(publication, place, due))
+        batch.insert(INSERT_TIMERS, _timer(publication, position, due))
 
 
-def _visible_now(publication: Publication, place: Place) -> Entry:
+def _visible_now(publication: Publication, position: LogPosition) -> Entry:
     return Entry(
         topic_id=publication.topic_id,
         queue_id=publication.queue_id,
-        log_segment=place[0],
-        log_offset=place[1],
+        log_segment=position[0],
+        log_offset=position[1],
         tags_code=publication.tags_code,
         reconsume_times=publication.reconsume_times,
         due_at=publication.due_at,
     )
 
 
-async def _at_level(publication: Publication, place: Place, level: int, due: datetime) -> Entry:
+async def _at_level(publication: Publication, position: LogPosition, level: int, due: datetime) -> Entry:
     """The entry in the level's queue, which keeps the real topic, queue and tags code for the release."""
     schedule = await topics.own(topics.SCHEDULE, queues=level)
     return Entry(
         topic_id=schedule.id,
         queue_id=delays.queue_of(level),
-        log_segment=place[0],
-        log_offset=place[1],
+        log_segment=position[0],
+        log_offset=position[1],
         tags_code=delays.milliseconds_of(due),
         reconsume_times=publication.reconsume_times,
         real_topic_id=publication.topic_id,
@@ -110,15 +110,15 @@ async def _at_level(publication: Publication, place: Place, level: int, due: dat
     )
 
 
-def _timer(publication: Publication, place: Place, due: datetime) -> dict[str, object]:
+def _timer(publication: Publication, position: LogPosition, due: datetime) -> dict[str, object]:
     return {
         "id": publication.timer_id,
         "number": None,
         "due_at": due,
         "delay_seconds": None,
         "message_id": publication.message_id,
-        "log_segment": place[0],
-        "log_offset": place[1],
+        "log_segment": position[0],
+        "log_offset": position[1],
         "topic_id": publication.topic_id,
         "queue_id": publication.queue_id,
         "tags_code": publication.tags_code,

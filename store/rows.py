@@ -11,7 +11,7 @@ from store.messages import MessageRow
 
 
 class Copy(NamedTuple):
-    """One place of a message in the commit log: it has several after it was appended again."""
+    """One log position of a message in the commit log: it has several after it was appended again."""
 
     segment_id: int
     log_offset: int

@@ -221,6 +221,6 @@ def of_its_host(target: bytes, headers: HeaderList) -> tuple[bytes, HeaderList]:
     By RFC 9112, 3.2.2, a server takes it, and what `Host` says is ignored.
     """
     _, _, rest = target.partition(b"://")
-    end = next((place for place, sign in enumerate(rest) if sign in b"/?"), len(rest))
+    end = next((at for at, sign in enumerate(rest) if sign in b"/?"), len(rest))
     path = rest[end:] if rest[end : end + 1] == b"/" else b"/" + rest[end:]
     return path, [*((name, value) for name, value in headers if name != b"host"), (b"host", rest[:end])]

@@ -45,7 +45,7 @@ def of_group(request: HttpRequest, name: str) -> HttpResponse:
     group = registry.named(name)
     if group is None:
         return frame.not_there(request, f"Consumer group {name} does not exist.", "dead_letters")
-    page = dead_letter_lists.page(group, wanted(request), frame.places(request, int), PAGE)
+    page = dead_letter_lists.page(group, wanted(request), frame.after(request, int), PAGE)
     return frame.show(
         request,
         "console/dead_letters_of.html",
@@ -53,7 +53,7 @@ def of_group(request: HttpRequest, name: str) -> HttpResponse:
         now=now(),
         group=group,
         letters=page.rows,
-        older=urlencode({**chosen(request), "after": cursors.encode_places(page.after)}) if page.after else "",
+        older=urlencode({**chosen(request), "after": cursors.encode_each(page.after)}) if page.after else "",
         summary=summary(request, dead_letter_lists.shared(group)),
         narrowed=chosen(request),
         summed_limit=dead_letter_lists.MAX_LOOKED_AT,

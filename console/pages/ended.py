@@ -7,7 +7,7 @@ from console.pages import frame, halves
 from store.reading import cursors, merging
 from store.stats import now
 from transactions.reads import listing
-from transactions.reads.listing import Place
+from transactions.reads.listing import Cursor
 
 # As the address has them, and as the API.
 STATES = {"": None, "committed": "COMMITTED", "rolled_back": "ROLLED_BACK"}
@@ -19,16 +19,16 @@ def ended(request: HttpRequest) -> HttpResponse:
     asked = halves.asked_for(request)
     state = request.GET.get("state", "")
     wanted = asked.wanted(STATES.get(state))
-    after = frame.places(request, Place) or merging.from_start(Place(stored_at=None))
+    after = frame.after(request, Cursor) or merging.from_start(Cursor(stored_at=None))
     page = listing.page(wanted, after, halves.PAGE)
     return frame.show(
         request,
         "console/ended.html",
         "Ended transactions",
         now=now(),
-        ends=page.transactions,
+        ends=page.rows,
         keys=halves.keys_of(page),
         state=state if state in STATES else "",
-        after=cursors.encode_places(page.after) or "",
+        after=cursors.encode_each(page.after) or "",
         **halves.form(request, asked),
     )

@@ -10,7 +10,7 @@ from store.errors import MessageIllegal
 from store.naming import cells
 from store.reading import cursors
 
-Place = TypeVar("Place")
+Cursor = TypeVar("Cursor")
 
 
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
@@ -39,16 +39,16 @@ def whole_number(request: HttpRequest, name: str) -> int:
     return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
 
 
-def places(request: HttpRequest, type_: type[Place]) -> dict[int, Place] | None:
+def after(request: HttpRequest, type_: type[Cursor]) -> dict[int, Cursor] | None:
     """Where a list goes on in each cell. A cursor of the address that cannot be read starts from the front."""
     try:
-        return cursors.decode_places(request.GET.get("after") or None, type_)
+        return cursors.decode_each(request.GET.get("after") or None, type_)
     except MessageIllegal:
         return None
 
 
 def kept(request: HttpRequest, *but: str) -> str:
-    """The query of the address without the place in the list, for the way to the next page."""
+    """The query of the address without the cursor, for the way to the next page."""
     query = request.GET.copy()
     for name in ("after", *but):
         query.pop(name, None)

@@ -16,7 +16,7 @@ from store.stats import now
 from transactions import registry, schedule
 from transactions.reads import listing, summary, undecided
 from transactions.reads.listing import Page, Wanted
-from transactions.reads.undecided import DiscardedPlace, DuePlace
+from transactions.reads.undecided import DiscardedCursor, DueCursor
 
 PAGE = 50
 AGES = ((60, "1 minute"), (600, "10 minutes"), (3600, "1 hour"), (6 * 3600, "6 hours"), (86400, "1 day"))
@@ -46,7 +46,7 @@ def pending(request: HttpRequest) -> HttpResponse:
     """Half messages that are not ended yet, the longest due for a check first."""
     asked = asked_for(request)
     wanted = asked.wanted("PREPARED")
-    after = frame.places(request, DuePlace)
+    after = frame.after(request, DueCursor)
     groups = readings.shared(counts.pending)
     # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
     unasked = [group for group in groups if group.checking.unasked]
@@ -59,7 +59,7 @@ def pending(request: HttpRequest) -> HttpResponse:
         "console/pending.html",
         "Pending half messages",
         now=now(),
-        halves=[(half, checking.get(half.producer_group)) for half in page.transactions],
+        halves=[(half, checking.get(half.producer_group)) for half in page.rows],
         groups=groups,
         reasons=readings.shared(counts.reasons) if groups and not after else {},
         left_out=left_out,
@@ -73,13 +73,13 @@ def discarded(request: HttpRequest) -> HttpResponse:
     """Half messages that the checks gave up, the latest first."""
     asked = asked_for(request)
     wanted = asked.wanted("DISCARDED")
-    page = undecided.discarded(wanted, None, None, frame.places(request, DiscardedPlace), PAGE)
+    page = undecided.discarded(wanted, None, None, frame.after(request, DiscardedCursor), PAGE)
     return frame.show(
         request,
         "console/discarded.html",
         "Discarded half messages",
         now=now(),
-        halves=page.transactions,
+        halves=page.rows,
         reasons=summary.discarded(),
         reasons_limit=summary.MAX_DISCARDED,
         keys=keys_of(page),
@@ -89,11 +89,9 @@ def discarded(request: HttpRequest) -> HttpResponse:
 
 def keys_of(page: Page[Any]) -> dict[UUID, list[str]]:
     """The keys of each transaction's first message, of those that have any, by the transaction."""
-    firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.transactions, strict=True)]
+    firsts = [(cell, one.commit_log_offset) for cell, one in zip(page.cells, page.rows, strict=True)]
     found = previews.keys(firsts)
-    return {
-        one.transaction_id: found[first] for one, first in zip(page.transactions, firsts, strict=True) if first in found
-    }
+    return {one.transaction_id: found[first] for one, first in zip(page.rows, firsts, strict=True) if first in found}
 
 
 def asked_for(request: HttpRequest) -> Asked:
@@ -112,14 +110,14 @@ def around(request: HttpRequest, asked: Asked, wanted: Wanted, page: Page[Any]) 
     return {
         **form(request, asked),
         "count": counts.up_to(COUNT_LIMIT, undecided.count(wanted, COUNT_LIMIT + 1)),
-        "after": cursors.encode_places(page.after) or "",
+        "after": cursors.encode_each(page.after) or "",
         "check_max": schedule.most_checks(),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
 
 
 def form(request: HttpRequest, asked: Asked) -> dict[str, object]:
-    """The form that narrows a list: what it holds, what it offers, and the address without the place in the list."""
+    """The form that narrows a list: what it holds, what it offers, and the address without the cursor."""
     return {
         "wanted": asked,
         "ages": AGES,

@@ -27,8 +27,8 @@ def one(request: HttpRequest, message_id: UUID) -> HttpResponse:
     if not copies:
         hours = f"messages are kept for {settings.RESERVED_HOURS} hours"
         return frame.not_there(request, f"Message {message_id} does not exist: {hours}.", "topics")
-    place = (copies[-1].segment_id, copies[-1].log_offset)
-    stored = previews.at({message_id: place}, BODY_BYTES).get(message_id)
+    position = (copies[-1].segment_id, copies[-1].log_offset)
+    stored = previews.at({message_id: position}, BODY_BYTES).get(message_id)
     found = shown(sync.call(trace.of, message_id, copies))
     return frame.show(
         request,

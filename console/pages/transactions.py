@@ -88,14 +88,14 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
 
 def messages(transaction: TransactionRow) -> list[Message]:
     """The messages of a transaction, the first MESSAGES of them."""
-    places = [(transaction.log_segment, offset) for offset in transaction.log_offsets[:MESSAGES]]
-    found = previews.at(dict(zip(transaction.message_ids, places, strict=False)), bodies.PREVIEW_BYTES)
-    none: list[int | None] = [None] * len(places)
+    positions = [(transaction.log_segment, offset) for offset in transaction.log_offsets[:MESSAGES]]
+    found = previews.at(dict(zip(transaction.message_ids, positions, strict=False)), bodies.PREVIEW_BYTES)
+    none: list[int | None] = [None] * len(positions)
     queue_offsets: Sequence[int | None] = transaction.queue_offsets or none
-    rows = zip(transaction.message_ids, places, transaction.queue_ids, queue_offsets, strict=False)
+    rows = zip(transaction.message_ids, positions, transaction.queue_ids, queue_offsets, strict=False)
     return [
-        Message(message_id, place[1], queue_id, queue_offset, found.get(message_id))
-        for message_id, place, queue_id, queue_offset in rows
+        Message(message_id, position[1], queue_id, queue_offset, found.get(message_id))
+        for message_id, position, queue_id, queue_offset in rows
     ]
 
 

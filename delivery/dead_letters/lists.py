@@ -137,8 +137,8 @@ def page(
             return Part(letters[:most], letters[most - 1][1])
         return Part(letters, rows[0].go_on_before if rows else None)
 
-    places = merging.from_start(BEYOND) if after is None else after
-    return merging.page(read, places, count, lambda row, _: row.dead_at)
+    cursors = merging.from_start(BEYOND) if after is None else after
+    return merging.page(read, cursors, count, lambda row, _: row.dead_at)
 
 
 def ends(group: ConsumerGroup) -> dict[int, int]:
@@ -148,7 +148,7 @@ def ends(group: ConsumerGroup) -> dict[int, int]:
 
 
 def heads(
-    group: ConsumerGroup, places: Mapping[int, int], until: Mapping[int, int], count: int
+    group: ConsumerGroup, cursors: Mapping[int, int], until: Mapping[int, int], count: int
 ) -> Page[DeadLetterHead, int]:
     """A group's dead letters between two offsets of each cell, the oldest `count`, cell by cell, without bodies."""
     topic = registry.dead_letter_topic(group.name)
@@ -159,10 +159,10 @@ def heads(
         letters = [(row, row.queue_offset + 1) for row in rows]
         return Part(letters, letters[-1][1] if len(letters) == most else None)
 
-    return merging.page(read, places, count, _cell_by_cell)
+    return merging.page(read, cursors, count, _cell_by_cell)
 
 
-def _cell_by_cell(_row: object, _place: int) -> int:
+def _cell_by_cell(_row: object, _cursor: int) -> int:
     return 0
 
 
@@ -179,7 +179,7 @@ def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int
 
 
 def narrowed(
-    group: ConsumerGroup, wanted: Wanted, places: Mapping[int, int], until: Mapping[int, int], count: int
+    group: ConsumerGroup, wanted: Wanted, cursors: Mapping[int, int], until: Mapping[int, int], count: int
 ) -> Page[NarrowedDeadLetter, int]:
     """The oldest `count` dead letters at most that match between two offsets of each cell, cell by cell.
 
@@ -196,7 +196,7 @@ def narrowed(
             return Part(found, found[-1][1])
         return Part(found, rows[0].go_on_at if rows else None)
 
-    return merging.page(read, places, count, _cell_by_cell)
+    return merging.page(read, cursors, count, _cell_by_cell)
 
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:

@@ -143,11 +143,11 @@ def _membership(node: Node, wanted: bool) -> Condition:
 
 def _items(group: Node) -> tuple[str, frozenset[Any]]:
     """The kind and the values of the literals in the parentheses after IN."""
-    places = children(group)
-    items = [operand_of(place) for place in places]
-    for item, place in zip(items, places, strict=True):
+    parts = children(group)
+    items = [operand_of(part) for part in parts]
+    for item, part in zip(items, parts, strict=True):
         if item.kind not in READ or item.kind != items[0].kind:
-            refuse_part(place, "IN is followed by literals of one kind")
+            refuse_part(part, "IN is followed by literals of one kind")
     return items[0].kind, frozenset(item.value for item in items)
 
 

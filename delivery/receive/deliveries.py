@@ -91,7 +91,7 @@ class HandedOut:
     died_after: int | None = None
 
     @property
-    def place(self) -> tuple[int, int]:
+    def position(self) -> tuple[int, int]:
         """The segment and the log offset of its message."""
         return self.segment_id, self.log_offset
 
@@ -106,7 +106,7 @@ class Handout:
 
     receiver: Receiver
     entries: list[HandedOut] = field(default_factory=list)
-    # Those that are read already, by their places.
+    # Those that are read already, by their log positions.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
     # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it reads again.
     more: bool = False
@@ -122,19 +122,19 @@ class Handout:
 
         An entry whose message is gone with its segment is left out: it comes again as a retry. Raises SystemBusy.
         """
-        missing = [handed for handed in self.entries if handed.place not in self.messages]
+        missing = [handed for handed in self.entries if handed.position not in self.messages]
         if not missing:
             return
-        rows = await connections.read(log.READ_MESSAGES, log.places([handed.place for handed in missing]))
+        rows = await connections.read(log.READ_MESSAGES, log.at([handed.position for handed in missing]))
         self.messages = {**self.messages, **{(row.segment_id, row.log_offset): row for row in rows}}
-        self.entries = [handed for handed in self.entries if handed.place in self.messages]
+        self.entries = [handed for handed in self.entries if handed.position in self.messages]
         for handed in missing:
-            if (message := self.messages.get(handed.place)) is not None:
+            if (message := self.messages.get(handed.position)) is not None:
                 handed.body_bytes = len(message.body)
         self.count_bodies()
 
     def __iter__(self) -> Iterator[tuple[HandedOut, MessageRow]]:
-        return ((handed, self.messages[handed.place]) for handed in self.entries)
+        return ((handed, self.messages[handed.position]) for handed in self.entries)
 
 
 def answered(

@@ -1,9 +1,9 @@
--- Find the nacks of a message that have a reason, the latest first: those of each place at which the message was stored,
--- by the index of nacks. The places are found first: a join in the order of log offsets would walk the log.
-WITH place AS MATERIALIZED (SELECT m.log_offset FROM commit_log AS m WHERE m.message_id = %(message_id)s)
+-- Find the nacks of a message that have a reason, the latest first: at each log position at which the message was stored,
+-- by the index of nacks. The log positions are found first: a join in the order of log offsets would walk the log.
+WITH copy AS MATERIALIZED (SELECT m.log_offset FROM commit_log AS m WHERE m.message_id = %(message_id)s)
 
 SELECT g.name AS group_name, k.nacked_at, k.reconsume_times, k.reason
-FROM place AS m
+FROM copy AS m
 INNER JOIN nack AS k ON m.log_offset = k.log_offset
 INNER JOIN consumer_group AS g ON k.group_id = g.id
 ORDER BY k.nacked_at DESC

@@ -37,7 +37,7 @@ class Answer:
         self.give_back: GiveBack | None = None
 
 
-class Page(Answer):
+class MessagesAnswer(Answer):
     """An answer with messages: one large object that is encoded and sent message by message.
 
     Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
@@ -70,7 +70,7 @@ def answer(result: object, status: int = 200) -> Answer:
 def page(hold: Hold, entries: Iterator[object], more: object = None, name: str = "messages") -> Answer:
     """A JSON answer with a list of this name and the fields of `more`; in parts when its bodies are large."""
     if hold.size > WHOLE_BYTES:
-        return Page(entries, more, name)
+        return MessagesAnswer(entries, more, name)
     return Answer(b"".join(_parts(entries, more, name)))
 
 

@@ -100,9 +100,9 @@ class Source(NamedTuple):
 
 
 class Read(msgspec.Struct, gc=False):
-    """What is given of an operation with its place in the request, and its bytes where the caller's key has limits."""
+    """What is given of an operation with its number in the request, and its bytes where the caller's key has limits."""
 
-    place: int
+    number: int
     given: Given | Refusal
     size: int = 0
 
@@ -111,10 +111,10 @@ def read_all(request: DataRequest) -> list[Read]:
     """The operations of a request, or the refusal of each that has not the right shape. Raises what `decode` raises."""
     if request.caller.allowance is None:
         with contextlib.suppress(Refusal):
-            return [Read(place, one) for place, one in enumerate(decode(Operations, request.body).operations)]
+            return [Read(number, one) for number, one in enumerate(decode(Operations, request.body).operations)]
     # Each is judged on its own.
     raws = decode(Bulk, request.body).operations
-    return [Read(place, _read(raw), len(bytes(raw))) for place, raw in enumerate(raws)]
+    return [Read(number, _read(raw), len(bytes(raw))) for number, raw in enumerate(raws)]
 
 
 def _read(raw: msgspec.Raw) -> Given | Refusal:

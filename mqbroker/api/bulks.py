@@ -69,7 +69,7 @@ async def _results(request: DataRequest) -> list[bytes]:
     while left and not patience.current().is_over and time.monotonic() < until:
         now, left = _apart(left)
         results |= await _run(now, request)
-    return [results.get(place, TOO_LATE) for place in range(len(read))]
+    return [results.get(number, TOO_LATE) for number in range(len(read))]
 
 
 async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
@@ -126,7 +126,7 @@ def _apart(read: Sequence[Read]) -> tuple[Sequence[Read], Sequence[Read]]:
 
 
 async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
-    """The results of operations that need not wait for each other, by their places.
+    """The results of operations that need not wait for each other, by their numbers.
 
     What a pipelined batch takes is handed in at once: a task for each would cost as much as its part of the batch.
     """
@@ -139,17 +139,17 @@ async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
             call, operation = operation_of(one, shared)
             is_ready = operation.ready()
             if is_ready and not operation.ordered:
-                handed.hand_in(one.place, call, operation)
+                handed.hand_in(one.number, call, operation)
             else:
                 # Those that keep an order hand themselves in.
                 rest = rest_of(operation, is_ready=is_ready)
-                tasks.append((one.place, asyncio.create_task(_result(call, operation, rest))))
+                tasks.append((one.number, asyncio.create_task(_result(call, operation, rest))))
         except Refusal as refusal:
-            results[one.place] = refused(refusal).content
-    for place, call, operation in await handed.left_out():
-        tasks.append((place, asyncio.create_task(_result(call, operation, writer.finish(operation)))))
-    for place, task in tasks:
-        results[place] = await task
+            results[one.number] = refused(refusal).content
+    for number, call, operation in await handed.left_out():
+        tasks.append((number, asyncio.create_task(_result(call, operation, writer.finish(operation)))))
+    for number, task in tasks:
+        results[number] = await task
     return results
 
 
@@ -163,16 +163,16 @@ class Handed:
         # One for all of them, whose futures would cost as much as their part of the batch.
         self._ended: asyncio.Future[None] | None = None
 
-    def hand_in(self, place: int, call: Call[Any, Any], operation: Operation[Any]) -> None:
+    def hand_in(self, number: int, call: Call[Any, Any], operation: Operation[Any]) -> None:
         """Has an operation written in a batch. Raises SystemBusy when too much waits."""
-        writer.hand_in(operation, partial(self._settled, place, call, operation))
+        writer.hand_in(operation, partial(self._settled, number, call, operation))
         self._under_way += 1
 
-    def _settled(self, place: int, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> None:
+    def _settled(self, number: int, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> None:
         if problem is None and operation.result is None:
-            self._left_out.append((place, call, operation))
+            self._left_out.append((number, call, operation))
         else:
-            self._results[place] = _answered(call, operation, problem)
+            self._results[number] = _answered(call, operation, problem)
         self._under_way -= 1
         if not self._under_way and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)

@@ -15,7 +15,7 @@ from store.messages import StoredMessage
 from store.naming import topic_names, topics
 from store.process import pacing, runtime
 from store.reading import cursors, holders, lookup
-from store.reading.lookup import Found, Place
+from store.reading.lookup import Cursor, Found
 
 
 class FoundMessage(msgspec.Struct):
@@ -63,17 +63,19 @@ async def messages_of_topic(request: DataRequest) -> Answer:
         raise MessageIllegal(f"from {query['from']} is not before to {query['to']}.")
     count = number(given, "limit", cursors.DEFAULT_LIMIT)
     require_between("limit", count, 1, cursors.MAX_LIMIT)
-    after = cursors.decode(query.get("cursor"), Place)
+    after = cursors.decode(query.get("cursor"), Cursor)
     topic = await lookup.topic_of(name)
     with runtime.in_cell(holders.of_queues(topic)):
         if key is None:
-            page = await lookup.by_time(topic, since, until, after, count, request.hold)
+            page, last = await lookup.by_time(topic, since, until, after, count, request.hold)
         else:
             hidden_too = request.caller.may_see(name, is_visible=False)
-            page = await lookup.by_key(topic, key, since, until, after, count, request.hold, hidden_too=hidden_too)
-    names = await topic_names.of_ids({found.message.topic_id for found in page.found})
-    following = None if page.after is None else cursors.encode(page.after)
-    results = (_found(found, names) for found in page.found)
+            page, last = await lookup.by_key(
+                topic, key, since, until, after, count, request.hold, hidden_too=hidden_too
+            )
+    names = await topic_names.of_ids({found.message.topic_id for found in page})
+    following = None if last is None else cursors.encode(last)
+    results = (_found(found, names) for found in page)
     return answers.page(request.hold, results, {"next": following}, "results")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from mqbroker.api import unread
-from mqbroker.api.answers import Answer, Page
+from mqbroker.api.answers import Answer, MessagesAnswer
 from mqbroker.api.bodies import Body
 from mqbroker.api.unread import Unread
 from store.process import pacing, runtime
@@ -18,7 +18,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         await asyncio.sleep(0)
         if await answer.give_back(exchange.gone):
             return
-    if isinstance(answer, Page):
+    if isinstance(answer, MessagesAnswer):
         body.release()
         await _write_page(exchange, answer)
     elif len(answer.content) > unread.SMALL_BYTES:
@@ -30,7 +30,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         write(exchange, answer)
 
 
-async def _write_page(exchange: Exchange, page: Page) -> None:
+async def _write_page(exchange: Exchange, page: MessagesAnswer) -> None:
     """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
 
     A caller that hangs up before the last part, or is given up as it reads too slowly, has received no message: half an
@@ -44,7 +44,7 @@ async def _write_page(exchange: Exchange, page: Page) -> None:
             await page.give_back(exchange.gone)
 
 
-async def _write_parts(exchange: Exchange, page: Page) -> None:
+async def _write_parts(exchange: Exchange, page: MessagesAnswer) -> None:
     parts = page.parts()
     while True:
         async with pacing.step():

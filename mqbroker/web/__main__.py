@@ -57,10 +57,10 @@ def serve(listening: socket.socket, handover: Handover = processes.ALONE) -> Non
     from wire import room, server
 
     most = room.most_connections()
-    places = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)
+    connections = room.Room(most, settings.CONNECTIONS_PER_ADDRESS, settings.TRUSTED_PROXIES)
     try:
         running = partial(lifespan.running, handover.begin, is_known=handover.is_known)
-        uvloop.run(server.run(listening, running, places, handover.leave))
+        uvloop.run(server.run(listening, running, connections, handover.leave))
     except Unfit as problem:
         print(f"mqbroker.web: {problem}", file=sys.stderr, flush=True)
         sys.exit(processes.UNFIT)

@@ -16,7 +16,7 @@ class OwnRedirects(MiddlewareMixin):
     """
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        place = response.headers.get("Location")
-        if 300 <= response.status_code < 400 and place and not url_has_allowed_host_and_scheme(place, None):
+        location = response.headers.get("Location")
+        if 300 <= response.status_code < 400 and location and not url_has_allowed_host_and_scheme(location, None):
             response.headers["Location"] = HOME
         return response

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from store.commit.batch import Batch
 from store.db.statements import Statement
+from store.segments.log import LogPosition
 
 
 class Reappended(NamedTuple):
@@ -21,35 +22,34 @@ FIND_AGAIN = Statement(__file__, "find_again", Reappended)
 # One statement appends so much at most: far below what its time limit allows.
 MAX_BYTES = 16 * 1024 * 1024
 
-# Where a message lies: its segment and its log offset.
-Place = tuple[int, int]
 
+async def append_again(
+    batch: Batch, positions: Collection[LogPosition], max_bytes: int = MAX_BYTES
+) -> dict[LogPosition, int]:
+    """Appends stored messages to the batch's segment; returns the new log offset of each old log position.
 
-async def append_again(batch: Batch, places: Collection[Place], max_bytes: int = MAX_BYTES) -> dict[Place, int]:
-    """Appends stored messages to the batch's segment; returns the new log offset of each old place.
-
-    At least one message and about `max_bytes` of bodies at a time: the places that are not in the answer need another
+    At least one message and about `max_bytes` of bodies at a time: positions that are not in the answer need another
     call. A message keeps its id and the time it was first stored at.
     """
-    columns = {"log_segment": [segment for segment, _ in places], "log_offset": [offset for _, offset in places]}
+    columns = {"log_segment": [segment for segment, _ in positions], "log_offset": [offset for _, offset in positions]}
     await batch.read(APPEND_AGAIN, {"segment_id": batch.segment_id, "max_bytes": max_bytes, **columns})
     # A new statement also sees what another process appended in between.
     rows = await batch.read(FIND_AGAIN, {"segment_id": batch.segment_id, **columns})
     return {(row.log_segment, row.log_offset): row.new_offset for row in rows}
 
 
-async def near(batch: Batch, places: Collection[Place]) -> dict[Place, Place]:
-    """Per place of a message, its place in the open segment or the one before, where an entry of the batch may point.
+async def near(batch: Batch, positions: Collection[LogPosition]) -> dict[LogPosition, LogPosition]:
+    """Per log position, that of the message in the open segment or the one before: entries may point there.
 
     Messages of older segments are appended again. Raises LookupError when a body is gone.
     """
-    found = {place: place for place in places if place[0] >= batch.segment_id - 1}
-    far = set(places) - found.keys()
+    found = {position: position for position in positions if position[0] >= batch.segment_id - 1}
+    far = set(positions) - found.keys()
     while far:
         offsets = await append_again(batch, far)
         if not offsets:
             segment, offset = min(far)
             raise LookupError(f"The body at {offset} of segment {segment} is gone.")
-        found |= {place: (batch.segment_id, offset) for place, offset in offsets.items()}
+        found |= {position: (batch.segment_id, offset) for position, offset in offsets.items()}
         far -= offsets.keys()
     return found

@@ -1,4 +1,4 @@
-"""Cursors: a place in a list as an opaque text, and how long the pages of lists are."""
+"""Cursors: where a list goes on, in the API as an opaque text, and how long the pages of lists are."""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -14,60 +14,60 @@ from store.process.runtime import CONTROL
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 500
 
-Place = TypeVar("Place")
+Cursor = TypeVar("Cursor")
 
 
-def encode(place: object) -> str:
-    """The cursor of a place in a list."""
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+def encode(cursor: object) -> str:
+    """A cursor as the text of the API."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(cursor)).decode().rstrip("=")
 
 
-def decode(cursor: str | None, type_: type[Place]) -> Place | None:
-    """The place of a cursor; None for no cursor.
+def decode(text: str | None, type_: type[Cursor]) -> Cursor | None:
+    """The cursor of a text; None for no text.
 
     Raises MessageIllegal when it is none of this list.
     """
-    return _decoded(cursor, lambda raw: _in_utc(msgspec.json.decode(raw, type=type_)))
+    return _decoded(text, lambda raw: _in_utc(msgspec.json.decode(raw, type=type_)))
 
 
-def decode_places(cursor: str | None, type_: type[Place]) -> dict[int, Place] | None:
-    """The places of a cursor of a list over all cells, by the cell; as `decode`."""
-    return _decoded(cursor, lambda raw: from_plain(msgspec.json.decode(raw), type_))
+def decode_each(text: str | None, type_: type[Cursor]) -> dict[int, Cursor] | None:
+    """The cursors of a list over all cells, by the cell; as `decode`."""
+    return _decoded(text, lambda raw: from_plain(msgspec.json.decode(raw), type_))
 
 
-def encode_places(places: Mapping[int, object] | None) -> str | None:
-    """The cursor of a list over all cells; None after its last page."""
-    return None if places is None else encode(to_plain(places))
+def encode_each(each: Mapping[int, object] | None) -> str | None:
+    """The text of the cursors of a list over all cells; None after its last page."""
+    return None if each is None else encode(to_plain(each))
 
 
-def to_plain(places: Mapping[int, object]) -> Any:
-    """Places as JSON has them: that of the control alone stands for itself."""
-    return msgspec.to_builtins(places[CONTROL] if places.keys() == {CONTROL} else places, str_keys=True)
+def to_plain(each: Mapping[int, object]) -> Any:
+    """Cursors as JSON has them: that of the control alone stands for itself."""
+    return msgspec.to_builtins(each[CONTROL] if each.keys() == {CONTROL} else each, str_keys=True)
 
 
-def from_plain(plain: Any, type_: type[Place]) -> dict[int, Place]:
-    """The places that were made plain, each in UTC. Raises ValueError or OverflowError."""
+def from_plain(plain: Any, type_: type[Cursor]) -> dict[int, Cursor]:
+    """The cursors that were made plain, each in UTC. Raises ValueError or OverflowError."""
     if not isinstance(plain, dict):
         plain = {str(CONTROL): plain}
-    places: dict[int, Place] = msgspec.convert(plain, GenericAlias(dict, (int, type_)), str_keys=True)
-    return {cell: _in_utc(place) for cell, place in places.items()}
+    each: dict[int, Cursor] = msgspec.convert(plain, GenericAlias(dict, (int, type_)), str_keys=True)
+    return {cell: _in_utc(cursor) for cell, cursor in each.items()}
 
 
-def _decoded(cursor: str | None, read: Callable[[bytes], Place]) -> Place | None:
-    if cursor is None:
+def _decoded(text: str | None, read: Callable[[bytes], Cursor]) -> Cursor | None:
+    if text is None:
         return None
     try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
         if b"\\u0000" not in raw:
             return read(raw)
     except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
         pass
-    raise MessageIllegal(f"cursor {cursor[:60]!r} is none of this list: give `next` of its last page.")
+    raise MessageIllegal(f"cursor {text[:60]!r} is none of this list: give `next` of its last page.")
 
 
-def _in_utc(place: Place) -> Place:
-    """The place, its times in UTC: PostgreSQL takes no offset of 16 hours. Raises OverflowError."""
-    if not isinstance(place, tuple):
-        return place
-    make: Callable[..., Place] = type(place)
-    return make(*[value.astimezone(UTC) if isinstance(value, datetime) else value for value in place])
+def _in_utc(cursor: Cursor) -> Cursor:
+    """The cursor, its times in UTC: PostgreSQL takes no offset of 16 hours. Raises OverflowError."""
+    if not isinstance(cursor, tuple):
+        return cursor
+    make: Callable[..., Cursor] = type(cursor)
+    return make(*[value.astimezone(UTC) if isinstance(value, datetime) else value for value in cursor])

@@ -24,6 +24,7 @@ from store.reading import holders
 from store.reading.holders import FIND_COPIES
 from store.rows import Copy
 from store.segments import log
+from store.segments.log import LogPosition
 
 
 class WalkedKeyMatch(NamedTuple):
@@ -43,7 +44,7 @@ class VisibleEntry(NamedTuple):
 
 
 class ListedEntry(NamedTuple):
-    """An entry in a list by time, with the place and size of its message."""
+    """An entry in a list by time, with the log position and size of its message."""
 
     queue_id: int
     queue_offset: int
@@ -112,7 +113,7 @@ class Match(NamedTuple):
     size: int
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """Where the next page starts: below a log offset in a list by key, before an entry in a list by time."""
 
     time: Time = END
@@ -120,16 +121,9 @@ class Place(NamedTuple):
     offset: Annotated[int, Meta(ge=0, le=BEYOND)] = BEYOND
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Messages, the newest first, and where the next page starts; None after the last one.
-
-    A page may hold fewer messages than `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES and
-    the budget of answers.
-    """
-
-    found: list[Found]
-    after: Place | None
+# Messages, the newest first, and where the next page starts; None after the last one. There may be fewer messages than
+# `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES and the budget of answers.
+Listed = tuple[Sequence[Found], Cursor | None]
 
 
 async def topic_of(name: str) -> TopicFacts:
@@ -144,13 +138,13 @@ async def topic_of(name: str) -> TopicFacts:
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
-    """The places of a message in the log, the oldest first; none when it was never stored, or is dropped."""
+    """The log positions of a message, the oldest first; none when it was never stored, or is dropped."""
     async with holders.of_message(message_id):
         return (await connections.read(FIND_COPIES, {"message_id": message_id, "max_copies": MAX_COPIES}))[::-1]
 
 
 async def copies(message_id: uuid.UUID) -> Sequence[Copy]:
-    """The places of a message in the log, the oldest first.
+    """The log positions of a message, the oldest first.
 
     Raises MessageNotFound when it was never stored, or its segment is dropped.
     """
@@ -185,12 +179,12 @@ async def by_key(
     key: str,
     since: datetime | None,
     until: datetime | None,
-    after: Place | None,
+    after: Cursor | None,
     count: int,
     hold: Hold,
     *,
     hidden_too: bool,
-) -> Page:
+) -> Listed:
     """A topic's messages with this key that were stored within a time; `hidden_too`: those that are not visible (yet).
 
     In a topic of the broker's own, and without `hidden_too`: messages with an entry there. For a key of more than
@@ -207,7 +201,7 @@ async def by_key(
         "key": key,
         "since": since or BEGINNING,
         "until": until or END,
-        "below": (after or Place()).offset,
+        "below": (after or Cursor()).offset,
         "max_rows": count + 1,
     }
     rows: Sequence[KeyMatch | WalkedKeyMatch]
@@ -221,18 +215,18 @@ async def by_key(
     below = shown[-1].log_offset if len(shown) < len(matches) else end_of_walk
     messages = await _messages([(match.segment_id, match.log_offset) for match in shown])
     found = await _with_first_entries(messages, topic.id)
-    return Page(found, None if below is None else Place(offset=below))
+    return found, None if below is None else Cursor(offset=below)
 
 
 async def by_time(
-    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Place | None, count: int, hold: Hold
-) -> Page:
+    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Cursor | None, count: int, hold: Hold
+) -> Listed:
     """A topic's entries that became visible within a time, each with its message.
 
     The bodies count in `hold`. Raises SystemBusy while too many answers are in flight.
     """
     bounds = await queues.bounds(queues.of_topic(topic.id, topic.queues))
-    before, end = after or Place(), until or END
+    before, end = after or Cursor(), until or END
     if before.time < end:
         # Entries of the same microsecond may belong to this page; the statement compares queues and offsets.
         end = before.time + timedelta(microseconds=1)
@@ -250,15 +244,15 @@ async def by_time(
     }
     rows = await connections.read(LIST_ENTRIES, limits)
     shown = rows[: await _fitting([row.size for row in rows], count, hold)]
-    places = [(row.segment_id, row.log_offset) for row in shown]
-    messages = {(message.segment_id, message.log_offset): message for message in await _messages(places)}
+    positions = [(row.segment_id, row.log_offset) for row in shown]
+    messages = {(message.segment_id, message.log_offset): message for message in await _messages(positions)}
     found = [
         Found(messages[row.segment_id, row.log_offset], row.queue_id, row.queue_offset, row.reconsume_times)
         for row in shown
         if (row.segment_id, row.log_offset) in messages
     ]
     last = shown[-1] if len(shown) < len(rows) else None
-    return Page(found, None if last is None else Place(last.entered_at, last.queue_id, last.queue_offset))
+    return found, None if last is None else Cursor(last.entered_at, last.queue_id, last.queue_offset)
 
 
 def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
@@ -283,11 +277,11 @@ async def _fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
     return fitting
 
 
-async def _messages(places: Sequence[tuple[int, int]]) -> list[MessageRow]:
-    """The messages at these places, in their order, without those whose segment was just dropped."""
-    read = await connections.read(log.READ_MESSAGES, log.places(places)) if places else ()
+async def _messages(positions: Sequence[LogPosition]) -> list[MessageRow]:
+    """The messages at these log positions, in their order, without those whose segment was just dropped."""
+    read = await connections.read(log.READ_MESSAGES, log.at(positions)) if positions else ()
     found = {(message.segment_id, message.log_offset): message for message in read}
-    return [found[place] for place in places if place in found]
+    return [found[position] for position in positions if position in found]
 
 
 async def _with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> list[Found]:

@@ -1,6 +1,6 @@
 """Lists over all cells: each gives a page of its own, and these become one page by the order of the list.
 
-Where a list goes on is a place in each cell. Rows of a cell that is away come on a later page, if it is back by then:
+A list goes on by a cursor in each cell. Rows of a cell that is away come on a later page, if it is back by then:
 a list is whole where its last page names no cell as missing.
 """
 
@@ -12,18 +12,18 @@ from store.naming import cells
 from store.process import runtime
 
 Row = TypeVar("Row")
-Place = TypeVar("Place")
+Cursor = TypeVar("Cursor")
 
 
-class Part(NamedTuple, Generic[Row, Place]):
-    """A page of one cell: rows, each with the place behind it, and where the next page starts; None after the last."""
+class Part(NamedTuple, Generic[Row, Cursor]):
+    """A page of one cell: rows, each with the cursor behind it, and that of the next page; None after the last."""
 
-    rows: Sequence[tuple[Row, Place]]
-    after: Place | None
+    rows: Sequence[tuple[Row, Cursor]]
+    after: Cursor | None
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Generic[Row, Place]):
+class Page(Generic[Row, Cursor]):
     """Rows of all cells, the cell of each, and where the next page starts in each that has more; None after the last.
 
     It may hold fewer rows than were asked for, even none, although there are more. `missing` are the names of the cells
@@ -32,32 +32,32 @@ class Page(Generic[Row, Place]):
 
     rows: list[Row]
     cells: list[int]
-    after: dict[int, Place] | None
+    after: dict[int, Cursor] | None
     missing: list[str]
 
 
-def from_start(place: Place) -> dict[int, Place]:
-    """The first place of a list, in each cell."""
-    return dict.fromkeys(runtime.current().cells, place)
+def from_start(cursor: Cursor) -> dict[int, Cursor]:
+    """The first cursor of a list, in each cell."""
+    return dict.fromkeys(runtime.current().cells, cursor)
 
 
 def page(
-    read: Callable[[Place, int], Part[Row, Place]],
-    places: Mapping[int, Place],
+    read: Callable[[Cursor, int], Part[Row, Cursor]],
+    cursors: Mapping[int, Cursor],
     count: int,
-    order: Callable[[Row, Place], Any],
+    order: Callable[[Row, Cursor], Any],
     *,
     descending: bool = True,
-) -> Page[Row, Place]:
-    """A page of `count` rows at most, by the order of the rows and of the places behind them.
+) -> Page[Row, Cursor]:
+    """A page of `count` rows at most, by the order of the rows and of the cursors behind them.
 
-    `read` returns so many rows of the cell that it has entered, from a place on.
+    `read` returns `count` rows at most of the cell that it has entered, behind a cursor.
     """
     with cells.leaving_out() as missing:
-        parts = cells.ask(lambda: read(places[runtime.here().cell], count), only=places)
+        parts = cells.ask(lambda: read(cursors[runtime.here().cell], count), only=cursors)
     rows: list[Row] = []
     of: list[int] = []
-    after: dict[int, Place | None] = dict(places)
+    after: dict[int, Cursor | None] = dict(cursors)
     left = {cell: list(part.rows) for cell, part in parts.items()}
     choose = max if descending else min
     while len(rows) < count:
@@ -70,5 +70,5 @@ def page(
         rows.append(row)
         of.append(cell)
     after |= {cell: part.after for cell, part in parts.items() if not left[cell]}
-    rest = {cell: place for cell, place in after.items() if place is not None}
+    rest = {cell: cursor for cell, cursor in after.items() if cursor is not None}
     return Page(rows, of, rest if rest.keys() & parts.keys() else None, missing)

@@ -65,24 +65,24 @@ def newest(topic_id: int, queue_id: int, below: int | None, count: int) -> Seque
     return sync.read(NEWEST_ENTRIES, {**asked, "max_rows": count})
 
 
-def at(places: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, Preview]:
+def at(positions: Mapping[UUID, tuple[int, int]], max_bytes: int) -> dict[UUID, Preview]:
     """The messages of these ids, each with its segment and log offset, and `max_bytes` of each body; those of a dropped
-    segment are missing. In another cell another message may have the same place.
+    segment are missing. In another cell another message may have the same position.
     """
-    if not places:
+    if not positions:
         return {}
-    asked = {**log.places(list(places.values())), "max_bytes": max_bytes}
+    asked = {**log.at(list(positions.values())), "max_bytes": max_bytes}
     found = cells.ask(lambda: sync.read(PREVIEW_MESSAGES, asked))
     rows = (row for rows in found.values() for row in rows)
     return {
-        row.message_id: _named(row) for row in rows if places.get(row.message_id) == (row.segment_id, row.log_offset)
+        row.message_id: _named(row) for row in rows if positions.get(row.message_id) == (row.segment_id, row.log_offset)
     }
 
 
-def keys(places: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
+def keys(positions: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[str]]:
     """The keys of the messages at these pairs of a cell and a log offset, of those that have any."""
     offsets: dict[int, list[int]] = {}
-    for cell, log_offset in places:
+    for cell, log_offset in positions:
         offsets.setdefault(cell, []).append(log_offset)
     found = cells.ask(lambda: sync.read(KEYS_OF_MESSAGES, {"log_offset": offsets[runtime.here().cell]}), only=offsets)
     return {(cell, row.log_offset): row.keys for cell, rows in found.items() for row in rows}

@@ -13,6 +13,9 @@ from store.db.statements import Statement
 from store.messages import MessageRow, Record
 from store.rows import Locked
 
+# Where a message lies: its segment and its log offset.
+LogPosition = tuple[int, int]
+
 
 class OpenSegment(NamedTuple):
     """The open segment and the transaction's time."""
@@ -91,9 +94,9 @@ async def append(connection: Connection, segment_id: int, records: Sequence[Reco
         record.log_offset = offsets[record.message_id]
 
 
-def places(pairs: Sequence[tuple[int, int]]) -> dict[str, object]:
-    """The parameters of READ_MESSAGES for (segment, log offset) pairs."""
-    return {"segment_id": [segment for segment, _ in pairs], "log_offset": [offset for _, offset in pairs]}
+def at(positions: Sequence[LogPosition]) -> dict[str, object]:
+    """The parameters of READ_MESSAGES for these log positions."""
+    return {"segment_id": [segment for segment, _ in positions], "log_offset": [offset for _, offset in positions]}
 
 
 @asynccontextmanager

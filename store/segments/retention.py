@@ -114,7 +114,7 @@ async def _drop_log(connection: Connection, segment_id: int) -> bool:
     if holders := await partitions.holders_of_log(connection, segment_id):
         logger.info("the log of a segment waits for rows that need it", segment=segment_id, tables=holders)
         return False
-    # A batch may have read a place before the message was appended again: all such batches end first.
+    # A batch may have read a log position before the message was appended again: all such batches end first.
     async with log.exclusive(connection):
         pass
     for partition in await partitions.of_segment(connection, segment_id):

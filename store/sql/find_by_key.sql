@@ -1,7 +1,7 @@
 -- Find messages by a key, the newest first, from below a log offset on. The index on keys gives all messages of the key;
 -- `max_looked_at` of them at most are read, in no order, so that a key of millions costs no more than one of thousands:
 -- when that many were read, `looked_at` says so and nothing is found. A message that was appended again is found once, at
--- its newest place; in one of the broker's own topics, by its entry there.
+-- its newest log position; in one of the broker's own topics, by its entry there.
 WITH found AS MATERIALIZED (
     SELECT m.segment_id, m.log_offset, m.message_id, m.topic_id, m.stored_at, octet_length(m.body) AS size
     FROM commit_log AS m

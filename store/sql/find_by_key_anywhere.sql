@@ -1,7 +1,7 @@
 -- Find messages by a key in all topics, or in one, the newest first, each with the name of its topic, unless that was deleted, and without its body.
 -- The index on keys gives all messages of the key; `max_looked_at` of them at most are read, in no order, so that a key of
 -- millions costs no more than one of thousands: when that many were read, `looked_at` says so and nothing is found. A message
--- that was appended again is found once, at its newest place. Without a match: one row of NULLs.
+-- that was appended again is found once, at its newest log position. Without a match: one row of NULLs.
 WITH found AS MATERIALIZED (
     SELECT
         m.log_offset, m.message_id, m.topic_id, m.transaction_id, m.stored_at, m.tags, m.keys,

@@ -1,4 +1,4 @@
--- Read messages by their places in the commit log, each with the first bytes of its body and the size of the whole: a body
+-- Read messages by their log positions, each with the first bytes of its body and the size of the whole: a body
 -- may have 4 MiB, and the database sends no more of it than is shown.
 SELECT
     m.segment_id, m.log_offset, m.message_id, m.queue_id, m.stored_at, m.born_at, m.tags, m.keys, m.sharding_key,

@@ -1,4 +1,4 @@
--- Read messages by their places in the commit log. A log offset is in one segment only; the segments spare the others'
+-- Read messages by their log positions. A log offset is in one segment only; the segments spare the others'
 -- partitions.
 SELECT m.*
 FROM commit_log AS m

@@ -8,20 +8,20 @@ from scheduling import reappend, trace
 from store.errors import MessageNotFound
 from store.process.answers import Hold
 from store.reading import lookup
-from store.reading.lookup import Page
+from store.reading.lookup import Listed
 from tests.store.keeper import Keeper
 
 
-async def _by_key(topic: str, key: str, count: int = 100) -> Page:
+async def _by_key(topic: str, key: str, count: int = 100) -> Listed:
     return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count, Hold(), hidden_too=True)
 
 
-async def _by_time(topic: str) -> Page:
+async def _by_time(topic: str) -> Listed:
     return await lookup.by_time(await lookup.topic_of(topic), None, None, None, 100, Hold())
 
 
-def ids(page: Page) -> list[Any]:
-    return [found.message.message_id for found in page.found]
+def ids(listed: Listed) -> list[Any]:
+    return [found.message.message_id for found in listed[0]]
 
 
 def test_a_message_that_was_appended_again_is_found_once_at_its_newest_place(keeper: Keeper, orders: str) -> None:

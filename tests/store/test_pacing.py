@@ -34,7 +34,7 @@ async def test_other_work_runs_between_any_two_steps_of_large_work() -> None:
         await asyncio.gather(*(large(reader) for reader in ("one", "two", "three")))
         sender.cancel()
 
-    steps = [place for place, name in enumerate(seen) if name != "small"]
+    steps = [number for number, name in enumerate(seen) if name != "small"]
     assert len(steps) == 9
     assert all(later - earlier > 1 for earlier, later in pairwise(steps))
 
@@ -49,7 +49,7 @@ def test_a_row_is_the_same_in_binary_and_in_text(keeper: Keeper) -> None:
             READ_ENTRIES,
             {"topic_id": topic_id(keeper), "queue_id": 0, "from_offset": 0, "max_entries": 9, "most_of_first": None},
         ),
-        (log.READ_MESSAGES, log.places(places(keeper))),
+        (log.READ_MESSAGES, log.at(positions(keeper))),
     ):
         given = {**asked, "max_bytes": 1000}
         in_binary = keeper.do(read(statement, given))
@@ -70,7 +70,7 @@ def topic_id(keeper: Keeper) -> int:
     return int(row.id)
 
 
-def places(keeper: Keeper) -> list[tuple[int, int]]:
+def positions(keeper: Keeper) -> list[tuple[int, int]]:
     rows = keeper.sql("SELECT segment_id, log_offset FROM commit_log")
     return [(row.segment_id, row.log_offset) for row in rows]
 

@@ -46,8 +46,8 @@ class Result(msgspec.Struct):
 
 async def transactions(halves: Sequence[ClaimedHalf]) -> dict[uuid.UUID, Document]:
     """The documents of transactions: each is that of its first message, with all of them when it has several."""
-    places = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
-    rows = await connections.read(log.READ_MESSAGES, log.places(places))
+    positions = [(half.log_segment, offset) for half in halves for offset in half.log_offsets]
+    rows = await connections.read(log.READ_MESSAGES, log.at(positions))
     names = await topic_names.of_ids({row.topic_id for row in rows})
     stored = {row.log_offset: _document(row, names[row.topic_id]) for row in rows}
     return {half.transaction_id: _transaction(half, stored) for half in halves if half.log_offsets[0] in stored}

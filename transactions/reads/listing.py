@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 from uuid import UUID
 
 from store.db import sync
@@ -20,12 +20,12 @@ from transactions.reads.states import FIND_TRANSACTIONS
 from transactions.rows import Decider, State, TransactionRow
 
 Row = TypeVar("Row")
-# A place in a list.
+# A cursor.
 P = TypeVar("P")
 
 
 class ListedEnd(NamedTuple):
-    """A decided transaction of a list: the columns of TransactionRow behind the place where the next page begins.
+    """A decided transaction of a list: the columns of TransactionRow behind the cursor of the next page.
 
     `go_on_below` is null when no older operation is left. A list without a match is one row whose columns are null from
     `operation_id` on.
@@ -75,7 +75,7 @@ class Wanted:
     older_than_seconds: float = 0
 
 
-class Place(NamedTuple):
+class Cursor(NamedTuple):
     """Where a page begins: among the undecided behind a begin time and id, or among the operations below an id."""
 
     stored_at: datetime | None = datetime.max.replace(tzinfo=UTC)
@@ -83,83 +83,79 @@ class Place(NamedTuple):
     below_operation: int = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[P]):
-    """A page of transactions, the cell of each, and where the next page begins, by the cell; as `merging.Page`."""
-
-    transactions: list[TransactionSummary]
-    cells: list[int]
-    after: dict[int, P] | None
-    missing: list[str]
+# A page of transactions.
+Page = merging.Page[TransactionSummary, P]
 
 
-def page(wanted: Wanted, after: Mapping[int, Place] | None, count: int) -> Page[Place]:
-    """`count` transactions at most, from the beginning or from behind a place in each cell.
+def page(wanted: Wanted, after: Mapping[int, Cursor] | None, count: int) -> Page[Cursor]:
+    """`count` transactions at most, from the beginning or from behind a cursor in each cell.
 
     A page may hold fewer than were asked for, even none, although there are more: see MAX_LOOKED_AT.
     """
     filters = parameters(wanted)
 
-    def read(place: Place, most: int) -> Part[TransactionRow, Place]:
-        undecided: Sequence[tuple[TransactionRow, Place]] = ()
-        if place.stored_at is not None:
+    def read(cursor: Cursor, most: int) -> Part[TransactionRow, Cursor]:
+        undecided: Sequence[tuple[TransactionRow, Cursor]] = ()
+        if cursor.stored_at is not None:
             if wanted.state not in DECISION_OF_STATE:
-                undecided, rest = _undecided(wanted.state, filters, place, most)
+                undecided, rest = _undecided(wanted.state, filters, cursor, most)
                 if rest is not None or wanted.state in UNDECIDED:
                     return Part(undecided, rest)
-            place = Place(stored_at=None)
-        ended, rest = _ended(wanted.state, filters, place, most - len(undecided))
+            cursor = Cursor(stored_at=None)
+        ended, rest = _ended(wanted.state, filters, cursor, most - len(undecided))
         return Part([*undecided, *ended], rest)
 
-    places = merging.from_start(Place()) if after is None else after
-    return summarized(merging.page(read, places, count, _order))
+    cursors = merging.from_start(Cursor()) if after is None else after
+    return summarized(merging.page(read, cursors, count, _order))
 
 
-def _order(row: TransactionRow, behind: Place) -> tuple[bool, datetime | None, UUID]:
+def _order(row: TransactionRow, behind: Cursor) -> tuple[bool, datetime | None, UUID]:
     is_undecided = behind.stored_at is not None
     return is_undecided, row.stored_at if is_undecided else row.decided_at, row.transaction_id
 
 
 def _undecided(
-    state: str | None, filters: Mapping[str, object], place: Place, count: int
-) -> Part[TransactionRow, Place]:
+    state: str | None, filters: Mapping[str, object], cursor: Cursor, count: int
+) -> Part[TransactionRow, Cursor]:
     parameters = {
         **filters,
         "discarded": None if state is None else state == "DISCARDED",
-        "before": place.stored_at,
-        "before_id": place.transaction_id,
+        "before": cursor.stored_at,
+        "before_id": cursor.transaction_id,
         "max_rows": count + 1,
     }
-    return up_to(count, sync.read(LIST_HALVES, parameters), lambda row: Place(row.stored_at, row.transaction_id))
+    return up_to(count, sync.read(LIST_HALVES, parameters), lambda row: Cursor(row.stored_at, row.transaction_id))
 
 
-def up_to(count: int, rows: Sequence[Row], place: Callable[[Row], P]) -> Part[Row, P]:
+def up_to(count: int, rows: Sequence[Row], cursor: Callable[[Row], P]) -> Part[Row, P]:
     """The first `count` of rows that were read one further, to see whether there are more."""
-    shown = [(row, place(row)) for row in rows[:count]]
+    shown = [(row, cursor(row)) for row in rows[:count]]
     return Part(shown, shown[-1][1] if len(rows) > count else None)
 
 
-def _ended(state: str | None, filters: Mapping[str, object], place: Place, count: int) -> Part[TransactionRow, Place]:
+def _ended(
+    state: str | None, filters: Mapping[str, object], cursor: Cursor, count: int
+) -> Part[TransactionRow, Cursor]:
     if count == 0:
-        return Part([], place)
+        return Part([], cursor)
     decisions = list(DECISION_OF_STATE.values()) if state is None else [DECISION_OF_STATE[state]]
     parameters = {
         **filters,
         "decisions": decisions,
-        "before_operation": place.below_operation,
+        "before_operation": cursor.below_operation,
         "max_looked_at": MAX_LOOKED_AT,
         "max_rows": count + 1,
     }
     listed = sync.read(LIST_ENDED, parameters)
     found = [
-        (TransactionRow(*row[2:]), Place(stored_at=None, below_operation=row.operation_id))
+        (TransactionRow(*row[2:]), Cursor(stored_at=None, below_operation=row.operation_id))
         for row in listed
         if row.operation_id is not None
     ]
     if len(found) > count:
         return Part(found[:count], found[count - 1][1])
     below = listed[0].go_on_below
-    return Part(found, None if below is None else Place(stored_at=None, below_operation=below))
+    return Part(found, None if below is None else Cursor(stored_at=None, below_operation=below))
 
 
 def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
@@ -170,7 +166,7 @@ def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
 
 def summarized(page: merging.Page[TransactionRow, P]) -> Page[P]:
     """A page of rows, with the names of groups and topics."""
-    return Page(_summaries(page.rows), page.cells, page.after, page.missing)
+    return merging.Page(_summaries(page.rows), page.cells, page.after, page.missing)
 
 
 def parameters(wanted: Wanted) -> dict[str, object]:

@@ -26,7 +26,7 @@ LIST_DISCARDED = Statement(__file__, "list_discarded", TransactionRow)
 LIST_DUE_HALVES = Statement(__file__, "list_due_halves", TransactionRow)
 
 
-class DiscardedPlace(NamedTuple):
+class DiscardedCursor(NamedTuple):
     """Where a page of the discarded begins: behind a time of discard and an id."""
 
     discarded_at: datetime = datetime.max.replace(tzinfo=UTC)
@@ -37,26 +37,26 @@ def discarded(
     wanted: Wanted,
     since: datetime | None,
     until: datetime | None,
-    after: Mapping[int, DiscardedPlace] | None,
+    after: Mapping[int, DiscardedCursor] | None,
     count: int,
-) -> Page[DiscardedPlace]:
+) -> Page[DiscardedCursor]:
     """`count` discarded transactions at most, the latest first, discarded from `since` on and before `until`."""
     asked = {**listing.parameters(wanted), "since": since, "until": until}
 
-    def read(place: DiscardedPlace, most: int) -> Part[TransactionRow, DiscardedPlace]:
-        at = {"before": place.discarded_at, "before_id": place.transaction_id, "max_rows": most + 1}
-        return listing.up_to(most, sync.read(LIST_DISCARDED, {**asked, **at}), _discarded_place)
+    def read(cursor: DiscardedCursor, most: int) -> Part[TransactionRow, DiscardedCursor]:
+        at = {"before": cursor.discarded_at, "before_id": cursor.transaction_id, "max_rows": most + 1}
+        return listing.up_to(most, sync.read(LIST_DISCARDED, {**asked, **at}), _discarded_cursor)
 
-    places = merging.from_start(DiscardedPlace()) if after is None else after
-    return listing.summarized(merging.page(read, places, count, lambda _, place: place))
+    cursors = merging.from_start(DiscardedCursor()) if after is None else after
+    return listing.summarized(merging.page(read, cursors, count, lambda _, cursor: cursor))
 
 
-def _discarded_place(row: TransactionRow) -> DiscardedPlace:
+def _discarded_cursor(row: TransactionRow) -> DiscardedCursor:
     assert row.decided_at is not None
-    return DiscardedPlace(row.decided_at, row.transaction_id)
+    return DiscardedCursor(row.decided_at, row.transaction_id)
 
 
-class DuePlace(NamedTuple):
+class DueCursor(NamedTuple):
     """Where a page of the pending by their next check begins: behind a time and an id."""
 
     next_check_at: datetime = datetime.min.replace(tzinfo=UTC)
@@ -64,22 +64,22 @@ class DuePlace(NamedTuple):
 
 
 def due(
-    wanted: Wanted, after: Mapping[int, DuePlace] | None, count: int, left_out: Sequence[int] = ()
-) -> Page[DuePlace]:
+    wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, left_out: Sequence[int] = ()
+) -> Page[DueCursor]:
     """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
     asked = {**listing.parameters(wanted), "left_out": list(left_out)}
 
-    def read(place: DuePlace, most: int) -> Part[TransactionRow, DuePlace]:
-        at = {"after": place.next_check_at, "after_id": place.transaction_id, "max_rows": most + 1}
-        return listing.up_to(most, sync.read(LIST_DUE_HALVES, {**asked, **at}), _due_place)
+    def read(cursor: DueCursor, most: int) -> Part[TransactionRow, DueCursor]:
+        at = {"after": cursor.next_check_at, "after_id": cursor.transaction_id, "max_rows": most + 1}
+        return listing.up_to(most, sync.read(LIST_DUE_HALVES, {**asked, **at}), _due_cursor)
 
-    places = merging.from_start(DuePlace()) if after is None else after
-    return listing.summarized(merging.page(read, places, count, lambda _, place: place, descending=False))
+    cursors = merging.from_start(DueCursor()) if after is None else after
+    return listing.summarized(merging.page(read, cursors, count, lambda _, cursor: cursor, descending=False))
 
 
-def _due_place(row: TransactionRow) -> DuePlace:
+def _due_cursor(row: TransactionRow) -> DueCursor:
     assert row.next_check_at is not None
-    return DuePlace(row.next_check_at, row.transaction_id)
+    return DueCursor(row.next_check_at, row.transaction_id)
 
 
 def count(wanted: Wanted, max_count: int) -> int:

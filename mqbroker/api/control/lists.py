@@ -68,8 +68,8 @@ def by_name(
     return answer(shape, rows, limit, lambda row: row.name)
 
 
-def answer(shape: type[Shape], rows: Sequence[Row], limit: int, place_of: Callable[[Row], object]) -> Response:
+def answer(shape: type[Shape], rows: Sequence[Row], limit: int, cursor_of: Callable[[Row], object]) -> Response:
     """A page of the first `limit` rows; one row more means that there is a next page."""
     shown = rows[:limit]
-    following = cursors.encode(place_of(shown[-1])) if len(rows) > limit else None
+    following = cursors.encode(cursor_of(shown[-1])) if len(rows) > limit else None
     return Response({"results": shape(shown, many=True).data, "next": following})

@@ -14,8 +14,8 @@ from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
 from store.reading import cursors
 from transactions.reads import listing, undecided
-from transactions.reads.listing import Place, Wanted
-from transactions.reads.undecided import DiscardedPlace
+from transactions.reads.listing import Cursor, Wanted
+from transactions.reads.undecided import DiscardedCursor
 
 
 class TransactionQuery(PageQuery):
@@ -72,7 +72,7 @@ class TransactionList(Resource):
         """
         asked = self.query(TransactionQuery)
         limit = asked.pop("limit")
-        after = cursors.decode_places(asked.pop("cursor"), Place)
+        after = cursors.decode_each(asked.pop("cursor"), Cursor)
         page = listing.page(Wanted(**asked), after, limit)
         return Response(document(page))
 
@@ -99,7 +99,7 @@ class DiscardedList(Resource):
     def get(self, request: Request) -> Response:
         """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
         asked = self.query(DiscardedQuery)
-        after = cursors.decode_places(asked["cursor"], DiscardedPlace)
+        after = cursors.decode_each(asked["cursor"], DiscardedCursor)
         wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
         page = undecided.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
         return Response(document(page))
@@ -108,7 +108,7 @@ class DiscardedList(Resource):
 def document(page: listing.Page[Any]) -> dict[str, object]:
     """A page of transactions with the cursor of the next one."""
     return {
-        "results": TransactionSummary(page.transactions, many=True).data,
-        "next": cursors.encode_places(page.after),
+        "results": TransactionSummary(page.rows, many=True).data,
+        "next": cursors.encode_each(page.after),
         "missing": page.missing,
     }
