@@ -4,7 +4,7 @@ import fnmatch
 import time
 from dataclasses import dataclass, field
 
-from access.limits import Allowance
+from access.key_limits import Allowance
 from store.errors import NoPermission
 from store.naming.names import MAX_CHARACTERS
 

@@ -17,7 +17,7 @@ from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
 from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
-from analytics.files.manifest import Ends, Manifest, Part
+from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
 from analytics.readers import address, counts, driver, saving, slices
 from analytics.readers.adbc import AdbcSource
@@ -217,7 +217,7 @@ def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier:
     return _manifest(before, moment.closed, database, to, written)
 
 
-def _is_kept(part: Part, ends: Ends) -> bool:
+def _is_kept(part: Part, ends: Reached) -> bool:
     """Checks have no order to go on by: those of the segment that was open are written anew, with later ones."""
     if part.table in ("transactions_open", "timers") or not part.rows:
         return False

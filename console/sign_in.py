@@ -10,7 +10,7 @@ from django.http.response import HttpResponseBase
 from unfold.forms import AdminOwnPasswordChangeForm, AuthenticationForm
 
 from access import audit, roles
-from console import attempts
+from console import sign_in_attempts
 from console.signing import signed
 from store.errors import SystemBusy
 
@@ -26,17 +26,17 @@ class SignInForm(AuthenticationForm):  # type: ignore[misc]  # Unfold ships no t
         given: dict[str, Any] = self.cleaned_data
         if not (given.get("username") and given.get("password")):
             return given
-        uses = attempts.to_sign_in(self.request, given["username"])
-        self.wait_seconds = attempts.take(uses)
+        uses = sign_in_attempts.to_sign_in(self.request, given["username"])
+        self.wait_seconds = sign_in_attempts.take(uses)
         if self.wait_seconds:
             raise too_many("this name or from this address", self.wait_seconds)
         try:
             cleaned: dict[str, Any] = super().clean()
         except SystemBusy as refusal:
-            attempts.give_back(uses)
+            sign_in_attempts.give_back(uses)
             self.wait_seconds = RETRY_SECONDS
             raise ValidationError(refusal.detail, code="busy") from refusal
-        attempts.give_back(uses)
+        sign_in_attempts.give_back(uses)
         # Each that makes a session drops those that are over: no more are kept than were begun in two weeks.
         self.request.session.clear_expired()
         return cleaned
@@ -53,12 +53,12 @@ class OwnPasswordForm(AdminOwnPasswordChangeForm):  # type: ignore[misc]  # Unfo
     wait_seconds = 0
 
     def clean_old_password(self) -> str:
-        uses = attempts.to_change_password(self.user.pk)
-        self.wait_seconds = attempts.take(uses)
+        uses = sign_in_attempts.to_change_password(self.user.pk)
+        self.wait_seconds = sign_in_attempts.take(uses)
         if self.wait_seconds:
             raise too_many("this user", self.wait_seconds)
         old: str = super().clean_old_password()
-        attempts.give_back(uses)
+        sign_in_attempts.give_back(uses)
         return old
 
 
@@ -89,5 +89,5 @@ def with_wait(request: HttpRequest, answer: HttpResponseBase) -> HttpResponseBas
         answer.status_code = 429
         answer["Retry-After"] = str(wait_seconds)
     elif request.method == "POST" and form is None and request.user.is_authenticated:
-        attempts.remember_browser(answer, request.user.get_username())
+        sign_in_attempts.remember_browser(answer, request.user.get_username())
     return answer

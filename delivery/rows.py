@@ -60,7 +60,7 @@ class SharedByDeadLetters(NamedTuple):
     letters: int
 
 
-class KeptNack(NamedTuple):
+class NackRow(NamedTuple):
     """A delivery of a message that a group gave back, with the reason."""
 
     group_name: str

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery.retries import nacks
-from delivery.rows import KeptNack
+from delivery.rows import NackRow
 from scheduling.trace import Entry, Wait, Way
 from store.db import connections
 from store.db.statements import Statement
@@ -105,7 +105,7 @@ class Standing:
     waits: list[Wait] = field(default_factory=list)
     # By the offsets of the dead letters.
     redriven: dict[int, datetime] = field(default_factory=dict)
-    nacks: list[KeptNack] = field(default_factory=list)
+    nacks: list[NackRow] = field(default_factory=list)
 
 
 async def of(message_id: uuid.UUID, way: Way, topics: Mapping[int, str]) -> list[Standing]:

@@ -13,7 +13,7 @@ from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
 from monitoring import stats
-from monitoring.scrape import TIMER, Metric, Reading, Sample, Scrape, Shared
+from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
 from transactions import stats as transaction_stats
@@ -21,12 +21,12 @@ from transactions import stats as transaction_stats
 QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
 
 
-def _last_minute(_: Reading) -> Iterator[Sample]:
+def _last_minute(_: ReadOnce) -> Iterator[Sample]:
     for figure, per_second in stats.now().last_minute.rates():
         yield (figure,), per_second
 
 
-def _lateness(reading: Reading) -> Iterator[Sample]:
+def _lateness(reading: ReadOnce) -> Iterator[Sample]:
     for level, summary in reading.late.items():
         for quantile, name in QUANTILES.items():
             late_ms = getattr(summary, name)
@@ -34,26 +34,26 @@ def _lateness(reading: Reading) -> Iterator[Sample]:
                 yield (level, quantile), late_ms / 1000
 
 
-def _oldest(reading: Reading) -> Iterator[Sample]:
+def _oldest(reading: ReadOnce) -> Iterator[Sample]:
     for level, ends in reading.delays.items():
         if ends.oldest_seconds is not None:
             yield (level,), ends.oldest_seconds
 
 
-def _next_due(reading: Reading) -> Iterator[Sample]:
+def _next_due(reading: ReadOnce) -> Iterator[Sample]:
     for level, ends in reading.delays.items():
         if ends.next_due_seconds is not None:
             yield (level,), ends.next_due_seconds
 
 
-def _forecast(_: Reading) -> Iterator[Sample]:
+def _forecast(_: ReadOnce) -> Iterator[Sample]:
     coming = {str(level): minutes for level, minutes in scheduling_stats.level_forecast().items()}
     for level, minutes in (coming | {TIMER: scheduling_stats.timer_forecast()[0]}).items():
         yield (level, "minute"), minutes[0]
         yield (level, "hour"), sum(minutes)
 
 
-def _key_limits(reading: Reading) -> Iterator[Sample]:
+def _key_limits(reading: ReadOnce) -> Iterator[Sample]:
     for key in reading.limited_keys:
         for name in keys.LIMIT_NAMES:
             limit = getattr(key, name)
@@ -61,7 +61,7 @@ def _key_limits(reading: Reading) -> Iterator[Sample]:
                 yield (key.name, name), limit
 
 
-def _nightly(reading: Reading) -> Iterator[Sample]:
+def _nightly(reading: ReadOnce) -> Iterator[Sample]:
     if reading.nights is not None:
         yield ("succeeded",), reading.nights.succeeded
         yield ("failed",), reading.nights.failed

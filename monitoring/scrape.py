@@ -14,7 +14,7 @@ from analytics.nightly.runs import Nights
 from delivery import stats as delivery_stats
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
-from scheduling.stats import Ends
+from scheduling.stats import Outermost
 from store.naming import cells
 from store.process import runtime
 from store.segments import exports
@@ -36,7 +36,7 @@ class Metric:
 
     name: str
     meaning: str
-    read: Callable[["Reading"], Iterable[Sample]]
+    read: Callable[["ReadOnce"], Iterable[Sample]]
     labels: tuple[str, ...] = ()
     counter: bool = False
 
@@ -62,7 +62,7 @@ class Scrape(Collector):
     def collect(self) -> Iterator[Family]:
         with cells.leaving_out() as missing:
             found = cells.ask(self._read)
-        several, shared = runtime.several, Reading()
+        several, shared = runtime.several, ReadOnce()
         for metric in self._metrics:
             is_shared = isinstance(metric, Shared)
             family = metric.family("cell") if several and not is_shared else metric.family()
@@ -80,7 +80,7 @@ class Scrape(Collector):
 
     def _read(self) -> dict[str, list[Sample]]:
         """The samples of the cell that this work has entered."""
-        reading = Reading()
+        reading = ReadOnce()
         return {metric.name: list(metric.read(reading)) for metric in self._metrics if not isinstance(metric, Shared)}
 
 
@@ -88,7 +88,7 @@ class Scrape(Collector):
 TIMER = "timer"
 
 
-class Reading:
+class ReadOnce:
     """What several metrics of one cell need is read once."""
 
     @cached_property
@@ -97,7 +97,7 @@ class Reading:
         return transaction_stats.waiting()
 
     @cached_property
-    def delays(self) -> dict[str, Ends]:
+    def delays(self) -> dict[str, Outermost]:
         """The ends of what waits at each delay level and in the timers."""
         levels = {str(level): ends for level, ends in scheduling_stats.level_ends().items()}
         return levels | {TIMER: scheduling_stats.timer_ends()}

@@ -17,9 +17,9 @@ from store.naming import topic_names
 from store.naming.topics import DEAD_LETTER_PREFIX, RETRY_PREFIX, group_of
 from store.reading import holders
 from store.rows import Copy
-from transactions.answers import EventOf, TransactionEventName, TransactionHistory
 from transactions.errors import TransactionNotFound
 from transactions.reads import history
+from transactions.results import EventOf, TransactionEventName, TransactionHistory
 
 # What is read in several statements may change in between: it is read again until it does not.
 MAX_READS = 4

@@ -8,7 +8,7 @@ from datetime import datetime
 import structlog
 from django.db import connection
 
-from access import limits
+from access import key_limits
 from actions import jobs
 from delivery.push import pusher
 from delivery.push.pusher import Pusher
@@ -59,7 +59,7 @@ class Fallback:
                 if cell.cell not in self._tasks:
                     self._tasks[cell.cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
             await asyncio.sleep(POLL_SECONDS)
-            await _try("limits", limits.keep)
+            await _try("limits", key_limits.keep)
             await _try("actions", self._act)
 
     async def _act(self) -> None:

@@ -287,8 +287,8 @@ STATIC_URL = "/static/"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["mqbroker.access.ApiKeyAuthentication", "mqbroker.access.ConsoleSession"],
-    "DEFAULT_PERMISSION_CLASSES": ["mqbroker.access.MayManage"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["mqbroker.rights.ApiKeyAuthentication", "mqbroker.rights.ConsoleSession"],
+    "DEFAULT_PERMISSION_CLASSES": ["mqbroker.rights.MayManage"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",

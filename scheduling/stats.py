@@ -76,7 +76,7 @@ MAX_FORECAST_TIMERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class Outermost:
     """The oldest and the next message of a level or of the timers, and the database's time. None: nothing waits."""
 
     oldest_at: datetime | None
@@ -114,7 +114,7 @@ def levels() -> list[Level]:
     return [_level(level, configured.get(level), waiting.get(level, 0), ends.get(level)) for level in known]
 
 
-def _level(level: int, delay_seconds: int | None, backlog: int, ends: Ends | None) -> Level:
+def _level(level: int, delay_seconds: int | None, backlog: int, ends: Outermost | None) -> Level:
     if ends is None:
         return Level(level, delay_seconds, backlog, None, None)
     return Level(level, delay_seconds, backlog, ends.oldest_at, ends.next_due_at)
@@ -133,20 +133,20 @@ def _backlogs() -> Sequence[LevelBacklog]:
     return sync.read(DELAY_BACKLOGS, QUEUES_OF_LEVELS)
 
 
-def level_ends() -> dict[int, Ends]:
+def level_ends() -> dict[int, Outermost]:
     """The ends of every delay level at which something waits."""
-    found: dict[int, list[Ends]] = defaultdict(list)
+    found: dict[int, list[Outermost]] = defaultdict(list)
     for rows in cells.ask(lambda: sync.read(DELAY_LEVEL_HEADS, QUEUES_OF_LEVELS)).values():
         for row in rows:
-            found[delays.level_of(row.queue_id)].append(Ends(row.entered_at, delays.time_of(row.due_ms), row.now))
+            found[delays.level_of(row.queue_id)].append(Outermost(row.entered_at, delays.time_of(row.due_ms), row.now))
     return {level: _outermost(ends) for level, ends in found.items()}
 
 
-def _outermost(ends: Sequence[Ends]) -> Ends:
+def _outermost(ends: Sequence[Outermost]) -> Outermost:
     """The ends of what waits in several cells."""
     oldest_at = min((one.oldest_at for one in ends if one.oldest_at), default=None)
     next_due_at = min((one.next_due_at for one in ends if one.next_due_at), default=None)
-    return Ends(oldest_at, next_due_at, ends[0].now)
+    return Outermost(oldest_at, next_due_at, ends[0].now)
 
 
 def level_forecast() -> dict[int, list[int]]:
@@ -169,10 +169,10 @@ def timers() -> int:
     return min(sum(cells.ask(lambda: Timer.objects.order_by()[:MAX_TIMERS].count()).values()), MAX_TIMERS)
 
 
-def timer_ends() -> Ends:
+def timer_ends() -> Outermost:
     """The ends of what waits in timers."""
     found = cells.ask(lambda: sync.read(FIND_TIMER_ENDS)[0])
-    return _outermost([Ends(row.oldest_at, row.next_due_at, row.now) for row in found.values()])
+    return _outermost([Outermost(row.oldest_at, row.next_due_at, row.now) for row in found.values()])
 
 
 class NextTimer(NamedTuple):

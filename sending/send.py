@@ -9,10 +9,10 @@ from access.callers import Caller
 from scheduling import delays, recalls
 from scheduling.publish import Publication, publish
 from sending import packed, repeats
-from sending.answers import Sent
 from sending.batches import SendBatch
 from sending.detours import Detours
 from sending.packed import Level, Timer
+from sending.results import Sent
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from store.db import connections
 from store.db.connections import Connection
 from store.db.statements import Statement
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.rows import EntryRow, Locked, QueueBounds
 
 
@@ -21,7 +21,7 @@ class Enqueued(NamedTuple):
     log_offset: int
 
 
-class SentMessages(NamedTuple):
+class MessageOffsets(NamedTuple):
     """When messages were stored, and of each stored one: its number, log offset and queue offset, packed.
 
     The queue offset of a message that waits by a timer is -1.
@@ -44,7 +44,7 @@ ENTER_NUMBERED = Statement(__file__, "enter_numbered")
 LOCK_QUEUES = Statement(__file__, "lock_queues", Locked)
 QUEUE_BOUNDS = Statement(__file__, "queue_bounds", QueueBounds)
 READ_ENTRIES = Statement(__file__, "read_entries", EntryRow)
-SEND_MESSAGES = Statement(__file__, "send_messages", SentMessages)
+SEND_MESSAGES = Statement(__file__, "send_messages", MessageOffsets)
 SKIP_STORED = Statement(__file__, "skip_stored", Skipped)
 
 # A queue by its topic's id and its number.

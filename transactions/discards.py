@@ -18,14 +18,14 @@ from store.db.statements import Statement
 from store.errors import Refusal
 from store.naming import topics
 from store.segments import retention
-from transactions import answers, schedule
-from transactions.answers import Awaited, Ended
+from transactions import results, schedule
 from transactions.errors import TransactionDiscarded, TransactionEnded, TransactionNotFound
 from transactions.operations.end import End
 from transactions.operations.judging import INSERT_OPERATIONS, operation
 from transactions.operations.located import OfTransaction
 from transactions.reads import history, states
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import Awaited, Ended
 from transactions.rows import DiscardedHalf, ResumedHalf
 
 
@@ -143,7 +143,7 @@ class Resume(OfTransaction[Awaited]):
             end = End(transaction_id, "RESUME", "operator", remark=reason)
             batch.insert(INSERT_OPERATIONS, operation(end, half, None))
             one.before = {"state": "DISCARDED"}
-            one.result = answers.awaited(transaction_id, half.check_times, half.next_check_at)
+            one.result = results.awaited(transaction_id, half.check_times, half.next_check_at)
 
 
 async def _refusal(batch: Batch, transaction_id: uuid.UUID) -> Refusal:

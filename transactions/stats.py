@@ -60,14 +60,14 @@ class CheckCount(NamedTuple):
     checks: int
 
 
-class BegunCount(NamedTuple):
+class HalvesCount(NamedTuple):
     """How many undecided transactions were begun since a time, up to a limit."""
 
     begun: int
 
 
 CHECK_OUTCOMES = Statement(__file__, "check_outcomes", OutcomeCount)
-COUNT_BEGUN = Statement(__file__, "count_begun", BegunCount)
+COUNT_BEGUN = Statement(__file__, "count_begun", HalvesCount)
 COUNT_CHECKS = Statement(__file__, "count_checks", CheckCount)
 COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
 COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", OperationTotal)

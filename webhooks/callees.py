@@ -14,7 +14,7 @@ import structlog
 from store.db import connections, sealing
 from store.db.sealing import SecretUnreadable
 from store.db.statements import Statement
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 from webhooks.endpoint_health import Circuit, State
 
 logger = structlog.stdlib.get_logger(__name__)

@@ -15,8 +15,8 @@ from yarl import URL
 
 from webhooks import signing
 from webhooks.addresses import Networks, UrlIllegal, parse_url
-from webhooks.answers import Answer, Outcome, retry_after_seconds, sentence
 from webhooks.connections import Exchange, ThreadResolver, connector, exchange_under_way
+from webhooks.endpoint_answers import Answer, Outcome, retry_after_seconds, sentence
 
 __all__ = ["Answer", "Caller"]
 
@@ -24,7 +24,7 @@ MAX_ANSWER_BYTES = 65_536
 # Below the 64 KiB at which aiohttp's writer waits for the server to read: the first write must not wait.
 WRITE_BYTES = 32_768
 # Entered while the beginning of a request is written.
-Beginning = Callable[[], contextlib.AbstractAsyncContextManager[None]]
+Guard = Callable[[], contextlib.AbstractAsyncContextManager[None]]
 HEADERS = {"Content-Type": "application/json", "Accept-Encoding": "identity", "User-Agent": "mqbroker"}
 
 
@@ -65,7 +65,7 @@ class Caller:
         webhook_id: str,
         timeout_seconds: float,
         allowance_bytes: int = 0,
-        beginning: Beginning = contextlib.nullcontext,
+        guard: Guard = contextlib.nullcontext,
         *,
         now: datetime | None = None,
     ) -> Answer:
@@ -75,12 +75,12 @@ class Caller:
         Without it the time is this process's.
 
         Raises nothing for what a server does. Redirects are not followed and nothing is decompressed: both are
-        answers like any other. The request is written within `beginning()`: when that raises, the server is not asked.
+        answers like any other. The request is written within `guard()`: when that raises, the server is not asked.
         Raises `SecretIllegal` for a secret that should not have been stored.
         """
         headers = HEADERS | signing.headers(webhook_id, payload, secrets, now or datetime.now(UTC))
         loop, exchange = asyncio.get_running_loop(), Exchange(limit=MAX_ANSWER_BYTES + allowance_bytes)
-        request = partial(_Body, payload, exchange, beginning)
+        request = partial(_Body, payload, exchange, guard)
         started = loop.time()
         body = b""
         try:
@@ -129,17 +129,17 @@ class _Body(aiohttp.Payload):
 
     _autoclose = True
 
-    def __init__(self, payload: bytes, exchange: Exchange, beginning: Beginning) -> None:
+    def __init__(self, payload: bytes, exchange: Exchange, guard: Guard) -> None:
         super().__init__(payload, content_type=HEADERS["Content-Type"])
         self._size = len(payload)
         self._exchange = exchange
-        self._beginning = beginning
+        self._guard = guard
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
         return bytes(self._value).decode(encoding, errors)
 
     async def write(self, writer: AbstractStreamWriter) -> None:
-        async with self._beginning():
+        async with self._guard():
             # Together with the headers, which aiohttp keeps back until then.
             await writer.write(self._value[:WRITE_BYTES])
             self._exchange.written = True

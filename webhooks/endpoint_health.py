@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
 
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 
 State = Literal["healthy", "open", "half_open", "disabled"]
 

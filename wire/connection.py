@@ -8,8 +8,8 @@ import structlog
 
 from wire.admission import Admission, Serve
 from wire.exchange import Exchange
+from wire.read_side import TURN_BYTES, ReadSide
 from wire.reader import Malformed, Reader
-from wire.reading import TURN_BYTES, Reading
 from wire.taking import UNREAD_SECONDS, Taking
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
         # uvloop's transport is no asyncio.Transport by its type.
         self._transport = cast("asyncio.Transport", transport)
         self._taking = Taking(self._transport)
-        self._reading = Reading(self._transport)
+        self._reading = ReadSide(self._transport)
         if not self._connections.add(self):
             self._transport.abort()
 

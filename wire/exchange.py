@@ -24,7 +24,7 @@ class Gone(Exception):
     """The caller hung up before its body was complete, or before its answer was."""
 
 
-class Ending(Gone):
+class ProcessEnds(Gone):
     """The process ends, and the body is not complete."""
 
 
@@ -239,13 +239,13 @@ class Exchange:
     async def some(self) -> None:
         """Returns when a part of the body has arrived that was not read, or all was.
 
-        Raises Gone when the caller has hung up before, and Ending when the process ends before.
+        Raises Gone when the caller has hung up before, and ProcessEnds when the process ends before.
         """
         while not self._chunks and not self.is_whole:
             if self.is_hung_up:
                 raise Gone
             if self._is_cut:
-                raise Ending
+                raise ProcessEnds
             self._line.read_on()
             self._arrived = asyncio.get_running_loop().create_future()
             await self._arrived

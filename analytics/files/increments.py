@@ -7,25 +7,25 @@ from typing import Any
 import numpy
 
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
-from analytics.files.manifest import Ends, Hole
+from analytics.files.manifest import Hole, Reached
 
-NOTHING = Ends(segment=0, log_offset=-1, operation_id=-1, queues=[])
+NOTHING = Reached(segment=0, log_offset=-1, operation_id=-1, queues=[])
 
 
-def after(ranges: ClosedRange, ends: Ends) -> ClosedRange:
+def after(ranges: ClosedRange, ends: Reached) -> ClosedRange:
     """The rows of a closed range behind the ends of an earlier export."""
     queues = _by_queue(ends)
     return replace(ranges, segments=[_after(segment, ends, queues) for segment in ranges.segments])
 
 
-def reached(ranges: ClosedRange, ends: Ends) -> Ends:
+def reached(ranges: ClosedRange, ends: Reached) -> Reached:
     """The ends of an export that had these ends, and now holds the range as well."""
     queues = _by_queue(ends)
     for segment in ranges.segments:
         for queue in segment.entries:
             key = (queue.topic_id, queue.queue_id)
             queues[key] = max(queues.get(key, -1), queue.span.last)
-    return Ends(
+    return Reached(
         segment=ranges.segments[-1].id,
         log_offset=max([ends.log_offset, *(one.messages.last for one in ranges.segments if one.messages)]),
         operation_id=max([ends.operation_id, *(one.operations.last for one in ranges.segments if one.operations)]),
@@ -33,7 +33,7 @@ def reached(ranges: ClosedRange, ends: Ends) -> Ends:
     )
 
 
-def holes(ranges: ClosedRange, ends: Ends) -> list[Hole]:
+def holes(ranges: ClosedRange, ends: Reached) -> list[Hole]:
     """What retention dropped behind the ends of an earlier export.
 
     Log offsets and operations have gaps of their own, where a write was rolled back. Only one before a segment that the
@@ -51,13 +51,13 @@ def holes(ranges: ClosedRange, ends: Ends) -> list[Hole]:
     ]
 
 
-def _hole_of(table: str, end: int, kept: Sequence[tuple[int, Span]], ends: Ends) -> Iterator[Hole]:
+def _hole_of(table: str, end: int, kept: Sequence[tuple[int, Span]], ends: Reached) -> Iterator[Hole]:
     for segment_id, span in kept[:1]:
         if segment_id > ends.segment and span.first > end + 1:
             yield Hole(table, end + 1, span.first - 1)
 
 
-def _entries(ranges: ClosedRange, ends: Ends) -> Iterator[Hole]:
+def _entries(ranges: ClosedRange, ends: Reached) -> Iterator[Hole]:
     """The offsets of a queue have no holes, so each is retention's."""
     following = {key: last + 1 for key, last in _by_queue(ends).items()}
     for segment in ranges.segments:
@@ -68,7 +68,7 @@ def _entries(ranges: ClosedRange, ends: Ends) -> Iterator[Hole]:
             following[queue.topic_id, queue.queue_id] = max(expected, queue.span.last + 1)
 
 
-def unused(ranges: ClosedRange, ends: Ends, offsets: Any, holes: Sequence[Hole]) -> list[tuple[int, int]]:
+def unused(ranges: ClosedRange, ends: Reached, offsets: Any, holes: Sequence[Hole]) -> list[tuple[int, int]]:
     """The log offsets between the ends and those of the range that no new message has, in runs.
 
     Writes that were rolled back had them. What retention dropped is left out.
@@ -88,11 +88,11 @@ def runs_without(offsets: Any, first: int, last: int) -> list[tuple[int, int]]:
     return [(int(fenced[at]) + 1, int(fenced[at + 1]) - 1) for at in before]
 
 
-def _by_queue(ends: Ends) -> dict[tuple[int, int], int]:
+def _by_queue(ends: Reached) -> dict[tuple[int, int], int]:
     return {(topic_id, queue_id): last for topic_id, queue_id, last in ends.queues}
 
 
-def _after(segment: ClosedSegment, ends: Ends, queues: dict[tuple[int, int], int]) -> ClosedSegment:
+def _after(segment: ClosedSegment, ends: Reached, queues: dict[tuple[int, int], int]) -> ClosedSegment:
     entries = [
         QueueSpan(queue.topic_id, queue.queue_id, span)
         for queue in segment.entries

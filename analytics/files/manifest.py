@@ -39,7 +39,7 @@ class Part(msgspec.Struct, frozen=True):
     schema: int
 
 
-class Ends(msgspec.Struct, frozen=True):
+class Reached(msgspec.Struct, frozen=True):
     """The last row of each append-only table that the export holds, -1 for none; of entries by topic id and queue."""
 
     segment: int
@@ -69,7 +69,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     database: str
     taken_at: str
     rows: dict[str, int]
-    ends: Ends
+    ends: Reached
     holes: list[Hole]
     unused: list[tuple[int, int]]
     parts: list[Part]

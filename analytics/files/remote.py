@@ -29,7 +29,7 @@ TAKE_TARGET = Statement(__file__, "take_target", TakenTarget)
 BEGUN = "_begun.json"
 
 
-class Begun(msgspec.Struct, frozen=True):
+class Marker(msgspec.Struct, frozen=True):
     """The marker of a first export, with the database that it is of."""
 
     database: str
@@ -83,7 +83,7 @@ def draft(place: Hadoop, conninfo: str) -> Iterator[Draft]:
 def _begin(place: Hadoop, earlier: bytes | None, database: str) -> None:
     _require_replaceable(place, earlier, database)
     if earlier is None:
-        place.write(BEGUN, msgspec.json.encode(Begun(database)))
+        place.write(BEGUN, msgspec.json.encode(Marker(database)))
     _clear(place)
 
 
@@ -107,7 +107,7 @@ def _require_replaceable(place: Hadoop, earlier: bytes | None, database: str) ->
 
 def _is_begun(place: Hadoop, names: set[str], database: str) -> bool:
     with suppress(msgspec.DecodeError):
-        return BEGUN in names and msgspec.json.decode(place.read(BEGUN), type=Begun) == Begun(database)
+        return BEGUN in names and msgspec.json.decode(place.read(BEGUN), type=Marker) == Marker(database)
     return False
 
 

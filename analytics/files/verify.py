@@ -16,7 +16,7 @@ from analytics.files.place import Place
 from store.db.statements import Statement
 
 
-class EndedCount(NamedTuple):
+class OutcomeCount(NamedTuple):
     """The transactions of a segment that were ended in one way."""
 
     segment: int
@@ -24,7 +24,7 @@ class EndedCount(NamedTuple):
     transactions: int
 
 
-COUNT_STATES = Statement(__file__, "count_states", EndedCount)
+COUNT_STATES = Statement(__file__, "count_states", OutcomeCount)
 # Of one table: a file with a million wrong rows is one damage.
 MOST_OF_A_TABLE = 20
 

@@ -12,7 +12,7 @@ from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import registry as subscription_registry
-from scheduling.stats import Ends
+from scheduling.stats import Outermost
 from transactions import endpoints
 from transactions.models import Endpoint
 from transactions.reads.summary import Pending
@@ -93,7 +93,7 @@ def failure(called: Endpoint | Subscription) -> str:
     return f"{called.url}: {called.last_failure or 'no reason kept'}"
 
 
-def late_releases(waits: list[Ends]) -> Iterator[Attention]:
+def late_releases(waits: list[Outermost]) -> Iterator[Attention]:
     """Delays that are over and not released: beat, workers and pollers are all away."""
     overdue = [one.next_due_at for one in waits if one.next_due_at and one.next_due_at < one.now - LATE]
     if overdue:

@@ -22,7 +22,7 @@ MAX_KEPT_SECONDS = 60.0
 
 
 @dataclass(slots=True)
-class Reading:
+class Latest:
     """The latest reading of one kind; a request that finds it too old reads, and the others wait for that."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -31,11 +31,11 @@ class Reading:
     missing: list[str] = field(default_factory=list)
 
 
-class Readings:
+class LatestReadings:
     """The latest readings of one process, by the function that reads."""
 
     def __init__(self) -> None:
-        self._kept: defaultdict[Callable[[], Any], Reading] = defaultdict(Reading)
+        self._kept: defaultdict[Callable[[], Any], Latest] = defaultdict(Latest)
 
     def of(self, read: Callable[[], Read]) -> Read:
         """What `read` returns now, or returned at most `kept_seconds` ago."""
@@ -60,4 +60,4 @@ def kept_seconds(wanted_seconds: float, took_seconds: float) -> float:
 
 def shared(read: Callable[[], Read]) -> Read:
     """What `read`, a function of a module, returns, or returned to another request of this process a moment ago."""
-    return runtime.control(Readings).of(read)
+    return runtime.control(LatestReadings).of(read)

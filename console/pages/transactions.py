@@ -19,7 +19,7 @@ from store.rows import Preview
 from store.stats import now
 from transactions import schedule
 from transactions.reads import history
-from transactions.reads.history import Kept
+from transactions.reads.history import TransactionRows
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
 MESSAGES = 20
@@ -99,7 +99,7 @@ def messages(transaction: TransactionRow) -> list[Message]:
     ]
 
 
-def events(kept: Kept, entries: Sequence[AuditEntry]) -> list[Event]:
+def events(kept: TransactionRows, entries: Sequence[AuditEntry]) -> list[Event]:
     """What happened to a transaction, the latest first; what an operator decided with its author, from the audit."""
     found = [Event(kept.transaction.stored_at, "prepared")]
     found += [Event(check.asked_at, "check", check=check) for check in kept.checks]

@@ -11,7 +11,7 @@ from django.utils.safestring import SafeString
 
 from console.pages import counts
 from console.pages.counts import Count
-from transactions.answers import TransactionPart
+from transactions.results import TransactionPart
 
 register = template.Library()
 

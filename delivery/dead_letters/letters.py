@@ -15,7 +15,7 @@ from store.messages import MessageRow, StoredMessage, Time
 from store.naming import topic_names
 from store.naming.topics import TopicFacts
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 
 
 class DeadLetterEntry(MessageRow, gc=False):

@@ -9,7 +9,7 @@ import msgspec
 from access.audit import Outcome
 from delivery import groups
 from delivery.dead_letters.lists import BEYOND, NEXT_DEAD_LETTERS, DeadLetterHead
-from delivery.dead_letters.resending import FIND_DEAD_LETTERS, MAX_REDRIVEN, Redrive, Sent, unknown
+from delivery.dead_letters.resending import FIND_DEAD_LETTERS, MAX_REDRIVEN, Letter, Redrive, unknown
 from store import queues
 from store.commit import writer
 from store.commit.operation import Note, Operation
@@ -27,7 +27,7 @@ class RedriveDeadLetters(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tru
     to_topic: str | None = None
 
 
-async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Sent | Refusal]:
+async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | None = None) -> list[Letter | Refusal]:
     """Sends dead letters again, each once. In the order given (or the oldest first): what became of each.
 
     A redriven message starts with no retries behind it. To its origin it goes through the group's own retry queue, so
@@ -45,7 +45,7 @@ async def redrive(group_name: str, request: RedriveDeadLetters, note: Note | Non
         wanted.to_topic = await topics.for_sending(request.to_topic, beside=beside)
     if request.message_ids is not None:
         return await _redrive_named(wanted, request.message_ids, note)
-    results: list[Sent | Refusal] = []
+    results: list[Letter | Refusal] = []
     for cell in _cells():
         with runtime.in_cell(cell):
             results += await _redrive_all(wanted, note)
@@ -77,9 +77,9 @@ async def _found(
     return await connections.read(NEXT_DEAD_LETTERS, {**of_group, **page})
 
 
-async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Sent | Refusal]:
+async def _redrive_named(wanted: Redrive, ids: list[uuid.UUID], note: Note | None) -> list[Letter | Refusal]:
     """In each cell the letters that it has; where there are several, what none has is refused by the last."""
-    became: dict[uuid.UUID, Sent | Refusal] = {}
+    became: dict[uuid.UUID, Letter | Refusal] = {}
     cells = _cells()
     for cell in cells:
         left = [id_ for id_ in ids if id_ not in became]
@@ -111,10 +111,10 @@ def _of_another_cell(wanted: Redrive, message_id: uuid.UUID) -> MessageIllegal:
     )
 
 
-async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Sent | Refusal]:
+async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Letter | Refusal]:
     """In several transactions; without the letters that fail and die again meanwhile."""
     [bounds] = await queues.bounds([(wanted.dead_letters.id, 0)])
-    results: list[Sent | Refusal] = []
+    results: list[Letter | Refusal] = []
     from_offset = 0
     while from_offset < bounds.max_offset:
         if _is_elsewhere(wanted):

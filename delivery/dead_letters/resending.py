@@ -24,7 +24,7 @@ MAX_REDRIVEN = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class Letter:
     """A dead letter that was sent again, and the topic that it went to."""
 
     message_id: uuid.UUID
@@ -35,7 +35,7 @@ class Sent:
 class Redriven:
     """What became of dead letters, and the offset behind the last of them."""
 
-    results: Sequence[Sent | Refusal]
+    results: Sequence[Letter | Refusal]
     next_offset: int
 
 
@@ -91,7 +91,7 @@ async def _letters(batch: Batch, wanted: Redrive) -> list[DeadLetterHead]:
 
 async def _send_all(
     batch: Batch, wanted: Redrive, letters: Sequence[DeadLetterHead]
-) -> dict[uuid.UUID, Sent | Refusal]:
+) -> dict[uuid.UUID, Letter | Refusal]:
     """What became of each letter. One whose topic was deleted has no readers there, and stays a dead letter."""
     origins = {letter.topic_id for letter in letters}
     if wanted.to_topic is None:
@@ -108,7 +108,7 @@ def _orphaned(letter: DeadLetterHead) -> TopicNotExist:
     )
 
 
-async def _send(batch: Batch, wanted: Redrive, letter: DeadLetterHead) -> Sent:
+async def _send(batch: Batch, wanted: Redrive, letter: DeadLetterHead) -> Letter:
     topic, queue_id = await _destination(wanted, letter)
     await publish(
         batch,
@@ -122,7 +122,7 @@ async def _send(batch: Batch, wanted: Redrive, letter: DeadLetterHead) -> Sent:
         ),
     )
     batch.insert(INSERT_REDRIVES, {"group_id": wanted.group.id, "queue_offset": letter.queue_offset})
-    return Sent(letter.message_id, topic.name)
+    return Letter(letter.message_id, topic.name)
 
 
 async def _destination(wanted: Redrive, letter: DeadLetterHead) -> tuple[TopicFacts, int]:

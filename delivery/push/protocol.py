@@ -14,7 +14,7 @@ from delivery.receive.deliveries import Delivery, Entry
 from delivery.retries.nacks import MAX_REASON
 from store.messages.texts import is_blank
 from store.messages.times import encode
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
 # In bytes; a call has more only when its single message has.

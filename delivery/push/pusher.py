@@ -28,9 +28,9 @@ from store.errors import Refusal
 from store.messages.ids import new_id
 from store.notices import notifier
 from store.process import runtime
-from store.process.answers import Hold
-from webhooks.answers import Answer
+from store.process.answer_budget import Hold
 from webhooks.caller import Caller
+from webhooks.endpoint_answers import Answer
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -170,7 +170,7 @@ class Push:
 
     async def _call(self, call: Sequence[Pushed]) -> None:
         subscriber = self._subscriber
-        beginning = subscribers.Beginning(subscriber)
+        guard = subscribers.PauseGuard(subscriber)
         answer = await self._caller.post(
             subscriber.url,
             protocol.payload(subscriber.name, subscriber.group, subscriber.topic, call),
@@ -178,10 +178,10 @@ class Push:
             f"psh_{new_id()}",
             subscriber.timeout_seconds,
             len(call) * ANSWER_BYTES_PER_MESSAGE,
-            beginning.held,
+            guard.held,
             now=subscriber.now(),
         )
-        if beginning.refused:
+        if guard.refused:
             # No sign of the server's health.
             self.end()
             await returns.give_back(subscriber.group, [pushed.receipt_handle for pushed in call], 0)

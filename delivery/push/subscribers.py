@@ -11,8 +11,8 @@ import structlog
 from delivery.rows import SubscriptionId
 from store.db import connections
 from store.db.statements import Statement
-from webhooks.answers import Answer
 from webhooks.callees import ROTATION_HOURS, Callee, Health
+from webhooks.endpoint_answers import Answer
 
 
 class CircuitState(NamedTuple):
@@ -106,8 +106,8 @@ async def find(ids: Sequence[int]) -> list[Subscriber]:
 
 
 @dataclass(slots=True)
-class Beginning:
-    """The beginning of one call: none begins after a pause was answered."""
+class PauseGuard:
+    """Guards the beginning of one call: none begins after a pause was answered."""
 
     subscriber: Subscriber
     # The call may not begin: the subscription or its group is paused, disabled or deleted, or the database is away.

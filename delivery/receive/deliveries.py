@@ -15,7 +15,7 @@ from store import messages
 from store.db import connections
 from store.messages import MessageRow, StoredMessage
 from store.naming.topics import DEAD_LETTER_PREFIX, DISCARDED, TopicFacts
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.queues import Queue
 from store.segments import log
 

@@ -22,7 +22,7 @@ from store.errors import Refusal, TopicMoved
 from store.messages import MessageRow
 from store.naming import topics
 from store.naming.topics import RETRY_PREFIX
-from store.process.answers import answers
+from store.process.answer_budget import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log

@@ -15,7 +15,7 @@ from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.reading import holders
 from store.rows import EntryRow
 

@@ -23,7 +23,7 @@ from store.naming import topic_names, topics
 from store.naming.topics import TopicFacts
 from store.notices import notifier
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.queues import Queue
 from store.reading import holders
 

@@ -3,14 +3,14 @@
 import uuid
 from collections.abc import Sequence
 
-from delivery.rows import FailedReceipt, KeptNack
+from delivery.rows import FailedReceipt, NackRow
 from store.commit.batch import Batch
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.messages.texts import is_blank, legible
 
-FIND_NACKS = Statement(__file__, "find_nacks", KeptNack)
+FIND_NACKS = Statement(__file__, "find_nacks", NackRow)
 INSERT_NACKS = Statement(__file__, "insert_nacks")
 
 MAX_REASON = 1000
@@ -37,7 +37,7 @@ def keep(batch: Batch, receipt: FailedReceipt, reason: str | None) -> None:
         batch.insert(INSERT_NACKS, {**row, "reconsume_times": receipt.reconsume_times, "reason": reason})
 
 
-async def of_message(message_id: uuid.UUID) -> Sequence[KeptNack]:
+async def of_message(message_id: uuid.UUID) -> Sequence[NackRow]:
     """The kept nacks of a message, the oldest first, the latest MAX_NACKS of them."""
     rows = await connections.read(FIND_NACKS, {"message_id": message_id, "max_nacks": MAX_NACKS})
     return rows[::-1]

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from mqbroker import errors
 from store.errors import Refusal
 from store.messages.times import encode
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from wire.heads import Headers
 from wire.reader import HEAD_BYTES, MAX_HEADERS
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process import runtime
 from store.process.budget import Budget
-from wire.exchange import Ending, Exchange
+from wire.exchange import Exchange, ProcessEnds
 
 # Forms may hold this much together: 64 of the largest. They and the control plane have budgets of their own, so that
 # neither takes the room of messages. Forms of unknown callers have two others: none takes the room of a signed-in
@@ -84,7 +84,7 @@ class Body:
                 f"The body was not complete after {settings.BODY_READ_SECONDS} seconds: nothing was stored, "
                 "send the request again."
             ) from problem
-        except Ending as problem:
+        except ProcessEnds as problem:
             raise SystemBusy(
                 "This process ends, and the body was not complete: nothing was stored, send the request again."
             ) from problem

@@ -34,7 +34,7 @@ from store.db import patience
 from store.errors import MessageIllegal, Refusal, SystemBusy
 from store.messages import Message, accept
 from store.naming import topics
-from transactions import limits
+from transactions import undecided_limits
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -94,7 +94,7 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
     halves_to = {(one.producer_group, one.topic if isinstance(one, HalfOperation) else "") for one in of_groups}
     for name, topic in halves_to:
         with contextlib.suppress(Refusal):
-            await limits.look_up(name, topic)
+            await undecided_limits.look_up(name, topic)
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:

@@ -8,8 +8,8 @@ from django.contrib import auth
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, parse_cookie
 
-from mqbroker.access import KeyRing
-from mqbroker.access import is_signed_in as has_role
+from mqbroker.rights import KeyRing
+from mqbroker.rights import is_signed_in as has_role
 from store.db.connections import away
 from store.errors import SystemBusy, Unauthenticated
 from wire.exchange import Exchange

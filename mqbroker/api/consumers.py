@@ -6,7 +6,7 @@ from access.callers import Caller
 from delivery.dead_letters import letters as delivery_dead_letters
 from delivery.dead_letters import redrive as delivery_redrive
 from delivery.dead_letters.redrive import RedriveDeadLetters
-from delivery.dead_letters.resending import Sent
+from delivery.dead_letters.resending import Letter
 from delivery.receipts import settling
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
@@ -89,7 +89,7 @@ async def redrive(request: DataRequest, group: str) -> Answer:
     return answer({"results": [redriven_of(one) for one in results]})
 
 
-def redriven_of(result: Sent | Refusal) -> dict[str, object]:
+def redriven_of(result: Letter | Refusal) -> dict[str, object]:
     """What became of one dead letter: 200 and the topic it went to, or the problem that met it."""
     if isinstance(result, Refusal):
         return errors.document(result)

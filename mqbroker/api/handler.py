@@ -13,13 +13,13 @@ import structlog
 
 from access.callers import Caller
 from mqbroker import errors
-from mqbroker.access import KeyRing
-from mqbroker.api import answers, bodies, callers, limits, responding, unread
+from mqbroker.api import answers, bodies, callers, request_bytes, responding, unread
 from mqbroker.api.answers import Answer
 from mqbroker.api.bodies import Body
 from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest, begin_request
 from mqbroker.api.router import Route, Router, View
+from mqbroker.rights import KeyRing
 from store.commit import waiting, writer
 from store.commit.operation import Operation
 from store.db import patience
@@ -28,7 +28,7 @@ from store.process import runtime
 from store.process.budget import Budget
 from wire import bridge, heads, paths
 from wire.bridge import Application
-from wire.exchange import Ending, Exchange, Gone
+from wire.exchange import Exchange, Gone, ProcessEnds
 
 logger = structlog.stdlib.get_logger(__name__)
 
@@ -301,7 +301,7 @@ class Handler:
             if exchange.is_unread and exchange.method not in READING:
                 is_form = exchange.path.startswith(CONSOLE)
                 body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
-                content = await body.read(limits.FORM_BYTES if is_form else limits.CONTROL_BYTES)
+                content = await body.read(request_bytes.FORM_BYTES if is_form else request_bytes.CONTROL_BYTES)
                 patience.current().renew()
             found = await bridge.serve(exchange, self._otherwise, content)
             if found is not None:
@@ -323,7 +323,7 @@ class Handler:
         if await callers.is_signed_in(exchange.headers):
             return self._budgets.forms
         # Many programs send a body right behind its head.
-        with contextlib.suppress(TimeoutError, Ending):
+        with contextlib.suppress(TimeoutError, ProcessEnds):
             async with asyncio.timeout(FORM_SECONDS):
                 await exchange.some()
         return self._budgets.whole_forms if exchange.is_whole else self._budgets.unfinished_forms

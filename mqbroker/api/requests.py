@@ -11,13 +11,13 @@ import msgspec
 
 from access.audit import Signature
 from access.callers import Caller
-from mqbroker.access import KeyRing
+from mqbroker.rights import KeyRing
 from store.db import patience
 from store.errors import BadRequest, MessageIllegal, MessageNotFound
 from store.messages import Time, strict_json
 from store.messages.strict_json import DuplicateName
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from transactions.errors import TransactionNotFound
 from wire.exchange import Exchange
 

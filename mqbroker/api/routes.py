@@ -1,13 +1,13 @@
 """The paths of the data plane, with the view of each method; any other method is the control plane's."""
 
-from mqbroker.api import bulks, consumers, limits, lookup, operations, operators, producers
+from mqbroker.api import bulks, consumers, lookup, operations, operators, producers, request_bytes
 from mqbroker.api.router import Limit, Route, View
 
 
 def route(
     pattern: str,
     *verbs: str,
-    limit: Limit = limits.call,
+    limit: Limit = request_bytes.call,
     begins: bool = False,
     **views: View,
 ) -> Route:
@@ -22,7 +22,7 @@ routes = [
     route(
         "v1/messages",
         "produce",
-        limit=limits.message,
+        limit=request_bytes.message,
         begins=True,
         POST=operations.SEND,
         GET=lookup.messages_of_topic,
@@ -30,7 +30,7 @@ routes = [
     route(
         "v1/messages/batch",
         "produce",
-        limit=limits.batch,
+        limit=request_bytes.batch,
         begins=True,
         POST=operations.SEND_BATCH,
     ),
@@ -40,7 +40,7 @@ routes = [
     route(
         "v1/transactions",
         "produce",
-        limit=limits.transaction,
+        limit=request_bytes.transaction,
         begins=True,
         POST=operations.BEGIN,
     ),
@@ -51,7 +51,7 @@ routes = [
     route("v1/discarded/<str:transaction_id>/resume", "manage", POST=operators.resume),
     route("v1/discarded/<str:transaction_id>/resolve", "manage", POST=operators.resolve_discarded),
     route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
-    route("v1/bulk", *bulks.VERBS, limit=limits.bulk, POST=bulks.bulk),
+    route("v1/bulk", *bulks.VERBS, limit=request_bytes.bulk, POST=bulks.bulk),
     route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
     route("v1/consumer-groups/<str:group>/ack", "consume", POST=operations.ACK),
     route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),

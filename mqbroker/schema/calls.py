@@ -11,17 +11,17 @@ from delivery.receive.receives import Receive
 from monitoring import trace as monitoring_trace
 from mqbroker.api import bulks, consumers, lookup, operations, operators, producers, receipts
 from mqbroker.api.router import View
-from mqbroker.schema import answers
+from mqbroker.schema import results
 from mqbroker.schema.rules import NAME
 from scheduling.recalls import Recalled
-from sending.answers import Sent
 from sending.batches import SendBatch, SentBatch
+from sending.results import Sent
 from store.messages import Message
 from store.reading import cursors
-from transactions.answers import Awaited, Begun, Ended, TransactionHistory
 from transactions.checks.polling import ReceiveChecks
 from transactions.operations.end import EndTransaction
 from transactions.operations.validation import BeginTransaction
+from transactions.results import Awaited, Begun, Ended, TransactionHistory
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ CALLS: dict[View, Call] = {
         "Receive the checks that are due",
         given=ReceiveChecks,
         may_be_empty=True,
-        answers={200: answers.AskedTransactions},
+        answers={200: results.AskedTransactions},
         problems=(404,),
         description="For producers that cannot be called. Handing a transaction out is a check asked.",
     ),
     bulks.bulk: Call(
         "Make many calls at once",
         given=Operations,
-        answers={200: answers.BulkResults},
+        answers={200: results.BulkResults},
         problems=(413,),
         description="Each operation has the fields of its call. Each is validated by itself and answered in order.",
     ),
@@ -169,7 +169,7 @@ CALLS: dict[View, Call] = {
     consumers.receive: Call(
         "Receive messages",
         given=Receive,
-        answers={200: answers.Received},
+        answers={200: results.Received},
         problems=(404,),
         description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
         "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
@@ -218,13 +218,13 @@ CALLS: dict[View, Call] = {
     consumers.redrive: Call(
         "Redrive dead letters",
         given=RedriveDeadLetters,
-        answers={200: answers.Redriven},
+        answers={200: results.Redriven},
         problems=(404,),
         description="`message_ids`, or `all: true`. One result per message; a redriven one has no retries behind it.",
     ),
     consumers.pull: Call(
         "Read a queue by offset",
-        answers={200: answers.Pulled},
+        answers={200: results.Pulled},
         problems=(404, 416),
         query={
             "offset": {"type": "integer", "minimum": 0, "default": 0},

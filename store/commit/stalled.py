@@ -27,14 +27,14 @@ LOOK_SECONDS = 0.1
 WATCH_SECONDS = 1.0
 
 
-class Ended(NamedTuple):
+class StalledWriter(NamedTuple):
     """The session of a writer, and whether it could be ended."""
 
     pid: int
     is_ended: bool
 
 
-END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", Ended)
+END_STALLED_WRITERS = Statement(__file__, "end_stalled_writers", StalledWriter)
 
 
 async def end(seconds: float = TRANSACTION_SECONDS, *, silent_seconds: float = 0.0) -> None:

@@ -18,7 +18,7 @@ from store.messages import MessageRow, Time
 from store.messages.properties import KEY_RULE, is_key
 from store.naming import topics
 from store.naming.topics import FIND_TOPIC, TopicFacts
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.process.budget import SMALL_BYTES
 from store.reading import holders
 from store.reading.holders import FIND_COPIES

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from access.limits import Allowance, Bucket
+from access.key_limits import Allowance, Bucket
 from store.errors import RateLimited
 from tests.broker import characters
 from tests.broker.polling import eventually

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from analytics import tables
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import manifest, parts, verify
-from analytics.files.manifest import Ends, Manifest
+from analytics.files.manifest import Manifest, Reached
 from analytics.files.place import Local
 
 DAY = "messages/segment=1/day=2026-03-01"
@@ -39,7 +39,7 @@ def made(place: Local) -> Manifest:
         database="1/2",
         taken_at="2026-03-01T00:00:00+00:00",
         rows=manifest.rows(listed),
-        ends=Ends(segment=1, log_offset=2, operation_id=-1, queues=[]),
+        ends=Reached(segment=1, log_offset=2, operation_id=-1, queues=[]),
         holes=[],
         unused=[],
         parts=listed,

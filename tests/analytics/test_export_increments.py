@@ -17,7 +17,7 @@ from analytics import job
 from analytics.closed import ClosedRange, ClosedSegment, QueueSpan, Span
 from analytics.errors import ExportDamaged, FolderRefused
 from analytics.files import increments, manifest, parts
-from analytics.files.manifest import Ends, Hole, Manifest
+from analytics.files.manifest import Hole, Manifest, Reached
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
 from analytics.reports import tables
@@ -203,7 +203,7 @@ def closed_range(*segments: SegmentSpans) -> ClosedRange:
 
 
 def test_what_retention_dropped_between_two_exports_is_a_hole_with_its_offsets() -> None:
-    ends = Ends(segment=1, log_offset=9, operation_id=-1, queues=[(1, 0, 4)])
+    ends = Reached(segment=1, log_offset=9, operation_id=-1, queues=[(1, 0, 4)])
     later = closed_range((3, Span(25, 30), [QueueSpan(1, 0, Span(8, 9)), QueueSpan(1, 1, Span(2, 3))]))
 
     assert increments.holes(later, ends) == [
@@ -215,7 +215,7 @@ def test_what_retention_dropped_between_two_exports_is_a_hole_with_its_offsets()
 
 
 def test_operations_that_retention_dropped_before_the_log_of_their_segment_are_a_hole() -> None:
-    ends = Ends(segment=1, log_offset=9, operation_id=7, queues=[])
+    ends = Reached(segment=1, log_offset=9, operation_id=7, queues=[])
     [second, third] = closed_range((2, Span(10, 15), []), (3, Span(16, 20), [])).segments
     later = ClosedRange(datetime(2026, 3, 1, tzinfo=UTC), [second, replace(third, operations=Span(12, 14))])
 
@@ -227,17 +227,17 @@ def test_the_first_operation_of_a_broker_is_behind_no_hole() -> None:
     [second] = closed_range((2, Span(0, 1), [])).segments
     later = ClosedRange(datetime(2026, 3, 1, tzinfo=UTC), [replace(second, operations=Span(1, 2))])
 
-    assert increments.holes(later, Ends(segment=1, log_offset=-1, operation_id=-1, queues=[])) == []
+    assert increments.holes(later, Reached(segment=1, log_offset=-1, operation_id=-1, queues=[])) == []
 
 
 def test_offsets_that_no_message_has_are_no_hole_while_their_segment_is_kept() -> None:
-    ends = Ends(segment=1, log_offset=9, operation_id=-1, queues=[])
+    ends = Reached(segment=1, log_offset=9, operation_id=-1, queues=[])
 
     assert increments.holes(closed_range((1, Span(0, 9), []), (2, Span(12, 15), [])), ends) == []
 
 
 def test_an_increment_begins_behind_the_end_of_each_table_and_queue() -> None:
-    ends = Ends(segment=2, log_offset=12, operation_id=-1, queues=[(1, 0, 4)])
+    ends = Reached(segment=2, log_offset=12, operation_id=-1, queues=[(1, 0, 4)])
     now = closed_range(
         (1, Span(0, 9), [QueueSpan(1, 0, Span(0, 2))]),
         (2, Span(10, 15), [QueueSpan(1, 0, Span(3, 6)), QueueSpan(1, 1, Span(0, 0))]),
@@ -250,4 +250,4 @@ def test_an_increment_begins_behind_the_end_of_each_table_and_queue() -> None:
         Span(13, 15),
         [QueueSpan(1, 0, Span(5, 6)), QueueSpan(1, 1, Span(0, 0))],
     )
-    assert increments.reached(now, ends) == Ends(2, 15, -1, [(1, 0, 6), (1, 1, 0)])
+    assert increments.reached(now, ends) == Reached(2, 15, -1, [(1, 0, 6), (1, 1, 0)])

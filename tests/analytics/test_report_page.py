@@ -70,7 +70,7 @@ def export(database: str) -> Manifest:
         database=database,
         taken_at="2026-03-01T13:00:00+01:00",
         rows=dict.fromkeys(manifest.TABLES, 0),
-        ends=manifest.Ends(0, -1, -1, []),
+        ends=manifest.Reached(0, -1, -1, []),
         holes=[],
         unused=[],
         parts=[],

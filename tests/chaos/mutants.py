@@ -160,7 +160,7 @@ TAKES_LATE_ANSWERS = Mutant(
             "            if one.transaction_id not in halves and one.attempt is not None:\n"
             "                asked = {'transaction_ids': [one.transaction_id]}\n"
             "                row = (await batch.read(judging.FIND_TRANSACTIONS, asked))[0]\n"
-            "                halves[one.transaction_id] = EndedHalf(\n"
+            "                halves[one.transaction_id] = DeletedHalf(\n"
             "                    row.transaction_id, row.producer_group_id, row.stored_at, row.check_times,\n"
             "                    row.log_segment, row.log_offsets, row.message_ids, row.topic_ids, row.queue_ids,\n"
             "                    [0] * len(row.message_ids), None, False,\n"

@@ -14,7 +14,7 @@ import urllib3
 from django.conf import LazySettings
 from django.test import RequestFactory
 
-from console import attempts
+from console import sign_in_attempts
 from console.models import SLOTS
 from embedded.folder import free_port
 from tests.console.conftest import PASSWORD, serving
@@ -77,16 +77,16 @@ def use_up(broker: Broker) -> None:
 
 def leave(broker: Broker, user: str, left: int) -> None:
     """Takes every attempt but so many at a user at whom there was an attempt."""
-    spent = (attempts.OF_USER.attempts - left) * attempts.OF_USER.seconds_each
+    spent = (sign_in_attempts.OF_USER.attempts - left) * sign_in_attempts.OF_USER.seconds_each
     broker.connection.execute(
         "UPDATE sign_in_limit SET free_at = now() + %s * interval '1 second' WHERE slot = %s",
-        [spent, attempts.slot("user", user)],
+        [spent, sign_in_attempts.slot("user", user)],
     )
 
 
 def most(left: int, started: float) -> int:
     """Guesses at a user that may have been looked at since: those left, and those that came back meanwhile."""
-    return left + int((time.monotonic() - started) / attempts.OF_USER.seconds_each) + 1
+    return left + int((time.monotonic() - started) / sign_in_attempts.OF_USER.seconds_each) + 1
 
 
 def test_guesses_at_one_user_are_limited_over_all_web_processes_and_addresses(
@@ -116,7 +116,7 @@ def test_ten_guesses_at_a_user_are_looked_at(broker: Broker, console: str) -> No
     )
 
     assert all(WRONG in page for page in pages)
-    assert attempts.OF_USER.attempts <= len(pages) <= most(attempts.OF_USER.attempts, started)
+    assert sign_in_attempts.OF_USER.attempts <= len(pages) <= most(sign_in_attempts.OF_USER.attempts, started)
 
 
 def test_a_guess_too_many_is_refused_without_a_look_at_the_password(broker: Broker, console: str) -> None:
@@ -197,7 +197,7 @@ def test_guesses_at_ones_own_old_password_are_limited(broker: Broker, console: s
 
 
 def test_the_table_of_attempts_has_a_bounded_number_of_rows() -> None:
-    slots = {attempts.slot("user", f"user {number}") for number in range(10_000)}
+    slots = {sign_in_attempts.slot("user", f"user {number}") for number in range(10_000)}
 
     assert 0 <= min(slots) < max(slots) < SLOTS
 
@@ -219,7 +219,7 @@ def test_only_a_trusted_proxy_is_believed_where_a_request_comes_from(
     settings.TRUSTED_PROXIES = ("10.0.0.0/8",)
     request = RequestFactory().get("/console/login/", REMOTE_ADDR=peer, headers={"X-Forwarded-For": forwarded})
 
-    assert attempts.address_of(request) == address
+    assert sign_in_attempts.address_of(request) == address
 
 
 @pytest.mark.parametrize(
@@ -232,4 +232,4 @@ def test_only_a_trusted_proxy_is_believed_where_a_request_comes_from(
     ],
 )
 def test_an_address_of_ipv6_counts_with_its_network(address: str, network: str) -> None:
-    assert attempts.network_of(address) == network
+    assert sign_in_attempts.network_of(address) == network

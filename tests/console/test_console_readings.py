@@ -17,7 +17,7 @@ def test_a_reading_that_took_long_is_kept_for_longer_unless_none_is_to_be(
 
 def test_requests_of_one_moment_share_a_reading() -> None:
     times = iter((1, 2))
-    shared = readings.Readings()
+    shared = readings.LatestReadings()
 
     def read() -> int:
         return next(times)

@@ -22,7 +22,7 @@ from store.db.connections import Connection, Reads
 from store.naming import topics
 from store.notices.notifier import Wakeups
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.process.runtime import Runtime
 from store.segments import lifecycle, partitions, retention
 

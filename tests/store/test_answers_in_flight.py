@@ -8,7 +8,7 @@ from django.conf import settings
 
 from store.errors import SystemBusy
 from store.process import runtime
-from store.process.answers import LEAST_PAGE_BYTES, Hold, answers
+from store.process.answer_budget import LEAST_PAGE_BYTES, Hold, answers
 from store.process.budget import SMALL_BYTES
 from store.process.runtime import Runtime
 

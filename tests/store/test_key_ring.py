@@ -1,6 +1,6 @@
 """What a process remembers of its callers' keys."""
 
-from mqbroker.access import MAX_AUTHORIZATION, KeyRing
+from mqbroker.rights import MAX_AUTHORIZATION, KeyRing
 from tests.broker.running import API_KEY
 from tests.store.keeper import Keeper
 

@@ -13,7 +13,7 @@ from scheduling import recalls, release
 from scheduling.errors import AlreadyDelivered
 from store.commit import writer
 from store.errors import OffsetOutOfRange
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from tests.broker import characters
 from tests.store.keeper import Keeper, sent
 from transactions.operations.begin import Begin

@@ -6,7 +6,7 @@ import pytest
 
 from scheduling import reappend, trace
 from store.errors import MessageNotFound
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.reading import lookup
 from store.reading.lookup import Listed
 from tests.store.keeper import Keeper

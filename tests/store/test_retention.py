@@ -12,7 +12,7 @@ from delivery.receive.receives import Receive
 from scheduling import release
 from store.commit import writer
 from store.errors import OffsetOutOfRange
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.segments import lifecycle, retention
 from tests.broker import characters
 from tests.broker.polling import at_this_load

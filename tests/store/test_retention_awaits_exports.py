@@ -7,7 +7,7 @@ from django.conf import settings
 from structlog.testing import capture_logs
 
 from analytics.files import noted
-from analytics.files.manifest import Ends, Manifest
+from analytics.files.manifest import Manifest, Reached
 from store.db import connections
 from store.segments import exports, lifecycle
 from store.segments.exports import ExportWait
@@ -35,7 +35,7 @@ def waiting(keeper: Keeper) -> Iterator[Keeper]:
 
 def exported(keeper: Keeper, open_segment: int, to: str = "/exports/any") -> None:
     """An export whose files are in place; a segment was open at its moment."""
-    ends = Ends(open_segment, 2 * open_segment, -1, [])
+    ends = Reached(open_segment, 2 * open_segment, -1, [])
     taken_at = "2026-03-01T12:00:00+00:00"
     rows = {"messages": 3, "transactions": 1, "transactions_open": 1}
     made = Manifest(database="1/1", taken_at=taken_at, rows=rows, ends=ends, holes=[], unused=[], parts=[])

@@ -6,7 +6,7 @@ import uuid
 from store.commit.writer import Writers
 from store.db.connections import Reads
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from tests.broker.polling import eventually
 from tests.store.keeper import Keeper
 

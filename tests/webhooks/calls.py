@@ -1,7 +1,7 @@
 """How the tests call: a check, and the answer that decides it."""
 
-from webhooks.answers import Answer
 from webhooks.caller import Caller
+from webhooks.endpoint_answers import Answer
 
 PAYLOAD = b'{"type": "transaction.check", "transactions": []}'
 COMMIT = b'{"results": [{"transaction_id": "t1", "state": "COMMIT"}]}'

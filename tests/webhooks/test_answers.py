@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhooks.answers import Answer, retry_after_seconds, sentence
+from webhooks.endpoint_answers import Answer, retry_after_seconds, sentence
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 

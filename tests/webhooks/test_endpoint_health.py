@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 from webhooks.endpoint_health import Circuit, open_seconds
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)

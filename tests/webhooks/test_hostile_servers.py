@@ -13,9 +13,9 @@ from tests.broker.polling import at_this_load
 from tests.webhooks.calls import COMMIT, PAYLOAD, SHORT, ask
 from tests.webhooks.strangers import Connection, Stranger, answer
 from webhooks.addresses import parse_networks
-from webhooks.answers import Answer
 from webhooks.caller import MAX_ANSWER_BYTES, Caller
 from webhooks.connections import Line
+from webhooks.endpoint_answers import Answer
 from webhooks.signing import make_secret
 
 #: Pieces of HTTP that don't belong together.

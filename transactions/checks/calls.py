@@ -15,9 +15,9 @@ from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Question
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
-from webhooks.answers import Answer, sentence, way_out
 from webhooks.callees import Callee
 from webhooks.caller import Caller
+from webhooks.endpoint_answers import Answer, sentence, way_out
 from webhooks.slots import Slots
 
 # Transactions of a call, encoded; a larger one goes by itself.

@@ -25,13 +25,13 @@ from store.db import connections
 from store.db.statements import Statement
 from store.errors import Refusal
 from store.process import runtime
-from transactions import answers, endpoints
-from transactions.answers import Awaited
+from transactions import endpoints, results
 from transactions.checks.calls import Calls
 from transactions.checks.rows import ClaimedHalf
 from transactions.operations.located import OfTransaction
 from transactions.reads import states
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import Awaited
 from webhooks.callees import Callee
 from webhooks.slots import Allowance
 
@@ -116,7 +116,7 @@ class QuestionNow(OfTransaction[Awaited]):
             rows = await batch.read(CHECK_NOW, {"transaction_id": one.transaction_id})
             if rows:
                 one.before = {"state": "PREPARED"}
-                one.result = answers.awaited(one.transaction_id, rows[0].check_times, rows[0].next_check_at)
+                one.result = results.awaited(one.transaction_id, rows[0].check_times, rows[0].next_check_at)
             else:
                 found = await batch.read(FIND_TRANSACTIONS, {"transaction_ids": [one.transaction_id]})
                 one.refusal = states.not_pending(one.transaction_id, found[0] if found else None)

@@ -14,7 +14,7 @@ from transactions.checks import questions
 from transactions.checks.questions import Result
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import EndpointId
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 
 NOTE_ANSWERS = Statement(__file__, "note_answers", EndpointId)
 

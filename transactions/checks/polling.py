@@ -20,7 +20,7 @@ from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache
 from store.errors import SystemBusy, require_between
 from store.process import runtime
-from store.process.answers import Hold
+from store.process.answer_budget import Hold
 from store.process.runtime import CONTROL, Runtime
 from transactions import groups, schedule
 from transactions.checks import outcomes, questions

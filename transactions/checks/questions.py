@@ -14,7 +14,7 @@ from store.naming import topic_names
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
 from transactions.rows import CheckAnswer
-from webhooks.answers import Answer
+from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
 # Bytes of an answer that the history keeps when it decides nothing.

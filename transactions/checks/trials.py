@@ -13,8 +13,8 @@ from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Result
 from transactions.models import Endpoint
-from webhooks.answers import Answer, Outcome, way_out
 from webhooks.caller import Caller
+from webhooks.endpoint_answers import Answer, Outcome, way_out
 from webhooks.results import NoResults, results_of
 
 

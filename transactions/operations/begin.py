@@ -21,12 +21,12 @@ from store.messages.ids import new_id
 from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.process import runtime
-from transactions import groups, limits, schedule
-from transactions.answers import Begun
+from transactions import groups, schedule, undecided_limits
 from transactions.operations import packed, repeats, validation
-from transactions.operations.begun_queues import BegunQueues
-from transactions.operations.repeats import BeginAgain
+from transactions.operations.half_queues import HalfQueues
+from transactions.operations.repeats import Repeat
 from transactions.operations.validation import BeginTransaction
+from transactions.results import Begun
 from transactions.rows import HeldGroup
 
 HOLD_GROUPS = Statement(__file__, "hold_groups", HeldGroup)
@@ -96,7 +96,7 @@ class Begin(Operation[Begun]):
         if given.messages is not None or given.check_url is not None or delays.of_message(given) is not None:
             return False
         group = groups.known_for_producing(given.producer_group)
-        if group is None or not limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
+        if group is None or not undecided_limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
             return False
         if caller is not None and not (caller.may_manage or groups.lists(group, caller.name)):
             return False
@@ -125,9 +125,9 @@ class Begin(Operation[Begun]):
         group = await groups.for_producing(given.producer_group, owner)
         self.group_id = group.id
         accepted = await validation.accept_each(given, self.traceparent)
-        self.api_key_id = limits.counted_key(allowance)
+        self.api_key_id = undecided_limits.counted_key(allowance)
         with runtime.in_cell(accepted[0].topic.cell_id):
-            self.limit = await limits.of_group(group) or await limits.of_key(allowance)
+            self.limit = await undecided_limits.of_group(group) or await undecided_limits.of_key(allowance)
         if self.limit is not None and not any(one.may_repeat for one in accepted):
             raise self.limit
         self._prepare(accepted)
@@ -179,7 +179,7 @@ class Begin(Operation[Begun]):
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
         stored_at, offsets = packed.begun(results)
-        begun = runtime.control(BegunQueues)
+        known = runtime.control(HalfQueues)
         immunities = {one.immunity_seconds for one in operations}
         next_checks = {seconds: stored_at + timedelta(seconds=seconds) for seconds in immunities}
         for one, log_offset in zip(operations, offsets, strict=True):
@@ -187,11 +187,11 @@ class Begin(Operation[Begun]):
                 content, next_check_at = one.message.content, next_checks[one.immunity_seconds]
                 named = [content.message_id]
                 one.result = repeats.answer(one.transaction_id, named, (log_offset,), "PREPARED", next_check_at)
-                begun.keep(one.key, (content.topic_id, content.queue_id), one.message.topic.cell_id)
+                known.keep(one.key, (content.topic_id, content.queue_id), one.message.topic.cell_id)
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
-        again = [BeginAgain(one.transaction_id, one.group_id, one.accepted, one.may_repeat) for one in operations]
+        again = [Repeat(one.transaction_id, one.group_id, one.accepted, one.may_repeat) for one in operations]
         before = await repeats.answers(batch, again)
         group_ids = sorted({one.group_id for one in operations})
         held = {row.id for row in await batch.read(HOLD_GROUPS, {"group_ids": group_ids})}

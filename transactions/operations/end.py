@@ -21,15 +21,15 @@ from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
 from transactions import groups
-from transactions.answers import Ended, EndedMessage
 from transactions.errors import ProducerGroupWrong
 from transactions.operations import judging, packed
-from transactions.operations.begun_queues import BegunQueues
-from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, EndedHalf
+from transactions.operations.half_queues import HalfQueues
+from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, DeletedHalf
 from transactions.operations.located import UNKNOWN_VERSION, OfTransaction
 from transactions.reads import history, states
+from transactions.results import Ended, EndedMessage
 
-END_HALVES = Statement(__file__, "end_halves", EndedHalf)
+END_HALVES = Statement(__file__, "end_halves", DeletedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 
 MAX_REMARK = 1000
@@ -95,7 +95,7 @@ class End(OfTransaction[Ended]):
         self.attempt = attempt
         # It is a decision about a pending transaction, as almost all are.
         self.is_plain = decision in STATE_AFTER and discarded is False and attempt is None
-        self.queue = runtime.control(BegunQueues).take(self.key)
+        self.queue = runtime.control(HalfQueues).take(self.key)
         self.group_id: int | None = None
         self.group_name: str | None = None
         self.caller: Caller | None = None
@@ -130,7 +130,7 @@ class End(OfTransaction[Ended]):
 
     def _choose_cell(self) -> None:
         if self.queue is not None:
-            self.cell = runtime.control(BegunQueues).take_cell(self.key)
+            self.cell = runtime.control(HalfQueues).take_cell(self.key)
             # If it is not there any more, all are asked when it comes again: it is not remembered then.
             self.left_cells, self.away, self.known_version = [], None, UNKNOWN_VERSION
         elif self.group_name is not None or self.decided_by == "operator":
@@ -235,7 +235,7 @@ async def _group_id(name: str) -> int:
     return UNKNOWN_GROUP if group is None else group.id
 
 
-async def _delete(batch: Batch, ends: Sequence[End]) -> dict[uuid.UUID, EndedHalf]:
+async def _delete(batch: Batch, ends: Sequence[End]) -> dict[uuid.UUID, DeletedHalf]:
     if not ends:
         return {}
     rows = await batch.read(

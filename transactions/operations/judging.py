@@ -15,10 +15,10 @@ from store.commit.batch import Batch, Overtaken
 from store.db.arrays import literal
 from store.db.statements import Statement
 from store.errors import Refusal
-from transactions.answers import Ended, EndedMessage
 from transactions.errors import CommitLogOffsetWrong, ProducerGroupWrong, TransactionEnded
 from transactions.reads import states
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import Ended, EndedMessage
 from transactions.rows import DiscardedHalf, ResumedHalf, State, TransactionRow
 
 INSERT_OPERATIONS = Statement(__file__, "insert_operations")
@@ -27,7 +27,7 @@ STATE_AFTER: dict[str, State] = {"COMMIT": "COMMITTED", "ROLLBACK": "ROLLED_BACK
 ON_THE_WAY = "If its half message is still on the way, repeat the end after its answer."
 
 
-class EndedHalf(NamedTuple):
+class DeletedHalf(NamedTuple):
     """A half message that was deleted: that delete is the decision. `delays` is null when no message is delayed."""
 
     transaction_id: UUID
@@ -110,7 +110,7 @@ def _answer_state(end: Decision, transaction: TransactionRow) -> Ended | Refusal
     )
 
 
-def publications(half: EndedHalf) -> list[Publication]:
+def publications(half: DeletedHalf) -> list[Publication]:
     """How the messages of a committed transaction become visible."""
     delays = half.delays or [None] * len(half.message_ids)
     return [
@@ -129,7 +129,7 @@ def publications(half: EndedHalf) -> list[Publication]:
 
 def operation(
     end: Decision,
-    transaction: TransactionRow | EndedHalf | DiscardedHalf | ResumedHalf,
+    transaction: TransactionRow | DeletedHalf | DiscardedHalf | ResumedHalf,
     queue_offsets: list[int | None] | None,
 ) -> dict[str, object]:
     """The row of an operation, for INSERT_OPERATIONS."""
@@ -165,7 +165,7 @@ async def _add_standings(batch: Batch, answers: list[Ended]) -> None:
             recalls.stand(message, standings[message.message_id])
 
 
-def standing(state: State, transaction: TransactionRow | EndedHalf, queue_offsets: list[int | None] | None) -> Ended:
+def standing(state: State, transaction: TransactionRow | DeletedHalf, queue_offsets: list[int | None] | None) -> Ended:
     """How a transaction stands: the answer to an end."""
     offsets = queue_offsets or [None] * len(transaction.message_ids)
     messages = zip(transaction.message_ids, transaction.queue_ids, offsets, strict=True)

@@ -15,14 +15,14 @@ from store.segments.log import APPEND_NUMBERED, APPEND_NUMBERED_OF_ONE
 from transactions import schedule
 
 
-class BegunMessages(NamedTuple):
+class HalfOffsets(NamedTuple):
     """When half messages are stored, and their log offsets by number as an array's text, NULL for what is left out."""
 
     stored_at: datetime
     appended: str
 
 
-class EndedMessages(NamedTuple):
+class EntriesOfEnds(NamedTuple):
     """Of each message that was ended: its end's turn, id, topic, queue and queue offset, packed."""
 
     ended: bytes | None
@@ -35,10 +35,10 @@ class NamedQueues(NamedTuple):
     ending: str
 
 
-BEGIN_HALVES = Statement(__file__, "begin_halves", BegunMessages)
-BEGIN_HALVES_OF_ONE = Statement(__file__, "begin_halves_of_one", BegunMessages)
-END_FREE_HALVES = Statement(__file__, "end_free_halves", EndedMessages)
-END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EndedMessages)
+BEGIN_HALVES = Statement(__file__, "begin_halves", HalfOffsets)
+BEGIN_HALVES_OF_ONE = Statement(__file__, "begin_halves_of_one", HalfOffsets)
+END_FREE_HALVES = Statement(__file__, "end_free_halves", EntriesOfEnds)
+END_FREE_HALVES_OF_ONE = Statement(__file__, "end_free_halves_of_one", EntriesOfEnds)
 NAME_QUEUES = Statement(__file__, "name_queues", NamedQueues)
 
 # Of a message that was ended: the turn of its end, its id, topic, queue and queue offset.

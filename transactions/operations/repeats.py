@@ -10,12 +10,12 @@ from store.errors import MessageIdReused, Refusal
 from store.messages import accept
 from store.messages.accept import Accepted, StoredBefore
 from store.process import runtime
-from transactions.answers import Begun
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import Begun
 from transactions.rows import State, TransactionRow
 
 
-class BeginAgain(NamedTuple):
+class Repeat(NamedTuple):
     """What a begin brings that may have been stored before. With `may_repeat` its client chose the transaction's id."""
 
     transaction_id: uuid.UUID
@@ -24,7 +24,7 @@ class BeginAgain(NamedTuple):
     may_repeat: bool
 
 
-async def answers(batch: Batch, begins: Sequence[BeginAgain]) -> dict[uuid.UUID, Begun | Refusal]:
+async def answers(batch: Batch, begins: Sequence[Repeat]) -> dict[uuid.UUID, Begun | Refusal]:
     """The outcomes of transactions that are known already, by their own id or by that of a message.
 
     Each statement sees what was committed before it. The transactions come first: the messages of a transaction that is
@@ -53,7 +53,7 @@ async def _transactions(batch: Batch, ids: Set[uuid.UUID]) -> dict[uuid.UUID, Tr
 
 
 def _answer_again(
-    begin: BeginAgain, stored: Mapping[uuid.UUID, StoredBefore], known: Mapping[uuid.UUID, TransactionRow]
+    begin: Repeat, stored: Mapping[uuid.UUID, StoredBefore], known: Mapping[uuid.UUID, TransactionRow]
 ) -> Begun | None:
     """The answer to a transaction that was begun before; None for a new one. Raises MessageIdReused."""
     transaction = known.get(begin.transaction_id)
@@ -72,7 +72,7 @@ def _answer_again(
     return _answer_repeat(begin, stored, transaction)
 
 
-def _answer_repeat(begin: BeginAgain, stored: Mapping[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Begun:
+def _answer_repeat(begin: Repeat, stored: Mapping[uuid.UUID, StoredBefore], transaction: TransactionRow) -> Begun:
     same_messages = len(begin.accepted) == len(transaction.message_ids)
     if transaction.producer_group_id != begin.group_id or not same_messages:
         raise another_transaction(transaction.transaction_id)

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Sequence
 
-from access.limits import Allowance
+from access.key_limits import Allowance
 from scheduling import delays
 from store import messages
 from store.errors import BatchIllegal, MessageIllegal
@@ -13,7 +13,7 @@ from store.messages.ids import derived_id
 from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
-from transactions import endpoints, groups, limits
+from transactions import endpoints, groups, undecided_limits
 from transactions.errors import TransactionSpansCells
 from transactions.operations import repeats
 from transactions.reads import states
@@ -58,7 +58,7 @@ async def validate(request: BeginTransaction, allowance: Allowance | None) -> in
         await delays.require_possible(message)
     await _require_first(request)
     # The first transaction of a group repeats none.
-    if group is None and (refusal := await limits.of_key(allowance)) is not None:
+    if group is None and (refusal := await undecided_limits.of_key(allowance)) is not None:
         raise refusal
     if request.check_url is None:
         return None

@@ -10,12 +10,12 @@ from django.db.models import OuterRef, Subquery
 from store.db import connections, databases, sync
 from store.db.statements import Statement
 from store.naming import cells, topic_names
-from transactions import answers, groups
-from transactions.answers import TransactionEvent, TransactionHistory
+from transactions import groups, results
 from transactions.models import Endpoint, HalfMessage, ProducerGroup
 from transactions.reads import states
 from transactions.reads.listing import UNDECIDED
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import TransactionEvent, TransactionHistory
 from transactions.rows import CheckAttemptRow, Decision, OperationRow, TransactionRow
 
 FIND_CHECK_ATTEMPTS = Statement(__file__, "find_check_attempts", CheckAttemptRow)
@@ -53,16 +53,16 @@ async def of(transaction_id: uuid.UUID) -> TransactionHistory:
         producer_group=await groups.name(transaction.producer_group_id),
         state=transaction.state,
         check_times=transaction.check_times,
-        next_check_at=answers.next_check_at(transaction),
+        next_check_at=results.next_check_at(transaction),
         last_failure=transaction.last_failure,
         commit_log_offset=transaction.log_offsets[0],
-        messages=answers.parts(transaction, names),
+        messages=results.parts(transaction, names),
         history=sorted(events, key=lambda event: event.at),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class TransactionRows:
     """All that the tables keep of a transaction: its row, its operations and its checks, the first of each first.
 
     `immunity_seconds` and `endpoint_url`, which the sender gave, are None once it is decided; `producer_group` is None
@@ -77,20 +77,20 @@ class Kept:
     endpoint_url: str | None
 
 
-def kept(transaction_id: uuid.UUID) -> Kept | None:
+def kept(transaction_id: uuid.UUID) -> TransactionRows | None:
     """What is kept of a transaction, or None when it was never stored, or its segment is gone."""
     found = cells.ask(lambda: _kept_in_cell(transaction_id))
     return next((kept for kept in found.values() if kept is not None), None)
 
 
-def _kept_in_cell(transaction_id: uuid.UUID) -> Kept | None:
+def _kept_in_cell(transaction_id: uuid.UUID) -> TransactionRows | None:
     rows = sync.read(FIND_TRANSACTIONS, {"transaction_ids": [transaction_id]})
     if not rows:
         return None
     [transaction] = rows
     parameters = {"transaction_id": transaction_id, "max_events": MAX_EVENTS}
     immunity_seconds, endpoint_url = _of_half(transaction)
-    return Kept(
+    return TransactionRows(
         transaction=transaction,
         operations=sync.read(FIND_OPERATIONS, parameters),
         checks=sync.read(FIND_CHECK_ATTEMPTS, parameters),

@@ -13,10 +13,10 @@ from store.models import Topic
 from store.naming import cells, topic_names
 from store.reading import merging
 from store.reading.merging import Part
-from transactions import answers, groups
-from transactions.answers import TransactionSummary
+from transactions import groups, results
 from transactions.models import ProducerGroup
 from transactions.reads.states import FIND_TRANSACTIONS
+from transactions.results import TransactionSummary
 from transactions.rows import Decider, State, TransactionRow
 
 Row = TypeVar("Row")
@@ -197,13 +197,13 @@ def _summaries(rows: Sequence[TransactionRow]) -> list[TransactionSummary]:
             producer_group=group_names[row.producer_group_id],
             state=row.state,
             check_times=row.check_times,
-            next_check_at=answers.next_check_at(row),
+            next_check_at=results.next_check_at(row),
             last_failure=row.last_failure,
             stored_at=row.stored_at,
             decided_at=row.decided_at,
             decided_by=row.decided_by,
             commit_log_offset=row.log_offsets[0],
-            messages=answers.parts(row, of_topics),
+            messages=results.parts(row, of_topics),
         )
         for row in rows
     ]

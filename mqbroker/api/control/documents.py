@@ -14,8 +14,8 @@ from rest_framework.renderers import JSONRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from mqbroker.access import MayLook, is_signed_in
 from mqbroker.api.control.resource import Resource
+from mqbroker.rights import MayLook, is_signed_in
 
 
 @cache

@@ -26,7 +26,7 @@ class ControlSchema(AutoSchema):
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # its registry has no types
     """API keys."""
 
-    target_class = "mqbroker.access.ApiKeyAuthentication"
+    target_class = "mqbroker.rights.ApiKeyAuthentication"
     name = "bearer"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:
@@ -36,7 +36,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # as above
     """The session of a console user."""
 
-    target_class = "mqbroker.access.ConsoleSession"
+    target_class = "mqbroker.rights.ConsoleSession"
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, str]:

@@ -9,9 +9,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from monitoring import health, metrics
-from mqbroker.access import MayMeasure
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
+from mqbroker.rights import MayMeasure
 from store.errors import SystemBusy
 
 

@@ -5,10 +5,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from monitoring import stats
-from mqbroker.access import MayMeasure
 from mqbroker.api.control.fields import Number, Switch, Text, Time, Whole, Words
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Shape
+from mqbroker.rights import MayMeasure
 
 
 class Count(Shape):

@@ -12,13 +12,13 @@ from access.audit import picture
 from access.callers import Caller
 from delivery import models as delivery
 from delivery.push import registry
-from mqbroker.access import MaySubscribe
 from mqbroker.api.control import lists
 from mqbroker.api.control.endpoints import STATES, SecretGiven, SecretShown
 from mqbroker.api.control.fields import Choice, Time, Whole
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Registered, Shape
+from mqbroker.rights import MaySubscribe
 
 # What changes neither where messages are pushed to nor which.
 PACE = {"paused", *(one.column for one in registry.PACE)}

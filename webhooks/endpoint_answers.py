@@ -68,10 +68,8 @@ def way_out(answer: Answer) -> str | None:
     """What to change when an answer shows that no check function was reached (3xx, 401, 403, 404, 405, 413)."""
     status = answer.status or 0
     if 300 <= status < 400:
-        location = f" to {sentence(answer.location)[:MAX_LOCATION_CHARACTERS]}" if answer.location else ""
-        return (
-            f"The endpoint redirected with {status}{location}: register the exact URL, with or without its last slash."
-        )
+        to = f" to {sentence(answer.location)[:MAX_LOCATION_CHARACTERS]}" if answer.location else ""
+        return f"The endpoint redirected with {status}{to}: register the exact URL, with or without its last slash."
     return f"The endpoint answered {status}: {WAYS_OUT[status]}." if status in WAYS_OUT else None
 
 

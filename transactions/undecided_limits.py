@@ -6,7 +6,7 @@ limit only guards the store, and its count is cached. Begins at the same time ma
 
 from typing import NamedTuple
 
-from access.limits import Allowance
+from access.key_limits import Allowance
 from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import TtlCache

@@ -6,7 +6,7 @@ from store.process.runtime import CONTROL
 MAX_REMEMBERED = 65_536
 
 
-class BegunQueues:
+class HalfQueues:
     """A part of the runtime: from the ids of transactions to queues, as topic and number."""
 
     def __init__(self) -> None:

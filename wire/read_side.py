@@ -1,4 +1,4 @@
-"""Reading: whether the socket of a connection is read, and how much of it in one turn of the event loop."""
+"""The reading side: whether the socket of a connection is read, and how much of it in one turn of the event loop."""
 
 import asyncio
 
@@ -7,7 +7,7 @@ import asyncio
 TURN_BYTES = 128 * 1024
 
 
-class Reading:
+class ReadSide:
     """The reading side of one connection."""
 
     def __init__(self, transport: asyncio.Transport) -> None:

@@ -8,7 +8,7 @@ from rest_framework.authentication import BaseAuthentication, SessionAuthenticat
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
-from access import keys, limits, roles
+from access import key_limits, keys, roles
 from access.callers import Caller
 from store.db import connections
 from store.db.ttl_cache import TtlCache
@@ -59,7 +59,7 @@ class KeyRing:
 
 async def _find(key: str) -> Caller | None:
     rows = await connections.read_control(keys.FIND_KEY, {"digest": keys.digest_of(key)})
-    return Caller(rows[0].name, tuple(rows[0].scopes), allowance=limits.of(rows[0])) if rows else None
+    return Caller(rows[0].name, tuple(rows[0].scopes), allowance=key_limits.of(rows[0])) if rows else None
 
 
 def key_of(authorization: str) -> str | None:
