@@ -20,6 +20,8 @@ VERSIONS = ("1.1", "1.0")
 ONCE = (b"host", b"authorization", b"transfer-encoding")
 # What frames a chunk: its size, of 16 digits at most, and the ends of its lines. A longer extension counts as head.
 CHUNK_BYTES = 32
+# What a header's line has beside its name and its value.
+LINE_BYTES = len(b": \r\n")
 
 
 class Malformed(Exception):
@@ -44,6 +46,8 @@ class Reader:
         self._piece_bytes = 0
         # What has come within a body in chunks and is none of it: extensions of chunks, and trailers.
         self._beside_bytes = 0
+        # Of the trailers that have come whole: added up, since to add all of them at each takes its square.
+        self._trailer_bytes = 0
         self._is_too_large = False
         # Asked for another protocol: its body is read by a new parser.
         self._resumed: Exchange | None = None
@@ -138,12 +142,13 @@ class Reader:
         self._headers.append((name.lower(), value))
         # A trailer, behind a body in chunks: nothing here reads it.
         if self.head_bytes is None and self._resumed is None:
+            self._trailer_bytes += len(name) + len(value) + LINE_BYTES
             self._require_few_trailers()
 
     def on_headers_complete(self) -> None:
         parser, headers = self._parser, self._headers
         head_bytes, self.head_bytes = self.head_bytes or 0, None
-        self._headers, self._beside_bytes = [], 0
+        self._headers, self._beside_bytes, self._trailer_bytes = [], 0, 0
         if self._resumed is not None:
             self.arriving, self._resumed = self._resumed, None
             return
@@ -166,7 +171,7 @@ class Reader:
             raise Malformed(431)
 
     def _require_few_trailers(self) -> None:
-        self._is_too_large = len(self._headers) > MAX_HEADERS or size_of(b"", self._headers) > HEAD_BYTES
+        self._is_too_large = len(self._headers) > MAX_HEADERS or self._trailer_bytes > HEAD_BYTES
         if self._is_too_large:
             # The parser turns it into an error of its own.
             raise Malformed(431)
@@ -191,7 +196,7 @@ class Reader:
 
 def size_of(target: bytes, headers: HeaderList) -> int:
     """About the bytes of a head."""
-    return len(target) + sum(len(name) + len(value) + len(b": \r\n") for name, value in headers)
+    return len(target) + sum(len(name) + len(value) + LINE_BYTES for name, value in headers)
 
 
 def memory_of(exchange: Exchange) -> int:
