@@ -171,22 +171,27 @@ async def for_messages(
     async def is_first_use() -> bool:
         return await topics.find_for_sending(topic_name) is None
 
-    await require_unused(chosen, is_first_use)
+    await require_unused(chosen, is_first_use, lambda: topics.forget(topic_name))
     return await topics.for_sending(topic_name, queue_id, beside)
 
 
-async def require_unused(message_ids: Sequence[uuid.UUID], is_first_use: Callable[[], Awaitable[bool]]) -> None:
+async def require_unused(
+    message_ids: Sequence[uuid.UUID], is_first_use: Callable[[], Awaitable[bool]], forget: Callable[[], None]
+) -> None:
     """Raises MessageIdReused for the first use of a topic or a group by a message that is stored already.
 
     What the message would make is looked up again behind the message: a request with the same message may have made it
-    and stored the message just now.
+    and stored the message just now. `forget` drops what is known of it, and look-ups of other requests that are under
+    way, which may have read it before it was made.
     """
     if not message_ids or not await is_first_use():
         return
-    stored = {
-        row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, {"message_ids": list(message_ids)})
-    }
-    if stored and await is_first_use():
+    found = await connections.read_everywhere(FIND_MESSAGES, {"message_ids": list(message_ids)})
+    stored = {row.message_id for row in found}
+    if not stored:
+        return
+    forget()
+    if await is_first_use():
         raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
 

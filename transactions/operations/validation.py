@@ -113,13 +113,20 @@ async def _require_first(request: BeginTransaction) -> None:
             return True
         return any([await topics.find_for_sending(name) is None for name in sorted(request.named_topics)])
 
+    def forget() -> None:
+        groups.forget(request.producer_group)
+        for name in request.named_topics:
+            topics.forget(name)
+
     if not await is_first_use():
         return
     id_ = request.transaction_id
-    if id_ is not None and await states.find(id_) is not None and await is_first_use():
-        raise repeats.another_transaction(id_)
+    if id_ is not None and await states.find(id_) is not None:
+        forget()
+        if await is_first_use():
+            raise repeats.another_transaction(id_)
     chosen = [message.message_id for message in messages_of(request) if message.message_id is not None]
-    await accept.require_unused(chosen, is_first_use)
+    await accept.require_unused(chosen, is_first_use, forget)
 
 
 def messages_of(request: BeginTransaction) -> Sequence[Message]:
