@@ -24,7 +24,7 @@ from store.commit.pipelined import PipelinedBatch
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS, StepwiseWriter
 from store.commit.waiting import Waiting
 from store.db import connections
-from store.db.outcomes import GUARD, Failed, NotSent
+from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, Refusal, SystemBusy
@@ -32,20 +32,7 @@ from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# While PostgreSQL works at one batch the next is made ready and sent.
-DEPTH = 2
-# Another process got in between: the same id, the same locks in another order. Or the session was ended: by an
-# administrator, or because this process was stopped as it sent; with the server, where the next connection fails.
-SENT_AGAIN = frozenset(("23505", "40001", "40P01", "57P01"))
-LOCK_NOT_AVAILABLE = "55P03"
-# Read-only, out of resources, ended by the operator or by a time-out of the server.
-READ_ONLY = "25006"
-DISK_FULL = "53100"
-NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
-AWAY = (READ_ONLY, "53", "57")
-SESSION_GONE = (READ_ONLY, "57P")
-# One operation fails all of a batch, or holds it up: halves find it.
-OF_ONE_OPERATION = ("22", "23", "54", "55", "25P04")
+DEPTH = 2  # while PostgreSQL works at one batch the next is made ready and sent
 MAX_ATTEMPTS = 3
 
 
@@ -83,7 +70,7 @@ class Writer:
 
     async def close(self) -> None:
         """Writes what waits and closes the connection."""
-        while unanswered := [one.future for one in self._unanswered() if not one.is_done]:
+        while unanswered := [one.future for one in self.unanswered() if not one.is_done]:
             self._schedule()
             await asyncio.wait(unanswered)
         if self._connecting is not None:
@@ -91,7 +78,8 @@ class Writer:
         if self._pipeline is not None:
             self._pipeline.close()
 
-    def _unanswered(self) -> list[Operation[Any]]:
+    def unanswered(self) -> list[Operation[Any]]:
+        """What waits for a batch, or is in one that is under way."""
         return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
 
     def _schedule(self) -> None:
@@ -223,18 +211,16 @@ class Writer:
     def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
         """The transaction was rolled back: nothing of it was stored."""
         again = batch.attempts + 1
-        is_locked = problem.code == LOCK_NOT_AVAILABLE
-        if is_locked:
+        if problem.is_locked:
             stalled.watch()
-        if (is_locked or problem.code in SENT_AGAIN) and again < MAX_ATTEMPTS:
+        if (problem.is_locked or problem.is_passing) and again < MAX_ATTEMPTS:
             # Locked is a queue, which is passed over from now on, or the log, which is held alone for a moment only.
-            self._again.append(PipelinedBatch(batch.operations, again, only_free=is_locked or batch.only_free))
-        elif problem.code.startswith(AWAY):
-            if problem.code.startswith(SESSION_GONE):
+            self._again.append(PipelinedBatch(batch.operations, again, only_free=problem.is_locked or batch.only_free))
+        elif problem.is_away:
+            if problem.is_session_gone:
                 pipeline.close()
-            kind = psycopg.errors.lookup(problem.code) if problem.code in NAMED else psycopg.OperationalError
-            answer(batch.operations, connections.away(kind(str(problem)), self._home))
-        elif len(batch) > 1 and problem.code.startswith(OF_ONE_OPERATION) and problem.constraint != GUARD:
+            answer(batch.operations, connections.away(problem.of_psycopg(), self._home))
+        elif len(batch) > 1 and problem.may_be_of_one:
             middle = len(batch) // 2
             for part in (batch.operations[:middle], batch.operations[middle:]):
                 self._again.append(PipelinedBatch(part, MAX_ATTEMPTS - 1, only_free=True))
@@ -262,6 +248,8 @@ class Writers:
         home = runtime.here()
         self.pipelined: defaultdict[str, Writer] = defaultdict(lambda: Writer(home))
         self.stepwise: defaultdict[str, StepwiseWriter] = defaultdict(StepwiseWriter)
+        # Who holds it waits for what is in pipelined batches before it goes the stepwise way: one after the other.
+        self.following: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def close(self) -> None:
         """Writes what waits and closes the connections; the stepwise ones last: they get what is left out meanwhile."""
@@ -286,14 +274,26 @@ async def run(operation: Operation[Result], note: Note | None = None) -> Result:
 async def write(operation: Operation[Result], note: Note | None = None) -> Result:
     """Has an operation written that is complete: as `run`."""
     if operation.result is not None:
-        # There was nothing to write.
-        return operation.result
+        return operation.result  # there was nothing to write
     # An earlier one may have gone the stepwise way since it was made ready: it has to come behind that.
     if note is None and operation.is_plain and not operation.overtakes:
         hand_in(operation)
         if (result := await operation.future) is not None:
             return result
+    elif operation.ordered:
+        with operation.detour():
+            await _follow(operation)
+            return await finish(operation, note)
     return await finish(operation, note)
+
+
+async def _follow(operation: Operation[Any]) -> None:
+    """Returns once what keeps an order, and waits for a batch or is in one, is written or left out: calls in turn."""
+    writers = runtime.part_of(operation.cell, Writers)
+    async with writers.following[operation.LANE]:
+        earlier = writers.pipelined[operation.LANE].unanswered()
+        if before := [one.future for one in earlier if one.ordered and not one.is_done]:
+            await asyncio.wait(before)
 
 
 async def finish(operation: Operation[Result], note: Note | None = None) -> Result:

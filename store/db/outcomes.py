@@ -1,10 +1,23 @@
 """How a transaction of a pipeline ends that has no answers: rolled back, never begun, or unknown."""
 
+import psycopg
 from psycopg import pq
 from psycopg.pq.abc import PGresult
 
 # The constraint that refuses messages of topics which have left a cell.
 GUARD = "topic_has_gone"
+# Another process got in between: the same id, the same locks in another order. Or the session was ended: by an
+# administrator, or because this process was stopped as it sent; with the server, where the next connection fails.
+PASSING = frozenset(("23505", "40001", "40P01", "57P01"))
+LOCK_NOT_AVAILABLE = "55P03"
+# Read-only, out of resources, ended by the operator or by a time-out of the server.
+READ_ONLY = "25006"
+DISK_FULL = "53100"
+NAMED = (READ_ONLY, DISK_FULL)  # a refusal has words of its own for these
+AWAY = (READ_ONLY, "53", "57")
+SESSION_GONE = (READ_ONLY, "57P")
+# One operation fails all of a batch, or holds it up: halves find it.
+OF_ONE_OPERATION = ("22", "23", "54", "55", "25P04")
 
 
 class Failed(Exception):
@@ -18,6 +31,36 @@ class Failed(Exception):
         self.code = code
         self.ends_session = ends_session
         self.constraint = constraint
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether a lock was waited for in vain."""
+        return self.code == LOCK_NOT_AVAILABLE
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same transaction, sent again, may do."""
+        return self.code in PASSING
+
+    @property
+    def is_away(self) -> bool:
+        """Whether no transaction that writes would do now."""
+        return self.code.startswith(AWAY)
+
+    @property
+    def is_session_gone(self) -> bool:
+        """Whether a new connection may do better."""
+        return self.code.startswith(SESSION_GONE)
+
+    @property
+    def may_be_of_one(self) -> bool:
+        """Whether one operation of several may have failed them all."""
+        return self.code.startswith(OF_ONE_OPERATION) and self.constraint != GUARD
+
+    def of_psycopg(self) -> psycopg.Error:
+        """As psycopg raises what refuses writes."""
+        kind = psycopg.errors.lookup(self.code) if self.code in NAMED else psycopg.OperationalError
+        return kind(str(self))
 
 
 class NotBegun(Failed):
