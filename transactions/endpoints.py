@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from django.contrib.postgres.aggregates import ArrayAgg
 from django.db import IntegrityError, transaction
-from django.db.models import Q
 from django.db.models.functions import Now
 
 from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from store.naming import copies
+from transactions import health as endpoint_health
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.rows import EndpointId, ProducerGroupRow
@@ -66,8 +65,6 @@ FIELDS = fields.of(
 )
 # What changes how an endpoint is called, not where.
 PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
-# Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
-VOID_ANSWERS = 3
 
 health = Health(CLAIM_PROBE, UPDATE_CIRCUIT)
 
@@ -108,12 +105,12 @@ class Checking:
 
 def checking(group_names: Iterable[str]) -> dict[str, Checking]:
     """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
-    states = ArrayAgg("endpoints__state", filter=Q(endpoints__isnull=False), distinct=True, default=[])
-    groups = ProducerGroup.objects.filter(name__in=set(group_names)).annotate(states=states)
-    rows = groups.values_list("name", "checks_paused", "states")
+    groups = list(ProducerGroup.objects.filter(name__in=set(group_names)))
+    states = endpoint_health.states(group.id for group in groups)
+    found = {group: set(states.get(group.id, ())) for group in groups}
     return {
-        name: Checking(paused, _obstacle(set(of_group)), unasked=set(of_group) <= {"disabled"})
-        for name, paused, of_group in rows
+        group.name: Checking(group.checks_paused, _obstacle(of_group), unasked=of_group <= {"disabled"})
+        for group, of_group in found.items()
     }
 
 
@@ -127,13 +124,7 @@ def _obstacle(states: set[str]) -> str | None:
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:
     """The group's endpoints in the order of their registration, the first `count` behind the id `after`."""
-    return list(group.endpoints.filter(id__gt=after).order_by("id")[:count])
-
-
-def ailing(count: int) -> Sequence[Endpoint]:
-    """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first."""
-    ill = Endpoint.objects.filter(~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS))
-    return list(ill.select_related("group").order_by("-void_answers", "-last_failure_at", "id")[:count])
+    return endpoint_health.show(list(group.endpoints.filter(id__gt=after).order_by("id")[:count]))
 
 
 def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
@@ -147,7 +138,7 @@ def find(group: ProducerGroup, endpoint_id: int) -> Endpoint:
             f"The producer group {group.name} has no endpoint {endpoint_id}: "
             f"GET /v1/producer-groups/{group.name}/endpoints lists them."
         )
-    return endpoint
+    return endpoint_health.show([endpoint])[0]
 
 
 def register(group: ProducerGroup, given: Mapping[str, Any]) -> tuple[Endpoint, bool]:

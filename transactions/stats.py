@@ -1,6 +1,5 @@
 """Numbers of transactions: begun, decided, checked and undecided, in all and of the last minutes."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -178,15 +177,6 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
     return list(rows.annotate(endpoints=Count("*")))
 
 
-def endpoint_states(group_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-    """How many endpoints each of these producer groups has, by their state."""
-    found: dict[int, dict[str, int]] = defaultdict(dict)
-    rows = Endpoint.objects.filter(group_id__in=group_ids).order_by("group_id", "state")
-    for group_id, state, number in rows.values_list("group_id", "state").annotate(endpoints=Count("*")):
-        found[group_id][state] = number
-    return found
-
-
 def waiting() -> Sequence[WaitingHalves]:
     """The undecided transactions per producer group and state, MAX_ROWS of these pairs at most."""
     return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
@@ -199,8 +189,22 @@ def of_group(group_id: int) -> PendingOfGroup:
 
 def pending_of(group_ids: Sequence[int], max_count: int) -> dict[int, PendingOfGroup]:
     """The pending transactions of each of these producer groups, counted up to `max_count` in each."""
-    rows = sync.read(PENDING_OF_GROUPS, {"group_ids": list(group_ids), "max_count": max_count})
-    return {row.group_id: row for row in rows}
+    asked = {"group_ids": list(group_ids), "max_count": max_count}
+    found = cells.ask(lambda: sync.read(PENDING_OF_GROUPS, asked))
+    return {row.group_id: row for row in cells.together(found.values(), _group_of, _both, _pending_of)}
+
+
+def _group_of(row: PendingOfGroup) -> int:
+    return row.group_id
+
+
+def _pending_of(row: PendingOfGroup) -> int:
+    return row.pending
+
+
+def _both(one: PendingOfGroup, other: PendingOfGroup) -> PendingOfGroup:
+    begun = [row.oldest_pending_at for row in (one, other) if row.oldest_pending_at is not None]
+    return PendingOfGroup(one.group_id, one.pending + other.pending, min(begun, default=None))
 
 
 def undecided(max_count: int) -> AllUndecided:

@@ -13,7 +13,7 @@ from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import registry as subscription_registry
 from scheduling.stats import Outermost
-from transactions import endpoints
+from transactions import health
 from transactions.models import Endpoint
 from transactions.reads.summary import Pending
 from transactions.rows import AllUndecided
@@ -68,7 +68,7 @@ def checks(groups: list[Pending], now: datetime) -> Iterator[Attention]:
 
 def ailing_endpoints() -> Iterator[Attention]:
     """Endpoints that are not called, or answer what decides nothing."""
-    for endpoint in endpoints.ailing(SHOWN):
+    for endpoint in health.ailing(SHOWN):
         page = reverse("admin:producer_group", args=(endpoint.group.name,))
         if endpoint.state == "healthy":
             what = f"An endpoint of {endpoint.group.name} answers, and decides nothing"

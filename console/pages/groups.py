@@ -1,6 +1,6 @@
 """Pages of producer groups with their endpoints, and of consumer groups with their lag."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
 from store.reading import progress
 from store.stats import now
-from transactions import endpoints, registry
+from transactions import endpoints, health, registry
 from transactions import stats as transaction_stats
 from transactions.models import ProducerGroup
 from transactions.rows import PendingOfGroup
@@ -35,7 +35,7 @@ class Producers:
 
     group: ProducerGroup
     undecided: PendingOfGroup
-    endpoints: dict[str, int]
+    endpoints: Mapping[str, int]
 
     @property
     def pending(self) -> Count:
@@ -47,7 +47,7 @@ def producers(groups: list[ProducerGroup]) -> list[Producers]:
     """These groups as rows of a page."""
     ids = [group.id for group in groups]
     pending = transaction_stats.pending_of(ids, GROUP_LIMIT + 1)
-    states = transaction_stats.endpoint_states(ids)
+    states = health.states(ids)
     return [Producers(group, pending[group.id], states.get(group.id, {})) for group in groups]
 
 

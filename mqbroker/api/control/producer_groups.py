@@ -9,10 +9,11 @@ from rest_framework.response import Response
 
 from access.audit import picture
 from mqbroker.api.control import lists
-from mqbroker.api.control.fields import Time, Whole
+from mqbroker.api.control.fields import Text, Time, Whole, Words
 from mqbroker.api.control.lists import PageQuery
 from mqbroker.api.control.resource import Resource
 from mqbroker.api.control.shapes import Given, Registered, Shape
+from store.naming import cells
 from transactions import models as transactions
 from transactions import registry, stats
 
@@ -36,6 +37,7 @@ class Pending(Shape):
 
     pending = Whole(help_text=f"Pending transactions, counted to {stats.MAX_COUNTED}; discarded ones are not in it.")
     oldest_pending_at = Time(allow_null=True)
+    missing = Words(child=Text(), help_text="The cells that did not answer: what waits there is not counted.")
 
 
 class ProducerGroup(ProducerGroupSummary, Pending):
@@ -44,7 +46,9 @@ class ProducerGroup(ProducerGroupSummary, Pending):
 
 def document(group: transactions.ProducerGroup) -> dict[str, object]:
     """A group as `ProducerGroup` shows it."""
-    return {**ProducerGroupSummary(group).data, **Pending(stats.of_group(group.id)).data}
+    with cells.leaving_out() as missing:
+        pending = stats.of_group(group.id)._asdict()
+    return {**ProducerGroupSummary(group).data, **Pending({**pending, "missing": missing}).data}
 
 
 class ProducerGroupList(Resource):

@@ -1,0 +1,78 @@
+"""The health of endpoints as operators see it: each cell keeps its own, by the calls from there."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.models import Q
+
+from store.db import databases
+from store.naming import cells
+from transactions.models import Endpoint
+
+# Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
+VOID_ANSWERS = 3
+# In some cell; of these the ailing ones are looked for.
+ILL = ~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS)
+MAX_ILL = 1000
+NEVER = datetime.min.replace(tzinfo=UTC)
+
+Health = Mapping[str, Any]
+
+
+def read(narrowed: Q) -> dict[int, Health]:
+    """The health of endpoints, by their ids, with `group_id`; a cell that does not answer is left out.
+
+    It is that of the cell where an endpoint is disabled, where its answers are void, or which has called it last.
+    """
+    best: dict[int, Health] = {}
+    with cells.leaving_out():
+        for rows in cells.ask(lambda: _of_cell(narrowed)).values():
+            for row in rows:
+                best[row["id"]] = max(best.get(row["id"], row), row, key=_weight)
+    return best
+
+
+def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
+    """The endpoints with their health in all cells."""
+    found = read(Q(id__in=[endpoint.id for endpoint in endpoints])) if endpoints else {}
+    for endpoint in endpoints:
+        for name in Endpoint.of_each_cell if endpoint.id in found else ():
+            setattr(endpoint, name, found[endpoint.id][name])
+    return endpoints
+
+
+def ailing(count: int) -> Sequence[Endpoint]:
+    """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first."""
+    with cells.leaving_out():
+        ill = cells.ask(_ill_of_cell).values()
+    found = Endpoint.objects.filter(id__in={id_ for ids in ill for id_ in ids}).select_related("group")
+    ailing = [one for one in show(list(found)) if one.state != "healthy" or one.void_answers >= VOID_ANSWERS]
+    return sorted(ailing, key=lambda one: (-one.void_answers, -(one.last_failure_at or NEVER).timestamp(), one.id))[
+        :count
+    ]
+
+
+def states(group_ids: Iterable[int]) -> Mapping[int, Mapping[str, int]]:
+    """How many endpoints each of these producer groups has, by their state; a group without endpoints is missing."""
+    found: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for row in read(Q(group_id__in=list(group_ids))).values():
+        found[row["group_id"]][row["state"]] += 1
+    return {group_id: dict(number) for group_id, number in found.items()}
+
+
+def _ill_of_cell() -> list[int]:
+    ill = Endpoint.objects.using(databases.here()).filter(ILL)
+    return list(ill.order_by("-void_answers", "-last_failure_at", "id").values_list("id", flat=True)[:MAX_ILL])
+
+
+def _of_cell(narrowed: Q) -> list[Health]:
+    rows = Endpoint.objects.using(databases.here()).filter(narrowed)
+    return list(rows.values("id", "group_id", *Endpoint.of_each_cell))
+
+
+def _weight(health: Health) -> tuple[bool, bool, datetime]:
+    called = (health["last_failure_at"], health["last_success_at"], health["last_answer_at"])
+    is_void = health["void_answers"] >= VOID_ANSWERS
+    return health["state"] == "disabled", is_void, max((at for at in called if at), default=NEVER)
