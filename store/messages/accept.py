@@ -1,5 +1,6 @@
 """Accepts messages: validates what a producer sent, by whichever call, and makes its record for the commit log."""
 
+import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
@@ -17,6 +18,7 @@ from store.messages.ids import in_cell, new_id, new_ids
 from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.naming.topics import TopicFacts
+from store.process import runtime
 from store.process.configuration import setting
 
 
@@ -37,8 +39,18 @@ class StoredBefore(NamedTuple):
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
+FIRST_USES_AT_ONCE = 4
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256
+
+
+class FirstUses:
+    """The first uses whose messages are looked for at a time: of thousands at once the first few make what the others
+    use, and a look-up of each in every cell would keep the pools from all other requests.
+    """
+
+    def __init__(self) -> None:
+        self.turns = asyncio.Semaphore(FIRST_USES_AT_ONCE)
 
 
 class Accepted(msgspec.Struct, gc=False):
@@ -186,13 +198,17 @@ async def require_unused(
     """
     if not message_ids or not await is_first_use():
         return
-    found = await connections.read_everywhere(FIND_MESSAGES, {"message_ids": list(message_ids)})
-    stored = {row.message_id for row in found}
-    if not stored:
-        return
-    forget()
-    if await is_first_use():
-        raise _reused(next(id_ for id_ in message_ids if id_ in stored))
+    asked = {"message_ids": list(message_ids)}
+    async with runtime.control(FirstUses).turns:
+        # One of those before may have made it meanwhile.
+        if not await is_first_use():
+            return
+        stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)}
+        if not stored:
+            return
+        forget()
+        if await is_first_use():
+            raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
