@@ -60,12 +60,16 @@ class Offsets(msgspec.Struct):
 
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run changes nothing."""
+    """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run changes nothing.
+
+    `cell` names one of several that have queues of a topic of the broker's own.
+    """
 
     topic: str
     to: str | int
     queue_id: int | None = None
     dry_run: bool = False
+    cell: str | None = None
 
 
 class QueueMove(msgspec.Struct, rename={"from_": "from"}):
@@ -89,7 +93,7 @@ class OffsetsReset(msgspec.Struct):
     skipped: int
 
 
-async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool]) -> Offsets:
+async def of(group_name: str, topic_name: str | None, shows: Callable[[str], bool], cell: str | None = None) -> Offsets:
     """Where a group stands in each queue of a topic, or of every topic that it has begun to read and `shows` takes.
 
     Offsets are dense, so the lag is not counted. Raises GroupNotExist or TopicNotExist.
@@ -98,13 +102,13 @@ async def of(group_name: str, topic_name: str | None, shows: Callable[[str], boo
     if topic_name is None:
         found = [queue for queue in await _in_all_topics(group) if shows(queue.topic)]
     else:
-        found = await _in_topic(group, topic_name)
+        found = await _in_topic(group, topic_name, cell)
     return Offsets(group.name, found, sum(queue.lag for queue in found))
 
 
-async def _in_topic(group: GroupFacts, topic_name: str) -> list[QueuePosition]:
+async def _in_topic(group: GroupFacts, topic_name: str, cell: str | None) -> list[QueuePosition]:
     topic = await topics.for_reading(topic_name)
-    with runtime.in_cell(holders.of_queues(topic)):
+    with runtime.in_cell(holders.of_queues(topic, cell)):
         rows = await _read_progress(group, topic, range(topic.queues))
     reached = [QueueProgress.of(row, group) for row in rows]
     return [
@@ -139,7 +143,7 @@ async def reset(group_name: str, request: ResetOffsets, note: Note | None = None
     queue_ids = list(range(topic.queues)) if request.queue_id is None else [request.queue_id]
     topics.require_queue(topic.name, queue_ids[0], topic.queues)
     wanted = Reset(group, topic, queue_ids, _target(request.to))
-    with runtime.in_cell(holders.of_queues(topic)):
+    with runtime.in_cell(holders.of_queues(topic, request.cell)):
         if request.dry_run:
             moves = await _moves(connections.read, wanted, await _read_progress(group, topic, queue_ids))
         else:

@@ -42,11 +42,14 @@ async def pull(
     hold: Hold,
     gone: asyncio.Future[object] | None = None,
     require: Callable[[], Awaitable[None]] | None = None,
+    *,
+    cell: str | None = None,
 ) -> Stretch:
     """The entries of a queue from an offset on, with the queue's bounds.
 
     Waits for the first one when there is none, until the reader's connection is `gone` or the process ends. After each
-    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile.
+    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile. `cell` names one of several that
+    have queues of the topic.
 
     The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
     both bounds.
@@ -57,7 +60,7 @@ async def pull(
         # Each time: during the wait the topic may be deleted, or made anew under its name.
         topic = await topics.for_reading(topic_name)
         _validate(topic, queue_id, max_messages, wait_seconds)
-        with runtime.in_cell(holders.of_queues(topic)), notifier.listening((topic.id,), reader) as waiter:
+        with runtime.in_cell(holders.of_queues(topic, cell)), notifier.listening((topic.id,), reader) as waiter:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             [bounds] = await queues.bounds([(topic.id, queue_id)])
             is_there = bool(rows) and rows[0].queue_offset == offset

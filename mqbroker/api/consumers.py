@@ -55,10 +55,11 @@ async def extend(request: DataRequest, group: str) -> Answer:
 async def offsets(request: DataRequest, group: str) -> Answer:
     """GET /v1/consumer-groups/{group}/offsets."""
     require_consume(request.caller, group)
-    topic = request.query("topic").get("topic", [None])[-1]
+    query = request.query("topic", "cell")
+    topic, cell = (query.get(name, [None])[-1] for name in ("topic", "cell"))
     if topic is not None:
         require_offsets(request.caller, topic)
-    return answer(await delivery_offsets.of(group, topic, partial(_may_see_offsets, request.caller, group)))
+    return answer(await delivery_offsets.of(group, topic, partial(_may_see_offsets, request.caller, group), cell))
 
 
 async def reset(request: DataRequest, group: str) -> Answer:
@@ -116,7 +117,7 @@ def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
     request.caller.require("read", topic)
-    query = request.query("offset", "max", "wait_seconds")
+    query = request.query("offset", "max", "wait_seconds", "cell")
     offset = number(query, "offset", 0)
     max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
     wait_seconds = number(query, "wait_seconds", 0)
@@ -124,6 +125,6 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     async def require() -> None:
         (await request.caller_now()).require("read", topic)
 
-    at = (topic, queue_id, offset)
-    found = await delivery_pull.pull(*at, max_messages, wait_seconds, request.hold, request.gone, require)
+    at = (topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone, require)
+    found = await delivery_pull.pull(*at, cell=query.get("cell", [None])[-1])
     return page(request.hold, found.entries, found.bounds)

@@ -51,7 +51,7 @@ async def message(request: DataRequest, message_id: str) -> Answer:
 
 async def messages_of_topic(request: DataRequest) -> Answer:
     """GET /v1/messages."""
-    given = request.query_with_blanks("topic", "key", "from", "to", "limit", "cursor")
+    given = request.query_with_blanks("topic", "key", "from", "to", "limit", "cursor", "cell")
     query = {name: values[-1] for name, values in given.items()}
     name, key = query.get("topic", ""), query.get("key")
     request.caller.require("read", name)
@@ -65,7 +65,7 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Cursor)
     topic = await lookup.topic_of(name)
-    with runtime.in_cell(holders.of_queues(topic)):
+    with runtime.in_cell(holders.of_queues(topic, query.get("cell") or None)):
         if key is None:
             page, last = await lookup.by_time(topic, since, until, after, count, request.hold)
         else:

@@ -43,6 +43,8 @@ SIGHT = (
     "What consumers can see needs `read:` of its topic; what is undecided, rolled back, discarded, delayed or recalled "
     "`produce:` of its topic or `manage`. Else 404, as of an id that no message has."
 )
+# Of the broker's own topics, of which each of several cells has its own queues.
+CELL = {"type": "string", "description": "The cell whose queues of a topic of the broker's own are read."}
 
 
 class Operations:
@@ -83,6 +85,7 @@ CALLS: dict[View, Call] = {
             "to": {"type": "string", "format": "date-time"},
             "limit": {"type": "integer", "minimum": 1, "maximum": cursors.MAX_LIMIT, "default": cursors.DEFAULT_LIMIT},
             "cursor": {"type": "string"},
+            "cell": CELL,
         },
         required_query=("topic",),
         description="The newest first. With `key`: messages of the topic with this key that were stored from `from` on "
@@ -195,7 +198,7 @@ CALLS: dict[View, Call] = {
         "Get a group's offsets",
         answers={200: Offsets},
         problems=(404,),
-        query={"topic": {"type": "string"}},
+        query={"topic": {"type": "string"}, "cell": CELL},
         description="Without `topic`: in every topic that the group has begun to read and the key may read, and its "
         "retries of all.",
     ),
@@ -230,6 +233,7 @@ CALLS: dict[View, Call] = {
             "offset": {"type": "integer", "minimum": 0, "default": 0},
             "max": {"type": "integer", "minimum": 1, "maximum": MAX_MESSAGES, "default": DEFAULT_MESSAGES},
             "wait_seconds": {"type": "integer", "minimum": 0, "default": 0},
+            "cell": CELL,
         },
         description="Keeps nothing about the reader: for replay, broadcast and streams.",
     ),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 
 from store.db import connections
 from store.db.statements import RowType, Statement
-from store.errors import SystemBusy, TopicForbidden
+from store.errors import MessageIllegal, SystemBusy
 from store.messages import ids
 from store.naming import topics
 from store.naming.topics import TopicFacts
@@ -25,18 +25,25 @@ def of_topic(topic: TopicFacts) -> list[int]:
     return [cell.cell for cell in runtime.cells()]
 
 
-def of_queues(topic: TopicFacts) -> int:
-    """The cell that has the queues of a topic, for a read by their offsets.
+def of_queues(topic: TopicFacts, named: str | None = None) -> int:
+    """The cell that has the queues of a topic, for a read by their offsets; `named` names it.
 
-    Raises TopicForbidden for one of the broker's own where each of several cells has its own queues of it.
+    Raises MessageIllegal for one that has none of its queues, and where none is named for a topic of the broker's own,
+    of which each of several cells has its own queues.
     """
-    cells = of_topic(topic)
-    if len(cells) > 1:
-        raise TopicForbidden(
-            f"The topic {topic.name} has queues in each of {len(cells)} cells, whose offsets say nothing together: "
-            "receive from it, or look at /v1/dead-letters and /v1/discarded."
+    holding = {runtime.of(cell).name: cell for cell in of_topic(topic)}
+    if named is None:
+        if len(holding) > 1:
+            raise MessageIllegal(
+                f"The topic {topic.name} has queues of its own in each of {len(holding)} cells: name one of them as "
+                f"cell, {', '.join(holding)}."
+            )
+        return next(iter(holding.values()))
+    if named not in holding:
+        raise MessageIllegal(
+            f"The cell {named[:60]!r} has no queues of the topic {topic.name}: they are in {', '.join(holding)}."
         )
-    return cells[0]
+    return holding[named]
 
 
 def of_message(message_id: uuid.UUID) -> contextlib.AbstractAsyncContextManager[None]:

@@ -108,8 +108,30 @@ def _is_pushed(endpoint: ProducerEndpoint, topic: str) -> bool:
     return any(topic in json.dumps(asked.document) for asked in endpoint.asked)
 
 
-def test_queues_of_the_broker_s_own_topics_are_not_read_by_offset(wire: Wire, consumer: Consumer) -> None:
-    answer = wire.get("/v1/topics/TRANS_CHECK_MAX_TIME_TOPIC/queues/0/messages?offset=0")
+def test_queues_of_the_broker_s_own_topics_are_read_by_offset_in_the_cell_that_is_named(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, spread: Sequence[str]
+) -> None:
+    Admin(broker.client()).create_consumer_group(consumer.group, retry_policy={"kind": "none"})
+    sent = {f"c{cell}": str(producer.send(topic, b"order").message_id) for cell, topic in enumerate(spread)}
+    for topic in spread:
+        consumer.nack(consumer.receive(topic))
+    dead = f"%25DLQ%25{consumer.group}"
+    listed = f"/v1/messages?topic={dead}&cell="
+    standing = f"/v1/consumer-groups/{consumer.group}/offsets?topic={dead}&cell="
 
-    assert (answer.status, answer.problem["code"]) == (403, "topic_forbidden")
-    assert "has queues in each of 3 cells" in answer.problem["detail"]
+    unnamed = wire.get(f"/v1/topics/{dead}/queues/0/messages?offset=0")
+    elsewhere = wire.get(f"/v1/topics/{spread[1]}/queues/0/messages?offset=0&cell=c2")
+    pulled = {name: wire.get(f"/v1/topics/{dead}/queues/0/messages?cell={name}").document for name in sent}
+    found = {name: wire.get(listed + name).document["results"] for name in sent}
+    ends = {name: wire.get(standing + name).document["results"][0]["max_offset"] for name in sent}
+
+    assert (unnamed.status, unnamed.problem["code"]) == (422, "message_illegal")
+    assert "in each of 3 cells: name one of them as cell, c0, c1, c2." in unnamed.problem["detail"]
+    assert elsewhere.problem["detail"] == f"The cell 'c2' has no queues of the topic {spread[1]}: they are in c1."
+    assert {name: [one["message"]["message_id"] for one in page["messages"]] for name, page in pulled.items()} == {
+        name: [message_id] for name, message_id in sent.items()
+    }
+    assert {name: [one["message"]["message_id"] for one in rows] for name, rows in found.items()} == {
+        name: [message_id] for name, message_id in sent.items()
+    }
+    assert ends == dict.fromkeys(sent, 1)
