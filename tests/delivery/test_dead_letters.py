@@ -122,7 +122,7 @@ def test_a_redrive_to_another_topic_is_for_whoever_reads_that(
     assert sorted(bodies(received_until_empty(consumer, coupons))) == [b"order %d" % number for number in range(4)]
 
 
-@pytest.mark.one_cell(because="the queues of %DLQ% are not read by offset over cells", control=True)
+@pytest.mark.one_cell(because="it reads the queue of the control's cell", control=True)
 def test_a_dead_letter_tells_where_it_comes_from_however_it_is_read(
     broker: RunningBroker, wire: Wire, consumer: Consumer, orders: str, dead: list[str]
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_dead_letter_tells_where_it_comes_from_however_it_is_read(
     expected = {"RETRY_TOPIC": orders, "ORIGIN_MESSAGE_ID": dead[0], "RECONSUME_TIME": "0"}
 
     listed = letters(wire, consumer)["results"][0]["message"]
-    [pulled] = wire.get(f"/v1/topics/%25DLQ%25{consumer.group}/queues/0/messages?max=1").document["messages"]
+    [pulled] = wire.get(f"/v1/topics/%25DLQ%25{consumer.group}/queues/0/messages?max=1&cell=c0").document["messages"]
     [received] = Consumer(broker.client(), characters.name("readers")).receive(topic, max_messages=1)
 
     assert listed["properties"] == pulled["message"]["properties"] == received.message.properties == expected
@@ -170,6 +170,7 @@ def test_a_redriven_message_that_fails_again_is_a_dead_letter_again(
     assert [letter["message"]["message_id"] for letter in letters(wire, consumer)["results"]] == [*dead[1:], dead[0]]
 
 
+@pytest.mark.one_cell(because="a dead letter goes to topics of its own cell only", control=True)
 def test_a_dead_letter_of_a_deleted_topic_goes_to_another_one_only(
     wire: Wire, consumer: Consumer, orders: str, coupons: str, dead: list[str]
 ) -> None:

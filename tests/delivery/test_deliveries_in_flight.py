@@ -1,26 +1,20 @@
 """Deliveries in flight: what is handed out, and neither done nor over its invisible time."""
 
 import psycopg
-import pytest
-import urllib3
 from mqbroker_client import Admin, Consumer, Producer
 
+from tests.broker import metrics
 from tests.broker.characters import bodies
-from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.running import RunningBroker
 
 NEVER = 3600.0
 
 
 def in_flight(broker: RunningBroker, group: str) -> float:
     """The metric of a group; 0 where there is none."""
-    answer = urllib3.request("GET", f"{broker.url}/metrics", headers={"Authorization": f"Bearer {API_KEY}"})
-    assert answer.status == 200
-    name = f'mqbroker_deliveries_in_flight{{consumer_group="{group}"}} '
-    lines = answer.data.decode().splitlines()
-    return next((float(line.removeprefix(name)) for line in lines if line.startswith(name)), 0.0)
+    return metrics.read(broker.url).get(("mqbroker_deliveries_in_flight", group), 0.0)
 
 
-@pytest.mark.one_cell(because="/metrics reads the control", control=True)
 def test_a_delivery_is_in_flight_until_it_is_acked_or_over(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:
@@ -40,7 +34,6 @@ def test_a_delivery_is_in_flight_until_it_is_acked_or_over(
     assert (before, after_ack, in_flight(broker, consumer.group)) == (3, 2, 0)
 
 
-@pytest.mark.one_cell(because="/metrics reads the control", control=True)
 def test_messages_that_an_ordered_group_holds_or_parks_are_not_in_flight(
     broker: RunningBroker, producer: Producer, consumer: Consumer, orders: str
 ) -> None:

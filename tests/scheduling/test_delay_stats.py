@@ -5,12 +5,10 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import pytest
-import urllib3
-from prometheus_client.parser import text_string_to_metric_families
 
-from tests.broker import cells
+from tests.broker import cells, metrics
 from tests.broker.polling import eventually
-from tests.broker.running import API_KEY, QUICK, RunningBroker
+from tests.broker.running import QUICK, RunningBroker
 from tests.broker.wire import Document, Wire
 
 SETTINGS = QUICK | {"MQBROKER_DELAY_LEVELS": "1s 10m 90m"}
@@ -86,7 +84,7 @@ def test_metrics_have_the_same_numbers_as_the_api(
     level = wire.get("/v1/delay-levels").document["results"][0]
     timers = wire.get("/v1/timers").document
 
-    measured = metrics(broker)
+    measured = metrics.read(broker.url)
 
     assert {name: measured["mqbroker_delay_backlog", name] for name in ("1", "2", "3")} == {"1": 0, "2": 3, "3": 1}
     assert measured["mqbroker_timers",] == 3
@@ -118,14 +116,6 @@ def send(wire: Wire, **delay: float) -> Document:
     assert answer.status == 201, answer
     found: Document = answer.document
     return found
-
-
-def metrics(broker: RunningBroker) -> dict[tuple[str, ...], float]:
-    """The metrics by their names and the values of their labels."""
-    headers = {"Authorization": f"Bearer {API_KEY}"}
-    text = urllib3.request("GET", f"{broker.url}/metrics", headers=headers).data.decode()
-    families = text_string_to_metric_families(text)
-    return {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
 
 
 def minutes(forecast: list[int]) -> dict[int, int]:
