@@ -20,7 +20,7 @@ from scheduling.alarms import Alarms
 from store.commit import stalled
 from store.commit.stalled import Watch
 from store.commit.writer import Writers
-from store.db import event_loop, patience
+from store.db import databases, event_loop, patience
 from store.db.connections import Reads
 from store.naming import cells
 from store.notices import heartbeats, notifier
@@ -46,7 +46,7 @@ class Fallback:
     one that hangs does not hold up the others."""
 
     def __init__(self) -> None:
-        self._tasks: dict[int | None, asyncio.Task[None]] = {}
+        self._tasks: dict[Runtime | None, asyncio.Task[None]] = {}
 
     def start(self) -> None:
         """Begins to poll, in the running event loop."""
@@ -55,9 +55,12 @@ class Fallback:
     async def _poll_forever(self) -> None:
         while True:
             await _try("cells", cells.learn_anew)
-            for cell in runtime.cells():
-                if cell.cell not in self._tasks:
-                    self._tasks[cell.cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
+            served = runtime.cells()
+            for left in self._tasks.keys() - {None, *served}:
+                self._tasks.pop(left).cancel()
+            for cell in served:
+                if cell not in self._tasks:
+                    self._tasks[cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
             await asyncio.sleep(POLL_SECONDS)
             await _try("limits", key_limits.keep)
             await _try("actions", self._act)
@@ -128,6 +131,27 @@ def _run_actions(loop: asyncio.AbstractEventLoop) -> None:
         connection.close()
 
 
+class Left:
+    """The cells that this process has left, until their parts are closed."""
+
+    def __init__(self) -> None:
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def close_soon(self, cell: Runtime) -> None:
+        """Closes the parts of a cell; what waits there is written first."""
+        closing = cell.task(self._close(cell), f"leave {cell.name}")
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    async def _close(self, cell: Runtime) -> None:
+        await asyncio.to_thread(databases.leave, cell.cell)
+        await cell.close(CLOSED_FIRST)
+
+    async def close(self) -> None:
+        """Waits until all are closed."""
+        await asyncio.gather(*self._closing, return_exceptions=True)
+
+
 # Parts that begin work are closed before the parts that the work needs.
 CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 
@@ -135,7 +159,7 @@ CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 def start() -> None:
     """Makes this process's runtime, whose alarms release what the process delays; other cells are learnt later."""
     made = Runtime()
-    made.begins = _begin
+    made.begins, made.ends = _begin, made.part(Left).close_soon
     _begin(made)
     made.part(Producers).start(groups.names)
     runtime.install(made)

@@ -88,6 +88,15 @@ def alias(key: int | str, name: str, url: str) -> str:
     return found
 
 
+def leave(key: int) -> None:
+    """Closes the idle connections to the database of a cell; it is found again by the next `alias`."""
+    found = f"cell_{key}"
+    with _making:
+        if found in connections.databases:
+            connections[found].close()
+            connections[found].close_pool()  # type: ignore[attr-defined]  # the stubs know no pool
+
+
 @contextmanager
 def answering(alias: str, name: str) -> Iterator[str]:
     """A short block on the database of an alias; the connection is given back behind it.

@@ -60,15 +60,23 @@ async def learn_anew() -> None:
 
 
 async def learn() -> None:
-    """Has this process serve each cell that the control lists. Raises SystemBusy while the control is away."""
+    """Has this process serve the cells that the control lists, under their URLs of now, and leave the others.
+
+    Raises SystemBusy while the control is away.
+    """
     found = await connections.read_control(LIST_CELLS)
     runtime.control(Learnt).at = time.monotonic()
+    served = runtime.current().cells
     for facts in found:
-        if not runtime.serves(facts.id):
-            try:
-                runtime.current().add(Runtime(facts.id, facts.name, sealing.opened(facts.url)))
-            except sealing.SecretUnreadable as problem:
-                logger.error("a cell cannot be reached", cell=facts.name, problem=str(problem))
+        try:
+            url = sealing.opened(facts.url)
+        except sealing.SecretUnreadable as problem:
+            logger.error("a cell cannot be reached", cell=facts.name, problem=str(problem))
+            continue
+        if facts.id not in served or (facts.id != CONTROL and served[facts.id].url != url):
+            runtime.current().add(Runtime(facts.id, facts.name, url))
+    for gone in served.keys() - {CONTROL, *(facts.id for facts in found)}:
+        runtime.current().remove(gone)
 
 
 async def or_last(

@@ -38,8 +38,9 @@ class Runtime:
         self.is_closing = False
         # By their ids, this one included; of a cell that is not the control only itself.
         self.cells: dict[int, Runtime] = {cell: self}
-        # What begins in each cell that this process serves; of the control's.
+        # What begins in each cell that this process serves, and what ends one that it leaves; of the control's.
         self.begins: Callable[[Runtime], None] | None = None
+        self.ends: Callable[[Runtime], None] | None = None
         self._parts: dict[Callable[[], Any], Any] = {}
         self._closed: set[Callable[[], Any]] = set()
         self._making = threading.RLock()
@@ -56,7 +57,7 @@ class Runtime:
     def _make(self, kind: Callable[[], Part]) -> Part:
         with self._making:
             if kind in self._closed:
-                raise ending()
+                raise ending() if _control in (None, self) or current().is_closing else self._left()
             if kind not in self._parts:
                 # A part may keep the runtime that it belongs to: `here`.
                 with self.entered():
@@ -79,14 +80,28 @@ class Runtime:
             return asyncio.get_running_loop().create_task(work, name=name)
 
     def add(self, cell: "Runtime") -> None:
-        """Has this process serve another cell; of the control's runtime."""
+        """Has this process serve another cell, in place of the runtime that it has of it; of the control's runtime."""
         if self.is_closing:
             return
-        self.cells = {**self.cells, cell.cell: cell}
-        if _control is self:
-            install(self)
+        self._serve({**self.cells, cell.cell: cell})
         if self.begins is not None:
             self.begins(cell)
+
+    def remove(self, cell: int) -> None:
+        """Has this process leave a cell; of the control's runtime."""
+        self._serve({id_: each for id_, each in self.cells.items() if id_ != cell})
+
+    def _serve(self, cells: "dict[int, Runtime]") -> None:
+        left = [each for id_, each in self.cells.items() if cells.get(id_) is not each]
+        self.cells = cells
+        if _control is self:
+            install(self)
+        for each in left:
+            if self.ends is not None:
+                self.ends(each)
+
+    def _left(self) -> CellAway:
+        return CellAway(f"This process has just left the database of the cell {self.name}: try again in a second.")
 
     def forget(self) -> None:
         """Has the parts that have a `forget_all` drop what they have cached of the configuration. From any thread."""

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
+from tests.broker.polling import eventually
 from tests.broker.running import API_KEY
 from tests.cells.installation import Installation
 from tests.control.operators import Operator
@@ -23,6 +24,16 @@ def stored(url: str) -> int:
     with psycopg.connect(url) as session:
         [[count]] = session.execute("SELECT count(*) FROM commit_log").fetchall()
     return int(count)
+
+
+def sessions_of_broker(url: str) -> set[tuple[int, str]]:
+    """The sessions in a database besides this one: their processes, and for what they are."""
+    others = """
+        SELECT pid, application_name FROM pg_stat_activity
+        WHERE datname = current_database() AND pid <> pg_backend_pid()
+    """
+    with psycopg.connect(url) as session:
+        return set(session.execute(others).fetchall())
 
 
 def receives(operator: Operator, topic: str) -> list[str]:
@@ -54,6 +65,19 @@ def test_new_topics_lie_in_the_open_cell_and_the_others_where_they_were(
     assert [stored(url) for url in (installation.broker.database_url, installation.cells["c1"])] == [2, 2]
 
 
+def test_another_url_of_a_cell_is_used_by_processes_that_run(installation: Installation, operator: Operator) -> None:
+    url = installation.cells["c1"]
+    before = sessions_of_broker(url)
+
+    installation.add("c1", f"{url}?connect_timeout=9")
+    answer = operator.post("/v1/messages", {"topic": "made", "body": "again"})
+
+    assert before
+    assert answer.status == 201
+    eventually(lambda: not before & sessions_of_broker(url))
+    assert receives(operator, "made") == ["again"]
+
+
 def test_a_cell_without_topics_is_removed_and_the_broker_goes_on(
     installation: Installation, operator: Operator
 ) -> None:
@@ -62,10 +86,8 @@ def test_a_cell_without_topics_is_removed_and_the_broker_goes_on(
 
     removed = installation.run("remove", "c1")
 
-    assert (
-        removed.stdout
-        == "c1 is no cell any more. Its database is as it was, and processes leave it with their next start.\n"
-    )
+    assert removed.stdout == "c1 is no cell any more. Its database is as it was, and running processes have left it.\n"
+    eventually(lambda: not sessions_of_broker(installation.cells["c1"]))
     assert operator.put("/v1/topics/latest").status == 201
     assert operator.post("/v1/messages", {"topic": "latest", "body": "latest"}).status == 201
     assert receives(operator, "latest") == ["latest"]

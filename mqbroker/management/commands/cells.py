@@ -84,9 +84,7 @@ class Command(BaseCommand):
     def _remove(self, name: str) -> None:
         with audit.change(COMMAND, "cell.remove", name):
             registry.remove(name)
-        self.stdout.write(
-            f"{name} is no cell any more. Its database is as it was, and processes leave it with their next start."
-        )
+        self.stdout.write(f"{name} is no cell any more. Its database is as it was, and running processes have left it.")
 
 
 def _words(cell: stats.CellState) -> str:
