@@ -1,5 +1,6 @@
 """Is it the broker? Its database, Redis and processes, with a sentence for each thing that is out of order."""
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -66,6 +67,28 @@ def _of_nights(nights: Nights) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
+class Disk:
+    """The disk that holds the embedded PostgreSQL's data, in bytes."""
+
+    free: int
+    total: int
+
+
+def _of_disk(disk: Disk | None) -> Iterator[str]:
+    if disk is not None and disk.free < disk.total * settings.ATTENTION_FREE_PERCENT / 100:
+        free = f"{disk.free / 1024**3:.1f} GiB of {disk.total / 1024**3:.0f} are free"
+        yield f"The disk of PostgreSQL's data fills: {free}; retention drops segments by MQBROKER_RESERVED_HOURS only."
+
+
+def read_disk() -> Disk | None:
+    """The disk of the embedded servers' data folder; None without one."""
+    if not settings.DATA_DIR:
+        return None
+    usage = shutil.disk_usage(settings.DATA_DIR)
+    return Disk(usage.free, usage.total)
+
+
+@dataclass(frozen=True, slots=True)
 class Database:
     """One reading of a cell's database."""
 
@@ -109,6 +132,7 @@ class System:
     """One reading of the broker's surroundings. `problems` is empty when all of it is in order.
 
     `databases` are those of the cells by their names, without the cells that did not answer; the control's first.
+    `disk` is None where the database's disk is another machine's.
     """
 
     now: datetime
@@ -116,11 +140,17 @@ class System:
     redis: str | None
     processes: Sequence[Alive]
     exports: Exports
+    disk: Disk | None = None
 
     @property
     def problems(self) -> list[str]:
         """What is out of order, a sentence each."""
-        around = [*self._of_databases(), *([self.redis] if self.redis else []), *self._of_processes()]
+        return [*self.of_servers, *self._of_processes()]
+
+    @property
+    def of_servers(self) -> list[str]:
+        """What is out of order in the databases, the disk, Redis and the exports, a sentence each."""
+        around = [*self._of_databases(), *_of_disk(self.disk), *([self.redis] if self.redis else [])]
         return [*around, *self.exports.problems(self.now)]
 
     def is_away(self, process: Alive) -> bool:
@@ -148,6 +178,7 @@ def read() -> System:
         redis=health.redis_warning(),
         processes=heartbeats.alive(),
         exports=read_exports(),
+        disk=read_disk(),
     )
 
 

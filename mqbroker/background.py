@@ -25,6 +25,7 @@ from store.db.connections import Reads
 from store.naming import cells
 from store.notices import heartbeats, notifier
 from store.notices.notifier import Wakeups
+from store.notices.presence import Present
 from store.process import runtime
 from store.process.runtime import CONTROL, Runtime
 from store.segments import lifecycle
@@ -63,6 +64,7 @@ class Fallback:
                     self._tasks[cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
             await asyncio.sleep(POLL_SECONDS)
             await _try("limits", key_limits.keep)
+            await _try("presence", runtime.control(Present).note)
             await _try("actions", self._act)
 
     async def _act(self) -> None:
@@ -140,8 +142,7 @@ class Left:
     def close_soon(self, cell: Runtime) -> None:
         """Closes the parts of a cell; what waits there is written first."""
         closing = cell.task(self._close(cell), f"leave {cell.name}")
-        self._closing.add(closing)
-        closing.add_done_callback(self._closing.discard)
+        self._closing = {task for task in self._closing if not task.done()} | {closing}
 
     async def _close(self, cell: Runtime) -> None:
         await asyncio.to_thread(databases.leave, cell.cell)

@@ -213,6 +213,26 @@ CONSOLE_READING_SECONDS = env.whole(
     "Age up to which the console's overview shows a reading of this process again: every tab shares it. "
     "One that took long is shown for 150 times as long, up to a minute, so that open tabs cost no core; 0: none is.",
 )
+ATTENTION_UNACKED_SECONDS = env.whole(
+    "ATTENTION_UNACKED_SECONDS",
+    600,
+    "The console's overview names a consumer group whose oldest message waits for longer than this.",
+    minimum=1,
+)
+ATTENTION_LAG = env.whole(
+    "ATTENTION_LAG", 100_000, "The console's overview names a consumer group that has more messages to be handed out."
+)
+ATTENTION_UNASKED_SECONDS = env.whole(
+    "ATTENTION_UNASKED_SECONDS",
+    300,
+    "The console's overview names a producer group whose oldest transaction is pending for longer than this and cannot "
+    "be asked about: until then its producers may end it, or poll for its check.",
+)
+# The embedded servers' own, which `./mq up` gives to each process.
+DATA_DIR = os.environ.get("MQBROKER_DATA_DIR", "")
+ATTENTION_FREE_PERCENT = env.whole(
+    "ATTENTION_FREE_PERCENT", 10, "The console names a disk of the embedded PostgreSQL with less room than this."
+)
 TASK_QUEUE = env.text(
     "TASK_QUEUE",
     server_urls.task_queue(DATABASES["default"]),

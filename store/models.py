@@ -159,6 +159,20 @@ class Heartbeat(models.Model):
         db_table = "heartbeat"
 
 
+class Presence(models.Model):
+    """A group that asked a web process: over how many connections of late, and when last; forgotten after a day."""
+
+    pk = models.CompositePrimaryKey("process", "role", "group_name")
+    process = models.TextField()
+    role = models.TextField()
+    group_name = models.TextField()
+    connections = models.IntegerField()
+    asked_at = models.DateTimeField()
+
+    class Meta:
+        db_table = "presence"
+
+
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
 

@@ -12,6 +12,8 @@ from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from store.naming import copies
+from store.notices import presence
+from store.notices.presence import Asking
 from transactions import health as endpoint_health
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
@@ -95,28 +97,39 @@ async def callable_endpoints(group_id: int) -> Sequence[Callee]:
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no endpoint is called."""
+    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no producer is asked."""
 
     paused: bool
     obstacle: str | None
     # No endpoint is registered, or an operator disabled them all: time alone changes nothing.
     unasked: bool = False
+    # When its producers last polled for checks; None where they did not for a day.
+    asking: Asking | None = None
 
 
 def checking(group_names: Iterable[str]) -> dict[str, Checking]:
     """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
     groups = list(ProducerGroup.objects.filter(name__in=set(group_names)))
     states = endpoint_health.states(group.id for group in groups)
+    polls = presence.of_groups("producer", [group.name for group in groups])
     found = {group: set(states.get(group.id, ())) for group in groups}
-    return {
-        group.name: Checking(group.checks_paused, _obstacle(of_group), unasked=of_group <= {"disabled"})
-        for group, of_group in found.items()
-    }
+    return {group.name: _checking(group, of_group, polls.get(group.name)) for group, of_group in found.items()}
+
+
+def _checking(group: ProducerGroup, states: set[str], asking: Asking | None) -> Checking:
+    # A producer that polls is asked, whatever the state of its group's endpoints.
+    polls = asking is not None and asking.connections > 0
+    return Checking(
+        group.checks_paused,
+        obstacle=None if polls else _obstacle(states),
+        unasked=not polls and states <= {"disabled"},
+        asking=asking,
+    )
 
 
 def _obstacle(states: set[str]) -> str | None:
     if not states:
-        return "no endpoint is registered"
+        return "no endpoint is registered, and no producer polls"
     if states <= {"open", "disabled"}:
         return f"no endpoint can be asked: all are {' or '.join(sorted(states))}"
     return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.urls import reverse
 
 from console.pages import counts
@@ -12,6 +13,8 @@ from console.pages.counts import COUNT_LIMIT, GROUP_LIMIT
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
 from delivery.push import registry as subscription_registry
+from delivery.stats import GroupStats
+from monitoring.system import System
 from scheduling.stats import Outermost
 from transactions import health
 from transactions.models import Endpoint
@@ -22,10 +25,6 @@ from transactions.rows import AllUndecided
 SHOWN = 5
 # A release is late when its message was due for so long: pollers do it in 5 s.
 LATE = timedelta(seconds=10)
-
-# Pending transactions of a group without an endpoint need attention from this age on: until then its producers may end
-# them, or receive their checks.
-UNASKED = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,8 @@ def dead_letters() -> Iterator[Attention]:
 
 def checks(groups: list[Pending], now: datetime) -> Iterator[Attention]:
     """Producer groups whose pending transactions cannot be asked about, and are not ended by their producers either."""
-    old = [group for group in groups if group.oldest_pending_at < now - UNASKED]
+    unasked = timedelta(seconds=settings.ATTENTION_UNASKED_SECONDS)
+    old = [group for group in groups if group.oldest_pending_at < now - unasked]
     for group in [group for group in old if group.checking.obstacle or group.checking.paused][:SHOWN]:
         count = counts.up_to(GROUP_LIMIT, group.pending)
         detail = group.checking.obstacle or "its checks are paused"
@@ -99,3 +99,52 @@ def late_releases(waits: list[Outermost]) -> Iterator[Attention]:
     if overdue:
         what = "Delayed messages are due and not released"
         yield Attention(True, what, "no beat, worker or poller releases them", reverse("admin:delays"), min(overdue))
+
+
+def paused_groups(groups: list[GroupStats]) -> Iterator[Attention]:
+    """Consumer groups that are paused while messages wait for them."""
+    for group in [group for group in groups if group.group.paused and _waiting(group)][:SHOWN]:
+        what = f"{group.group.name} is paused"
+        detail = f"{_behind(group)}: resume it, or leave it to those who paused it"
+        yield Attention(True, what, detail, _of_consumers(group), group.oldest_unacked_at)
+
+
+def waiting_groups(groups: list[GroupStats], now: datetime) -> Iterator[Attention]:
+    """Consumer groups whose oldest message waits for long, or that are far behind."""
+    since = now - timedelta(seconds=settings.ATTENTION_UNACKED_SECONDS)
+    running = [group for group in groups if not group.group.paused]
+    for group in [group for group in running if _is_late(group, since) or group.lag > settings.ATTENTION_LAG][:SHOWN]:
+        what = f"{group.group.name} is behind" if group.lag else f"{group.group.name} does not ack"
+        # Whether consumers are there: where none is, nothing is handed out to be acked.
+        moved = "" if group.moved_at is None else f"; last handed out {group.moved_at:%Y-%m-%d %H:%M:%S} UTC"
+        detail = f"{_behind(group)}, {group.in_flight:,} in flight{moved}"
+        yield Attention(True, what, detail, _of_consumers(group), group.oldest_unacked_at)
+
+
+def surroundings(found: System) -> Iterator[Attention]:
+    """What is out of order in the databases, the disk, Redis and the exports, and workers that are gone."""
+    page = reverse("admin:system")
+    for problem in found.of_servers:
+        what, _, detail = problem.rstrip(".").partition(": ")
+        yield Attention(True, what, detail, page)
+    workers = [process for process in found.processes if process.kind == "worker"]
+    # An installation that never had one needs none: web processes do its work.
+    if workers and all(found.is_away(worker) for worker in workers):
+        detail = f"{workers[0].process} was the last: start beat and a worker; web processes do the work late"
+        yield Attention(True, "No tick of beat reaches a worker", detail, page, workers[0].beaten_at)
+
+
+def _waiting(group: GroupStats) -> bool:
+    return group.lag > 0 or group.oldest_unacked_at is not None
+
+
+def _is_late(group: GroupStats, since: datetime) -> bool:
+    return group.oldest_unacked_at is not None and group.oldest_unacked_at < since
+
+
+def _behind(group: GroupStats) -> str:
+    return f"{group.lag:,} message{'' if group.lag == 1 else 's'} not handed out"
+
+
+def _of_consumers(group: GroupStats) -> str:
+    return reverse("admin:consumer_group", args=(group.group.name,))

@@ -12,6 +12,7 @@ from console.pages.counts import GROUP_LIMIT, Count
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
+from store.notices import presence
 from store.reading import progress
 from store.stats import now
 from transactions import endpoints, health, registry
@@ -72,6 +73,7 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
         f"Producer group {name}",
         now=now(),
         producers=producers([group])[0],
+        checking=endpoints.checking([name])[name],
         endpoints=endpoints.page(group, 0, ENDPOINTS),
     )
 
@@ -104,5 +106,6 @@ def one_consumer(request: HttpRequest, name: str) -> HttpResponse:
         f"Consumer group {name}",
         now=now(),
         consumers=delivery_stats.of_groups([group])[0],
+        asking=presence.of_groups("consumer", [name]).get(name),
         queues_limit=progress.MAX_QUEUES,
     )

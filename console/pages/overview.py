@@ -9,6 +9,8 @@ from django.http import HttpRequest
 from console.pages import attention, counts, frame, readings
 from console.pages.counts import COUNT_LIMIT, Count
 from delivery import stats as delivery_stats
+from delivery.stats import GroupStats
+from monitoring import system
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -36,6 +38,7 @@ def read() -> Figures:
     pending = readings.shared(counts.pending)
     now = store_stats.now()
     waits = [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
+    groups = delivery_stats.by_urgency()
     needs = [
         *attention.discarded(undecided),
         *attention.dead_letters(),
@@ -43,6 +46,9 @@ def read() -> Figures:
         *attention.ailing_endpoints(),
         *attention.ailing_subscriptions(),
         *attention.late_releases(waits),
+        *attention.paused_groups(groups),
+        *attention.waiting_groups(groups, now),
+        *attention.surroundings(readings.shared(system.read)),
     ]
     return {
         "now": now,
@@ -54,7 +60,7 @@ def read() -> Figures:
         **rates(),
         **delays(),
         "checks": [(outcome, number) for outcome, number in transaction_stats.checks().items() if number],
-        **consumers(),
+        **consumers(groups),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
 
@@ -93,9 +99,8 @@ def delays() -> Figures:
     }
 
 
-def consumers() -> Figures:
+def consumers(groups: list[GroupStats]) -> Figures:
     """The table of the consumer groups that need attention first, and how many are behind."""
-    groups = delivery_stats.by_urgency()
     return {
         "consumer_groups": groups[:CONSUMER_GROUPS],
         "more_consumer_groups": len(groups) > CONSUMER_GROUPS,

@@ -17,7 +17,8 @@ from console.pages import bodies, frame
 from store.reading import previews
 from store.rows import Preview
 from store.stats import now
-from transactions import schedule
+from transactions import endpoints, schedule
+from transactions.endpoints import Checking
 from transactions.reads import history
 from transactions.reads.history import TransactionRows
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
@@ -82,8 +83,15 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
         more_parts=max(0, len(kept.transaction.message_ids) - MESSAGES),
         history=events(kept, audit.page(Wanted(target=str(transaction_id)), None, ENTRIES)),
         check_max=schedule.most_checks(),
+        checking=checking(kept),
         bodies=roles.may_read_bodies(request.user),
     )
+
+
+def checking(kept: TransactionRows) -> Checking | None:
+    """Whether its producers are asked about it; None where its group was deleted."""
+    group = kept.producer_group
+    return None if group is None else endpoints.checking([group.name]).get(group.name)
 
 
 def messages(transaction: TransactionRow) -> list[Message]:

@@ -19,6 +19,8 @@ from mqbroker.api.receipts import ExtendDeliveries, NackDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode, number
 from store.errors import Refusal
 from store.naming.topics import RETRY_PREFIX, group_of
+from store.notices.presence import Present
+from store.process import runtime
 
 
 async def receive(request: DataRequest, group: str) -> Answer:
@@ -30,7 +32,8 @@ async def receive(request: DataRequest, group: str) -> Answer:
     async def require() -> None:
         (await request.caller_now()).require_receive(group, wanted.topic)
 
-    received = await receives.entries(group, wanted, request.hold, request.gone, require)
+    with runtime.control(Present).asks("consumer", group, request.connection):
+        received = await receives.entries(group, wanted, request.hold, request.gone, require)
     found = page(request.hold, iter(received))
     found.give_back = received.given_back
     return found

@@ -11,6 +11,8 @@ from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.requests import DataRequest, decode
 from scheduling import recalls
 from store.naming import topic_names
+from store.notices.presence import Present
+from store.process import runtime
 from store.reading import lookup
 from transactions import groups
 from transactions.checks import polling
@@ -53,7 +55,8 @@ async def receive_checks(request: DataRequest, group: str) -> Answer:
         await require_group(now, group)
         return None if now.may_everywhere("produce") else partial(now.may, "produce")
 
-    received = await polling.receive(group, asked, request.hold, request.gone, allowed)
+    with runtime.control(Present).asks("producer", group, request.connection):
+        received = await polling.receive(group, asked, request.hold, request.gone, allowed)
     found = page(request.hold, iter(received.documents.values()), name="transactions")
     found.give_back = received.given_back
     return found

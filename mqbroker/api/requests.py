@@ -55,6 +55,11 @@ class DataRequest:
         """A future that is done as soon as the caller has hung up."""
         return self._exchange.gone
 
+    @property
+    def connection(self) -> tuple[str, int] | None:
+        """The connection's other end."""
+        return self._exchange.client
+
     async def caller_now(self) -> Caller:
         """The caller as its key is now: while a request waits, the key may be changed, revoked or expire.
 

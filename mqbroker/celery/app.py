@@ -29,7 +29,7 @@ EVERY_SECONDS = {
     "delivery.expire": 3.0,
     "delivery.push": 2.0,
     "store.segments.lifecycle": 20.0,
-    "store.heartbeat": 10.0,
+    "store.heartbeat": 3.0,
     "scheduling.reappend": 20.0,
     "delivery.reappend": 20.0,
     "delivery.clean_up": 60.0,

@@ -15,9 +15,9 @@ from store.process import runtime
 BEAT_HEART = Statement(__file__, "beat_heart")
 
 # A process notes itself this often at most.
-NOTED_SECONDS = 10.0
+NOTED_SECONDS = 3.0
 # It is away when its last heartbeat is older.
-AWAY_SECONDS = 35.0
+AWAY_SECONDS = 10.0
 MAX_PROCESSES = 100
 
 Kind = Literal["web", "worker"]
@@ -44,8 +44,12 @@ async def beat(kind: Kind) -> None:
     if time.monotonic() - heart.beaten_at < NOTED_SECONDS:
         return
     heart.beaten_at = time.monotonic()
-    process = f"{kind} {os.getpid()} at {socket.gethostname()}"
-    await connections.read(BEAT_HEART, {"process": process, "kind": kind})
+    await connections.read(BEAT_HEART, {"process": own_name(kind), "kind": kind})
+
+
+def own_name(kind: Kind) -> str:
+    """The name of this process in notices."""
+    return f"{kind} {os.getpid()} at {socket.gethostname()}"
 
 
 def alive() -> Sequence[Alive]:

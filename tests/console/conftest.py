@@ -48,6 +48,8 @@ FORGOTTEN = (
         "consumer_group",
         "api_key",
         "sign_in_limit",
+        "heartbeat",
+        "presence",
         "export",
         "nightly_run",
         "report_chart",

@@ -54,10 +54,10 @@ class Broker:
         defaults = {"max_batch": 1, "timeout_seconds": 5, "concurrency": 16, "failures": 0, "secret": "whsec_c2VjcmV0"}
         return int(self.insert("endpoint", group_id=group, url=url, state=state, **defaults | more).id)
 
-    def consumer_group(self, name: str, ordered: bool = False) -> int:
+    def consumer_group(self, name: str, ordered: bool = False, paused: bool = False) -> int:
         """A consumer group; its id."""
         row = self.insert(
-            "consumer_group", name=name, start_at="earliest", ordered=ordered, retry_policy=Jsonb({}), paused=False
+            "consumer_group", name=name, start_at="earliest", ordered=ordered, retry_policy=Jsonb({}), paused=paused
         )
         return int(row.id)
 

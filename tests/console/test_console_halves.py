@@ -144,7 +144,7 @@ def test_a_half_message_whose_group_cannot_be_asked_says_why(broker: Broker, ada
     why = {row[3]: row[7] for row in ada.sees(PENDING + "?all=1").table("pending")}
 
     assert why == {
-        "deaf": "no endpoint is registered",
+        "deaf": "no endpoint is registered, and no producer polls",
         "broken": "no endpoint can be asked: all are disabled or open",
         "well": "–",
     }

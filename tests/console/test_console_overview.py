@@ -106,6 +106,42 @@ def test_what_needs_attention_comes_first_and_leads_to_its_page(broker: Broker, 
     assert page.links["1 dead letter of mail"] == "/console/dead-letters/mail/"
 
 
+def test_consumer_groups_that_are_paused_or_behind_need_attention_and_lead_to_their_page(
+    broker: Broker, ada: Operator
+) -> None:
+    orders = broker.topic("orders", queues=1)
+    for age in (40, 2):
+        broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=age)))
+    broker.progress(broker.consumer_group("coupons", paused=True), orders, 0, 1)
+    broker.progress(broker.consumer_group("done", paused=True), orders, 0, 2)
+    broker.progress(broker.consumer_group("mail"), orders, 0, 0)
+    broker.progress(broker.consumer_group("stock"), orders, 0, 1)
+    stuck = broker.consumer_group("stuck")
+    broker.progress(stuck, orders, 0, 2)
+    broker.receipt(stuck, orders, 0, 0, "flight", None)
+
+    page = ada.sees("")
+
+    coupons, *others = attention(page)
+    assert coupons.startswith("coupons is paused 1 message not handed out: resume it")
+    assert {line.partition(" last")[0] for line in others} == {
+        "mail is behind 2 messages not handed out, 0 in flight;",
+        "stuck does not ack 0 messages not handed out, 1 in flight;",
+    }
+    assert page.links["coupons is paused"] == "/console/consumer-groups/coupons/"
+
+
+def test_a_worker_without_a_heartbeat_needs_attention(broker: Broker, ada: Operator) -> None:
+    broker.insert("heartbeat", process="worker 7 at a", kind="worker", beaten_at=broker.now - timedelta(seconds=12))
+
+    page = ada.sees("")
+
+    assert "No tick of beat reaches a worker worker 7 at a was the last" in page.text
+    assert page.links["No tick of beat reaches a worker"] == "/console/system/"
+    broker.insert("heartbeat", process="worker 8 at a", kind="worker", beaten_at=broker.now)
+    assert "No tick of beat" not in ada.sees("").text
+
+
 def test_the_group_that_waits_longest_comes_before_one_with_more_lag(broker: Broker, ada: Operator) -> None:
     orders, stock = broker.topic("orders", queues=1), broker.topic("stock", queues=1)
     broker.visible(broker.stored(orders, 0, b"x", timedelta(minutes=50)))

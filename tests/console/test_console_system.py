@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 
 from analytics.nightly.runs import Nights
-from monitoring.system import Database, Exports, System
+from monitoring.system import Database, Disk, Exports, System
 from store.db.health import Connections, HotTable, Snapshot
 from store.notices.heartbeats import Alive
 from store.segments.exports import ExportWait
@@ -27,7 +27,7 @@ HEALTHY = {
     "databases": {"c0": DATABASE},
     "redis": None,
     "exports": Exports((), ExportWait(0, 0, None), 0, None, None),
-    "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=30))],
+    "processes": [Alive("web 1 at a", "web", NOW), Alive("worker 2 at a", "worker", NOW - timedelta(seconds=9))],
 }
 
 
@@ -55,8 +55,13 @@ def test_a_healthy_reading_has_no_problem_and_each_thing_out_of_order_has_one() 
     assert of_database(connections=[Connections("x", "idle", 95, 100)]) == [
         "95 of 100 connections of the server are used: the next process may find none."
     ]
+    assert problems(disk=Disk(5 * 1024**3, 100 * 1024**3)) == [
+        "The disk of PostgreSQL's data fills: 5.0 GiB of 100 are free; "
+        "retention drops segments by MQBROKER_RESERVED_HOURS only."
+    ]
+    assert problems(disk=Disk(50, 100)) == []
     assert problems(redis="Redis does not answer (TimeoutError)") == ["Redis does not answer (TimeoutError)"]
-    assert problems(processes=[Alive("worker 2 at a", "worker", NOW - timedelta(seconds=36))]) == [
+    assert problems(processes=[Alive("worker 2 at a", "worker", NOW - timedelta(seconds=11))]) == [
         "No worker was reached by a tick of beat: web processes do its work, seconds later.",
         "No web process polls: without a worker nothing is released or checked.",
     ]
