@@ -230,3 +230,72 @@ def test_a_stream_that_takes_nothing_makes_no_traceback(
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+def test_a_pending_transaction_is_listed_shown_and_decided_by_hand(mqb: Mqb, orders: str) -> None:
+    transaction_id = mqb.run("begin", orders, "order 1", "--group", orders)[0].strip()
+    [listed] = mqb.json("pending", "--group", orders)
+    assert (listed["transaction_id"], listed["topics"]) == (transaction_id, [orders])
+    assert mqb.run("resolve", transaction_id, "commit", code=2)[0] == ""
+
+    assert mqb.run("resolve", transaction_id, "commit", "--reason", "paid by hand") == ("COMMITTED\n", "")
+
+    assert mqb.run("pending", "--group", orders) == ("", "No transaction is pending.\n")
+    shown, _ = mqb.run("transaction", transaction_id)
+    assert re.search(r"prepared +-\n", shown)
+    assert re.search(r"end +state=COMMIT by=operator remark=paid by hand\n", shown)
+    [history] = mqb.json("transaction", transaction_id)
+    traced, _ = mqb.run("trace", history["messages"][0]["message_id"])
+    assert re.search(rf"visible +topic={orders} queue_id=\d queue_offset=0\n", traced)
+
+
+def test_a_discarded_transaction_is_checked_again_with_a_reason(mqb: Mqb, orders: str, broker: RunningBroker) -> None:
+    transaction_id = mqb.run("begin", orders, "order 1", "--group", orders)[0].strip()
+    assert "transaction_not_found" in mqb.run("resume", transaction_id, code=1)[1]
+    with psycopg.connect(broker.database_url) as connection:
+        connection.execute(SWITCH_OFF, [transaction_id])
+
+    resumed = mqb.run("resume", transaction_id, "--reason", "they are back")
+
+    assert resumed == (f"{transaction_id} is checked again\n", "")
+    [shown] = mqb.json("transaction", transaction_id)
+    assert (shown["state"], shown["history"][-1]["event"], shown["history"][-1]["remark"]) == (
+        *("PREPARED", "resume"),
+        "they are back",
+    )
+
+
+def test_deliveries_and_checks_of_a_group_are_paused_and_go_on(mqb: Mqb, orders: str) -> None:
+    mqb.run("begin", orders, "order 1", "--group", orders)
+    mqb.run("send", orders, "order 2")
+    mqb.run("receive", orders, "--group", orders, "--ack")
+
+    assert mqb.run("pause", orders) == (f"deliveries of {orders} are paused\n", "")
+
+    mqb.run("send", orders, "order 3")
+    assert mqb.json("receive", orders, "--group", orders) == []
+    assert mqb.run("resume-group", orders)[0] == f"deliveries of {orders} are on\n"
+    assert [row["body"] for row in mqb.json("receive", orders, "--group", orders)] == ["order 3"]
+    assert mqb.run("pause", orders, "--checks")[0] == f"checks of {orders} are paused\n"
+    assert mqb.run("resume-group", orders, "--checks")[0] == f"checks of {orders} are on\n"
+    assert "group_not_exist" in mqb.run("pause", f"{orders}-none", code=1)[1]
+
+
+def test_rates_are_shown_once_or_line_by_line(mqb: Mqb, orders: str) -> None:
+    mqb.run("send", orders, "order 1")
+
+    shown, _ = mqb.run("stats")
+    lines, _ = mqb.run("watch", "--times", "2", "--every", "0.1")
+
+    assert int(re.search(r"messages +(\d+)", shown)[1]) > 0  # type: ignore[index]  # found, or the test fails
+    assert len(lines.splitlines()) == 2
+    assert re.match(r"\d\d:\d\d:\d\d  messages [\d,.]+/s  entries ", lines)
+
+
+def test_a_broker_that_is_away_is_one_sentence() -> None:
+    done = Mqb("http://127.0.0.1:1").starts("topics")
+
+    assert done.returncode == 3
+    assert re.fullmatch(
+        r"mqb: unreachable: no answer from http://127.0.0.1:1: [^\n]*`./mq up` starts one.\n", done.stderr
+    )

@@ -40,7 +40,7 @@ def lag(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 def discarded(broker: Broker, given: argparse.Namespace, output: Output) -> None:
     query = {"producer_group": given.group} if given.group else {}
-    rows = [_discarded(row) for row in every(broker, path("discarded"), **query)]
+    rows = [with_topics(row) | {"discarded_at": row["decided_at"]} for row in every(broker, path("discarded"), **query)]
     columns = ("transaction_id", "producer_group", "topics", "check_times", "stored_at", "discarded_at", "last_failure")
     output.rows(rows, columns, "No transaction is discarded.")
 
@@ -105,10 +105,9 @@ def every(broker: Broker, target: str, **query: Any) -> Iterator[Document]:
             return
 
 
-def _discarded(row: Document) -> Document:
-    """The topics of the messages and the time of the discard beside the fields of the transaction."""
-    topics = dict.fromkeys(message["topic"] for message in row["messages"])
-    return {**row, "topics": list(topics), "discarded_at": row["decided_at"]}
+def with_topics(row: Document) -> Document:
+    """The topics of the messages beside the fields of the transaction."""
+    return {**row, "topics": list(dict.fromkeys(message["topic"] for message in row["messages"]))}
 
 
 def _dead(row: Document) -> Document:

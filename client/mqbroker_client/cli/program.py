@@ -4,16 +4,17 @@
 """
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from mqbroker_client.cli import messages, operators
+from mqbroker_client.cli import messages, operators, transactions, watching
 from mqbroker_client.cli.output import Output
 from mqbroker_client.connection import Broker
-from mqbroker_client.errors import BrokerError
+from mqbroker_client.errors import BrokerError, Unreachable
 from mqbroker_client.requests import VERSION
 from mqbroker_client.retries import PASSING
 
@@ -30,6 +31,8 @@ Command = Callable[[Broker, argparse.Namespace, Output], None]
 def main(words: Sequence[str] | None = None) -> int:
     """Runs one command; its exit code."""
     _replace_closed_streams()
+    # A try that failed is no line of its own: what comes of all of them is said at the end.
+    logging.getLogger("mqbroker_client").addHandler(logging.NullHandler())
     try:
         try:
             return _run(parser().parse_args(words))
@@ -53,6 +56,9 @@ def _run(given: argparse.Namespace) -> int:
         with _broker(given) as broker:
             command: Command = given.run
             command(broker, given, output)
+    except Unreachable as error:
+        output.say(f"mqb: {error}. MQBROKER_URL or --url names another broker; `./mq up` starts one.")
+        return AWAY
     except BrokerError as error:
         output.say(f"mqb: {error}")
         return AWAY if isinstance(error, PASSING) else REFUSED
@@ -92,6 +98,8 @@ def parser() -> argparse.ArgumentParser:
 
     _add_messages(add)
     _add_operators(add)
+    _add_transactions(add)
+    _add_watching(add)
     return whole
 
 
@@ -154,6 +162,34 @@ def _add_operators(add: Add) -> None:
     reset.add_argument("--to", required=True, metavar="earliest|latest|TIME|OFFSET")
     reset.add_argument("--queue", type=int, metavar="ID")
     reset.add_argument("--yes", action="store_true", help="do it, and not only show it")
+
+
+def _add_transactions(add: Add) -> None:
+    add("pending", transactions.pending, "List transactions that are not decided.").add_argument("--group")
+    one = add("transaction", transactions.transaction, "Show a transaction and its history.")
+    one.add_argument("transaction_id", type=UUID)
+    add("trace", transactions.trace, "Show what happened to a message.").add_argument("message_id", type=UUID)
+    resume = add("resume", transactions.resume, "Have a discarded transaction checked again.")
+    resume.add_argument("transaction_id", type=UUID)
+    resume.add_argument("--reason", help="for the audit")
+    resolve = add("resolve", transactions.resolve, "Decide a transaction that its producer does not decide.")
+    resolve.add_argument("transaction_id", type=UUID)
+    resolve.add_argument("state", choices=("commit", "rollback"))
+    resolve.add_argument("--reason", required=True, help="for the audit")
+
+
+def _add_watching(add: Add) -> None:
+    for name, run, what in (
+        ("pause", watching.pause, "Hand out nothing to a consumer group."),
+        ("resume-group", watching.resume_group, "Hand out messages to a consumer group again."),
+    ):
+        group = add(name, run, what)
+        group.add_argument("group")
+        group.add_argument("--checks", action="store_true", help="the checks of a producer group instead")
+    add("stats", watching.stats, "Show how much was stored, delivered and decided.")
+    watch = add("watch", watching.watch, "Show the rates line by line, until Ctrl-C.")
+    watch.add_argument("--every", type=float, default=2.0, metavar="SECONDS")
+    watch.add_argument("--times", type=int, metavar="N", help="end after so many lines")
 
 
 def _broker(given: argparse.Namespace) -> Broker:
