@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
-from console.pages.counts import GROUP_LIMIT, Count
 from delivery import registry as consumer_registry
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
+from monitoring.counts import GROUP_LIMIT, Count, up_to
 from store.notices import presence
 from store.reading import progress
 from store.stats import now
@@ -41,7 +41,7 @@ class Producers:
     @property
     def pending(self) -> Count:
         """The pending transactions, counted to GROUP_LIMIT."""
-        return counts.up_to(GROUP_LIMIT, self.undecided.pending)
+        return up_to(GROUP_LIMIT, self.undecided.pending)
 
 
 def producers(groups: list[ProducerGroup]) -> list[Producers]:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame, readings
-from console.pages.counts import COUNT_LIMIT
+from monitoring.counts import COUNT_LIMIT, up_to
 from store import registry as topic_registry
 from store.reading import cursors, previews
 from store.stats import now
@@ -109,7 +109,7 @@ def around(request: HttpRequest, asked: Asked, wanted: Wanted, page: Page[Any]) 
     """What stands around a list: the form of its filter, the count of what matches, and the way to the next page."""
     return {
         **form(request, asked),
-        "count": counts.up_to(COUNT_LIMIT, undecided.count(wanted, COUNT_LIMIT + 1)),
+        "count": up_to(COUNT_LIMIT, undecided.count(wanted, COUNT_LIMIT + 1)),
         "after": cursors.encode_each(page.after) or "",
         "check_max": schedule.most_checks(),
         "auto_create": settings.AUTO_CREATE_TOPICS,

@@ -1,16 +1,20 @@
 """The overview: what needs attention, then the broker's state at a glance."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from urllib.parse import urlencode
 
 from django.conf import settings
 from django.http import HttpRequest
+from django.urls import reverse
 
-from console.pages import attention, counts, frame, readings
-from console.pages.counts import COUNT_LIMIT, Count
+from console.pages import counts, frame, readings
 from delivery import stats as delivery_stats
 from delivery.stats import GroupStats
-from monitoring import system
+from monitoring import attention, system
+from monitoring.attention import Attention
+from monitoring.counts import COUNT_LIMIT, Count, up_to
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -34,35 +38,35 @@ def figures(request: HttpRequest) -> Figures:
 
 def read() -> Figures:
     """The numbers of the overview, from the apps' stats."""
-    undecided = transaction_stats.undecided(COUNT_LIMIT + 1)
-    pending = readings.shared(counts.pending)
-    now = store_stats.now()
-    waits = [*scheduling_stats.level_ends().values(), scheduling_stats.timer_ends()]
-    groups = delivery_stats.by_urgency()
-    needs = [
-        *attention.discarded(undecided),
-        *attention.dead_letters(),
-        *attention.checks(pending, now),
-        *attention.ailing_endpoints(),
-        *attention.ailing_subscriptions(),
-        *attention.late_releases(waits),
-        *attention.paused_groups(groups),
-        *attention.waiting_groups(groups, now),
-        *attention.surroundings(readings.shared(system.read)),
-    ]
+    facts = attention.Facts(
+        now=store_stats.now(),
+        undecided=transaction_stats.undecided(COUNT_LIMIT + 1),
+        pending=readings.shared(counts.pending),
+        waits=attention.waits(),
+        groups=delivery_stats.by_urgency(),
+        system=readings.shared(system.read),
+    )
+    undecided = facts.undecided
     return {
-        "now": now,
-        "attention": sorted(needs, key=lambda one: not one.urgent),
-        "pending": counts.up_to(COUNT_LIMIT, undecided.pending),
+        "now": facts.now,
+        "attention": [(one, page_of(one)) for one in attention.found(facts)],
+        "pending": up_to(COUNT_LIMIT, undecided.pending),
         "oldest_pending_at": undecided.oldest_pending_at,
-        "discarded": counts.up_to(COUNT_LIMIT, undecided.discarded),
+        "discarded": up_to(COUNT_LIMIT, undecided.discarded),
         **ends(),
         **rates(),
         **delays(),
         "checks": [(outcome, number) for outcome, number in transaction_stats.checks().items() if number],
-        **consumers(groups),
+        **consumers(facts.groups),
         "auto_create": settings.AUTO_CREATE_TOPICS,
     }
+
+
+def page_of(one: Attention) -> str:
+    """Where it is seen and mended."""
+    if one.about == "pending":
+        return f"{reverse('admin:pending')}?{urlencode({'producer_group': one.name})}"
+    return reverse(f"admin:{one.about}", args=(one.name,) if one.name else ())
 
 
 def ends() -> Figures:
@@ -99,7 +103,7 @@ def delays() -> Figures:
     }
 
 
-def consumers(groups: list[GroupStats]) -> Figures:
+def consumers(groups: Sequence[GroupStats]) -> Figures:
     """The table of the consumer groups that need attention first, and how many are behind."""
     return {
         "consumer_groups": groups[:CONSUMER_GROUPS],

@@ -4,7 +4,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
 from console.pages import counts, frame
-from console.pages.counts import Count
+from monitoring.counts import Count
 from scheduling import lateness
 from scheduling import stats as scheduling_stats
 from store import registry, stats

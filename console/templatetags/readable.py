@@ -9,8 +9,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from console.pages import counts
-from console.pages.counts import Count
+from monitoring.counts import GROUP_LIMIT, Count, up_to
 from transactions.results import TransactionPart
 
 register = template.Library()
@@ -59,7 +58,7 @@ def rate(value: float) -> str:
 @register.filter
 def up_to_limit(counted: int) -> Count:
     """A count of a group's rows, which were counted to one more than GROUP_LIMIT."""
-    return counts.up_to(counts.GROUP_LIMIT, counted)
+    return up_to(GROUP_LIMIT, counted)
 
 
 @register.filter

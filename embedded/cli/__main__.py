@@ -15,6 +15,7 @@ COMMANDS = {
     "export": "Writes messages, entries and transactions to Parquet with Spark.",
     "report": "Makes reports of an export: Parquet files and a page.",
     "settings": "Prints every setting with its value, its default and its meaning.",
+    "doctor": "Says what is out of order, why, and what mends it.",
     "cells": "Lists, adds, opens, repairs and removes cells: the databases of one installation.",
     "manage": "Runs a Django management command on the data folder's database.",
     "dev": "Runs the broker and starts its processes again when code changes.",

@@ -24,3 +24,9 @@ def main(words: list[str]) -> int:
     Memory(given.folder.path / "postgres").forget()  # the command may change tables
     with database.of(given.folder) as environment:
         return foreground.run(commands.manage(*command), environment)
+
+
+def behind_folder(command: str, words: list[str]) -> list[str]:
+    """The words of `./mq <command>` as those of `./mq manage`: --data-dir, which may come first, before the command."""
+    folder = words[:2] if words[:1] == ["--data-dir"] else []
+    return [*folder, command, *words[len(folder) :]]

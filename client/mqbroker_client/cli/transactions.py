@@ -8,13 +8,13 @@ from mqbroker_client.cli.output import Output
 from mqbroker_client.connection import Broker
 from mqbroker_client.documents import Document
 
-# Of an event, in the order in which they are told; the rest is in --json.
-TOLD = (
+# Of an event, in their order; the rest is in --json.
+DETAILS = (
     *("state", "answer", "by", "remark", "status", "reason", "endpoint_url"),
     *("group", "topic", "queue_id", "queue_offset", "delivery_attempt", "deliver_at"),
 )
 PENDING = ("transaction_id", "producer_group", "topics", "check_times", "stored_at", "next_check_at", "last_failure")
-EVENTS = ("at", "event", "told")
+EVENTS = ("at", "event", "details")
 
 
 def pending(broker: Broker, given: argparse.Namespace, output: Output) -> None:
@@ -63,5 +63,5 @@ def resolve(broker: Broker, given: argparse.Namespace, output: Output) -> None:
 
 
 def _event(row: Document) -> Document:
-    told = (f"{name}={row[name]}" for name in TOLD if row.get(name) is not None)
-    return {"at": row["at"], "event": row["event"], "told": " ".join(told) or None}
+    details = (f"{name}={row[name]}" for name in DETAILS if row.get(name) is not None)
+    return {"at": row["at"], "event": row["event"], "details": " ".join(details) or None}

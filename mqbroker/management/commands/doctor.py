@@ -1,0 +1,41 @@
+"""Says what is out of order, why, and what mends it. Exit code 1 where anything urgent is."""
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from monitoring import doctor
+from monitoring.doctor import Finding
+
+
+class Command(BaseCommand):
+    """manage.py doctor"""
+
+    help = __doc__
+    # It says itself what is wrong with migrations and settings.
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        """How it is printed."""
+        parser.add_argument("--json", action="store_true", help="a JSON object for each finding")
+
+    def handle(self, *arguments: Any, **options: Any) -> None:
+        """Examines, prints, and exits with 1 where a finding is urgent."""
+        try:
+            findings = doctor.examine()
+        except doctor.FAILURES as problem:
+            findings = list(doctor.unexamined(problem))
+        for finding in findings:
+            self.stdout.write(json.dumps(finding._asdict()) if options["json"] else text(finding))
+        if not findings and not options["json"]:
+            self.stdout.write("Nothing is out of order.")
+        if any(finding.urgent for finding in findings):
+            raise SystemExit(1)
+
+
+def text(finding: Finding) -> str:
+    """A finding in three lines."""
+    mark = "!" if finding.urgent else "-"
+    return f"{mark} {finding.what}\n    why:  {finding.why}\n    mend: {finding.mend}"
