@@ -85,3 +85,15 @@ class ExportDamaged(ExportFailed):
     """The files of an export are not what was exported."""
 
     code = "export_damaged"
+
+
+class CellDiffers(ExportFailed):
+    """The database at a cell's URL is not that cell's."""
+
+    code = "cell_differs"
+
+
+class ExportIncomplete(ExportFailed):
+    """Some cells of the installation were not exported; each keeps the export that it had."""
+
+    code = "export_incomplete"

@@ -1,36 +1,27 @@
 """Exports the broker's tables to Parquet: reads closed ranges, transforms, writes, and counts what it wrote."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Literal
 
 import numpy
 from pyspark.sql import SparkSession
 
-from analytics import connections, java, session
+from analytics import connections
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
-from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
+from analytics.files import folder, increments, lineage, manifest, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
-from analytics.readers import address, counts, driver, saving, slices
-from analytics.readers.adbc import AdbcSource
+from analytics.readers import counts, opening, saving, slices
 from analytics.readers.failures import failures_as_ours
-from analytics.readers.jdbc import JdbcSource
 from analytics.readers.moment import Moment, capture
+from analytics.readers.opening import Wishes
 from analytics.readers.source import Source
-from analytics.session import Cluster
-from analytics.submit import is_submitted
 from analytics.tables import ENDED, ENTRIES, MESSAGES
-
-# From so many messages on Java's better compiler saves more CPU than it takes.
-BRIEF_MESSAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,65 +34,20 @@ class Counted:
 
 
 Announce = Callable[[Counted], None]
-Reader = Literal["jdbc", "source"]
-# A folder of this machine, or the URL of one.
-Target = Path | str
 
 
-@dataclass(frozen=True, slots=True)
-class Wishes:
-    """How an export reads: by `source`, which is ADBC, or by `jdbc`.
-
-    `jdbc_jar` is JDBC's driver where one is named, `heaviest` the usual limit of a body in bytes. With
-    `compact` small files are gathered. The broker notes the export under the name `noted_as`.
-    """
-
-    reader: Reader
-    jdbc_jar: str
-    heaviest: int
-    noted_as: str
-    compact: bool = False
-    cluster: Cluster = session.HERE
-
-
-def export(conninfo: str, target: Target, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> str | None:
-    """Exports the database to a folder, or to one behind a URL; announces each table when it is written and counted.
-
-    `environ` leads to Java. Returns the reason where the broker could not note the export. Raises ExportFailed; the
-    target is then as it was before.
-    """
-    with failures_as_ours():
-        if isinstance(target, Path):
-            made = _export_here(conninfo, target, environ, wishes, announce)
-        else:
-            made = _export_there(conninfo, target, environ, wishes, announce)
-        # Only now: retention drops what an export holds.
-        return noted.note(conninfo, wishes.noted_as, made)
-
-
-def _export_here(
-    conninfo: str, target: Path, environ: Mapping[str, str], wishes: Wishes, announce: Announce
+def export(
+    spark: SparkSession, conninfo: str, target: Path, workspace: Path, wishes: Wishes, announce: Announce
 ) -> Manifest:
-    with folder.workspace(target) as workspace:
-        to = Local(workspace / "export")
-        # By ADBC the workers write, and Java only starts tasks.
-        idle = wishes.reader == "source" and not wishes.cluster.master
-        with _reading(conninfo, environ, wishes, workspace, idle=idle) as source:
-            made = write(source, conninfo, to, announce, Local(target))
-        if wishes.compact:
-            made = compacted(to, made)
-        manifest.write(to, made)
-        parts.sweep(to, made.parts)
-        folder.put(to.folder, target, workspace)
+    """Exports a database to a folder of this machine, by way of its workspace. Raises ExportFailed."""
+    to = Local(workspace / "export")
+    made = write(opening.source(spark, conninfo, wishes), conninfo, to, announce, Local(target))
+    if wishes.compact:
+        made = compacted(to, made)
+    manifest.write(to, made)
+    parts.sweep(to, made.parts)
+    folder.put(to.folder, target, workspace)
     return made
-
-
-def _export_there(conninfo: str, url: str, environ: Mapping[str, str], wishes: Wishes, announce: Announce) -> Manifest:
-    with (
-        TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
-        _reading(conninfo, environ, wishes, Path(scratch)) as source,
-    ):
-        return add(source, conninfo, Hadoop(source.spark, url), announce, compact=wishes.compact)
 
 
 def add(source: Source, conninfo: str, place: Hadoop, announce: Announce, *, compact: bool = False) -> Manifest:
@@ -119,50 +65,9 @@ def compacted(place: Place, made: Manifest) -> Manifest:
     return manifest.with_parts(made, parts.compact(place, made.parts))
 
 
-@contextmanager
-def _reading(
-    conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path, *, idle: bool = False
-) -> Iterator[Source]:
-    """What reads the database, by a Spark that is opened for it, or by the one that spark-submit has opened.
-
-    With `idle` no row comes to Java.
-    """
-    by_jdbc = wishes.reader == "jdbc"
-    if is_submitted(environ):
-        with session.joined(scratch / "spark") as spark:
-            yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
-        return
-    # Refusals first: the start of Spark takes seconds.
-    jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
-    with connections.connect(conninfo) as connection:
-        if by_jdbc:
-            address.of(connection)
-        brief = counts.estimate(connection) < BRIEF_MESSAGES or idle
-    runtime = java.find(java.candidates(environ))
-    if by_jdbc and jar is None:
-        jar = driver.fetch(runtime, scratch / "driver")
-    with session.opened(runtime, jar, scratch / "spark", brief=brief, cluster=wishes.cluster) as spark:
-        yield jdbc(spark, conninfo, wishes.heaviest) if by_jdbc else AdbcSource(spark, conninfo)
-
-
-@contextmanager
-def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = session.HERE) -> Iterator[Place]:
-    """Where an export lies; behind a URL Spark's Java reaches it. Raises ExportFailed."""
-    if isinstance(target, Path):
-        yield Local(target)
-        return
-    with failures_as_ours(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
-        if is_submitted(environ):
-            spark = stack.enter_context(session.joined(Path(scratch)))
-        else:
-            runtime = java.find(java.candidates(environ))
-            spark = stack.enter_context(session.opened(runtime, None, Path(scratch), brief=True, cluster=cluster))
-        yield Hadoop(spark, target)
-
-
 @failures_as_ours()
-def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
-    """Verifies an export, by its files, and against the database where it came from that; names holes.
+def verify(conninfo: str | None, place: Place, say: Callable[[str], None]) -> None:
+    """Verifies an export, by its files, and against the database where it came from that, if any; names holes.
 
     Raises ExportDamaged with the number of problems, each of which was said; FolderRefused where there is no export.
     """
@@ -170,22 +75,27 @@ def verify(conninfo: str, place: Place, say: Callable[[str], None]) -> None:
     if made is None:
         raise FolderRefused(f"{place} holds no export with a list of its files: export to it once more.")
     found = check.of_files(place, made)
+    # Said also where the database is away.
+    for line in (*check.holes(made), *found):
+        say(line)
+    differences = _against(conninfo, place, made, say)
+    for line in differences:
+        say(line)
+    if found or differences:
+        count = len(found) + len(differences)
+        raise ExportDamaged(f"{place} is not what was exported at {made.taken_at}: {count} problems, see above.")
+
+
+def _against(conninfo: str | None, place: Place, made: Manifest, say: Callable[[str], None]) -> list[str]:
+    if conninfo is None:
+        say("Not compared with the broker: its database is none of the installation's.")
+        return []
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
         if connections.database(broker) == made.database:
-            found += check.against(broker, place, made)
-        else:
-            say("Not compared with the broker: its database is another than that of the export.")
-    for line in (*check.holes(made), *found):
-        say(line)
-    if found:
-        raise ExportDamaged(f"{place} is not what was exported at {made.taken_at}: {len(found)} problems, see above.")
-
-
-def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
-    """The database that libpq reaches, as JDBC reaches it. Raises SocketRefused."""
-    with connections.connect(conninfo) as connection:
-        return JdbcSource(spark, address.of(connection), heaviest)
+            return check.against(broker, place, made)
+    say("Not compared with the broker: its database is another than that of the export.")
+    return []
 
 
 def write(source: Source, conninfo: str, to: Place, announce: Announce, earlier: Place | None = None) -> Manifest:

@@ -29,6 +29,7 @@ class Hadoop:
 
     def __init__(self, spark: SparkSession, url: str) -> None:
         """Raises FolderRefused when Spark has no file system for the URL, or cannot reach it."""
+        self._spark = spark
         java: Any = spark._jvm
         context: Any = spark._jsc
         self._java, self._configuration = java, context.hadoopConfiguration()
@@ -43,6 +44,9 @@ class Hadoop:
 
     def __str__(self) -> str:
         return str(self._root.toString())
+
+    def within(self, folder: str) -> "Hadoop":
+        return Hadoop(self._spark, self.url(folder))
 
     def url(self, path: str) -> str:
         return str(self._path(path).toString())

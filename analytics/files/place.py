@@ -14,6 +14,9 @@ from analytics.files import paced
 class Place(Protocol):
     """A folder of files; paths are relative to it, with slashes. What cannot be read or written is an OSError."""
 
+    def within(self, folder: str) -> "Place":
+        """A folder in this one."""
+
     def url(self, path: str) -> str:
         """A file or a folder, as Spark names it."""
 
@@ -53,6 +56,9 @@ class Local:
 
     def __str__(self) -> str:
         return str(self.folder)
+
+    def within(self, folder: str) -> "Local":
+        return Local(self.folder / folder)
 
     def url(self, path: str) -> str:
         """With the scheme: where Hadoop is configured, a path alone is one of its default file system."""

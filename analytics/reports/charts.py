@@ -87,7 +87,18 @@ def by_name(
     rows = report.to_pylist() if isinstance(report, pyarrow.Table) else report
     known = [row for row in rows if any(row[column] for column in columns)]
     largest = sorted(known, key=lambda row: row[columns[-1]] or 0, reverse=True)[:MAX_NAMES]
-    return Chart(title, about, stacked=False, labels=[name(row) for row in largest], series=_series(largest, columns))
+    return Chart(
+        title,
+        about,
+        stacked=False,
+        labels=[_in_cell(name(row), row) for row in largest],
+        series=_series(largest, columns),
+    )
+
+
+def _in_cell(label: str, row: Row) -> str:
+    """A group may have rows of several cells."""
+    return f"{label} ({row['cell']})" if "cell" in row else label
 
 
 def summed(report: pyarrow.Table, by: str, columns: Sequence[str]) -> list[Row]:

@@ -1,9 +1,10 @@
 """Makes the reports of an export: reads its files, computes each report once, writes it, and shows it on a page."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,13 +17,12 @@ from analytics.errors import FolderRefused
 from analytics.files import folder
 from analytics.files.folder import Contents
 from analytics.files.hadoop import Hadoop
-from analytics.files.manifest import Manifest
 from analytics.files.place import Local
-from analytics.job import BRIEF_MESSAGES, Target
 from analytics.readers.failures import failures_as_ours
+from analytics.readers.opening import BRIEF_MESSAGES, Target
 from analytics.reports import page, remote, tables
 from analytics.reports.catalog import NAMES, REPORTS
-from analytics.reports.tables import Tables
+from analytics.reports.tables import Export, Tables
 from analytics.session import Cluster
 
 MARKER = "report.json"
@@ -57,21 +57,20 @@ def make(
 
     `environ` leads to Java, which reaches what is behind a URL. Raises ExportFailed; the target is then as it was.
     """
-    known = tables.require(Local(export)) if isinstance(export, Path) else None
+    known = tables.exports(Local(export)) if isinstance(export, Path) else []
     _require_outside(export, target, html)
     with failures_as_ours(), _workspace(target) as workspace:
         finished = workspace / "reports"
         # How large an export behind a URL is is known when Java runs.
-        brief = known is None or known.rows["messages"] < BRIEF_MESSAGES
+        brief = sum(each.made.rows["messages"] for each in known) < BRIEF_MESSAGES
         runtime = java.find(java.candidates(environ))
         with session.opened(runtime, None, workspace / "spark", brief=brief, cluster=cluster) as spark:
             there = None if isinstance(target, Path) else Hadoop(spark, target)
             if there:
                 remote.require_replaceable(there, REPORT)
-            place = Local(export) if isinstance(export, Path) else Hadoop(spark, export)
-            made = known or tables.require(place)
-            write(tables.read(spark, place, made), finished, announce)
-            text = _finish(finished, made, html)
+            exports = known if isinstance(export, Path) else tables.exports(Hadoop(spark, export))
+            write({each.cell: tables.read(spark, each) for each in exports}, finished, announce)
+            text = _finish(finished, exports, html)
             if there:
                 remote.put(finished, there, REPORT)
         if isinstance(target, Path):
@@ -90,21 +89,31 @@ def _workspace(target: Target) -> Iterator[Path]:
             yield Path(scratch)
 
 
-def _finish(finished: Path, made: Manifest, html: Path | None) -> str:
+def _finish(finished: Path, exports: Sequence[Export], html: Path | None) -> str:
     """The page, which lies among the reports unless it goes to a file of its own."""
-    document = {"kind": REPORT.kind, "database": made.database, "taken_at": made.taken_at}
+    # Of several cells the control's, and the earliest moment: at it the reports are whole.
+    document = {"kind": REPORT.kind, "database": exports[0].made.database, "taken_at": tables.taken_at(exports)}
     (finished / MARKER).write_text(json.dumps(document) + "\n", encoding="utf-8")
-    text = page.of(made, {name: parquet.read_table(finished / name) for name in NAMES})
+    text = page.of(exports, {name: parquet.read_table(finished / name) for name in NAMES})
     if html is None:
         (finished / PAGE).write_text(text, encoding="utf-8")
     return text
 
 
-def write(of: Tables, to: Path, announce: Callable[[Made], None]) -> None:
-    """Writes every report to a folder of its own in the new folder `to`, one file each."""
+def write(exports: Mapping[str, Tables], to: Path, announce: Callable[[Made], None]) -> None:
+    """Writes every report to a folder of its own in the new folder `to`, one file each.
+
+    Those of cells, which have names, have a column `cell`: a topic, a transaction, an entry with its message lie in one
+    cell, and offsets are each cell's own.
+    """
     for report in REPORTS:
         place = to / report.name
-        ordered(report.make(of), report.order).write.parquet(str(place))
+        frames = [
+            report.make(of).select(F.lit(cell).alias("cell"), "*") if cell else report.make(of)
+            for cell, of in exports.items()
+        ]
+        order = (*report.order, "cell") if "" not in exports else report.order
+        ordered(reduce(DataFrame.unionByName, frames), order).write.parquet(str(place))
         announce(Made(report.name, sum(parquet.read_metadata(file).num_rows for file in place.glob("*.parquet"))))
 
 

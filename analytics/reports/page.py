@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow
 
-from analytics.files.manifest import Manifest
+from analytics.reports import tables
 from analytics.reports.catalog import REPORTS, Report
+from analytics.reports.tables import Export
 
 # Of one report; the others are in its Parquet file.
 MAX_ROWS = 200
@@ -30,12 +31,11 @@ th { color: #53606f; font-weight: 600; } td { overflow-wrap: anywhere; max-width
 """
 
 
-def of(made: Manifest, reports: Mapping[str, pyarrow.Table]) -> str:
-    """The page of an export's reports."""
-    taken_at = _time(datetime.fromisoformat(made.taken_at))
+def of(exports: Sequence[Export], reports: Mapping[str, pyarrow.Table]) -> str:
+    """The page of the reports of an export, or of those of all cells."""
+    taken_at = _time(datetime.fromisoformat(tables.taken_at(exports)))
+    about = "\n".join(_about(export) for export in exports)
     links = "".join(f'<a href="#{report.name}">{escape(report.title)}</a>' for report in REPORTS)
-    holes = f" Retention dropped rows before an export in {len(made.holes)} places." if made.holes else ""
-    held = f"{_number(made.rows['messages'])} rows of messages and {_number(made.rows['entries'])} entries"
     sections = "\n".join(_section(report, reports[report.name]) for report in REPORTS)
     return f"""<!DOCTYPE html>
 <html lang="en">
@@ -48,13 +48,23 @@ def of(made: Manifest, reports: Mapping[str, pyarrow.Table]) -> str:
 </head>
 <body>
 <h1>Reports of {taken_at}</h1>
-<p>The data is that of an export of the database {escape(made.database)} at this time, with
-{held}.{holes} All times are UTC.</p>
+{about}
 <nav>{links}</nav>
 {sections}
 </body>
 </html>
 """
+
+
+def _about(export: Export) -> str:
+    cell, _, made = export
+    held = f"{_number(made.rows['messages'])} rows of messages and {_number(made.rows['entries'])} entries"
+    holes = f" Retention dropped rows before an export in {len(made.holes)} places." if made.holes else ""
+    of, at = "", "this time"
+    if cell:
+        of, at = f" of the cell {escape(cell)},", _time(datetime.fromisoformat(made.taken_at))
+    return f"""<p>The data{of} is that of an export of the database {escape(made.database)} at {at}, with
+{held}.{holes} All times are UTC.</p>"""
 
 
 def _section(report: Report, table: pyarrow.Table) -> str:

@@ -1,13 +1,15 @@
 """The tables of an export as frames, and what every report of them needs: each message once, hours in UTC."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.errors import ExportDamaged, FolderRefused
-from analytics.files import manifest
+from analytics.files import listed, manifest
 from analytics.files.manifest import Manifest
 from analytics.files.parts import COLUMNS
 from analytics.files.place import Place
@@ -32,6 +34,27 @@ class Tables:
     timers: DataFrame
 
 
+class Export(NamedTuple):
+    """An export whose reports are made: that of a cell, or with no name for one, of the only database."""
+
+    cell: str
+    place: Place
+    made: Manifest
+
+
+def exports(place: Place) -> list[Export]:
+    """The export in a folder, or those of all cells, the control's first.
+
+    Raises FolderRefused where there is none, or none of one of the cells; ExportDamaged where a file is missing.
+    """
+    return [Export(cell, there, require(there)) for cell, there in listed.each(place).items()]
+
+
+def taken_at(exports: Sequence[Export]) -> str:
+    """The earliest moment of the exports."""
+    return min((each.made.taken_at for each in exports), key=datetime.fromisoformat)
+
+
 def require(place: Place) -> Manifest:
     """The list of an export's files, all of which are there.
 
@@ -50,8 +73,9 @@ def require(place: Place) -> Manifest:
     return made
 
 
-def read(spark: SparkSession, place: Place, made: Manifest) -> Tables:
+def read(spark: SparkSession, export: Export) -> Tables:
     """The files in the list of an export, and no other; columns that a file of an older version lacks are null."""
+    _, place, made = export
 
     def table(name: str) -> DataFrame:
         files = [place.url(part.path) for part in made.parts if part.table == name]

@@ -21,7 +21,7 @@ django.setup()
 
 from analytics import connections, java, job, session  # noqa: E402  # after Django is set up
 from analytics.files.place import Local  # noqa: E402
-from analytics.readers import address, arrow, counts, driver  # noqa: E402
+from analytics.readers import address, arrow, counts, driver, opening  # noqa: E402
 from analytics.readers.adbc import AdbcSource, arrow_schema  # noqa: E402
 from analytics.readers.source import Source, query  # noqa: E402
 from analytics.tables import ENDED, ENTRIES, MESSAGES, UNDECIDED  # noqa: E402
@@ -78,12 +78,14 @@ def exported(conninfo: str, to: Path, reader: str) -> dict[str, float]:
 def is_brief(conninfo: str) -> bool:
     """Whether an export has Java run with what suits little work."""
     with connections.connect(conninfo) as connection:
-        return counts.estimate(connection) < job.BRIEF_MESSAGES
+        return counts.estimate(connection) < opening.BRIEF_MESSAGES
 
 
 def way(spark: SparkSession, conninfo: str, reader: str) -> Source:
     """The reader of this name."""
-    return job.jdbc(spark, conninfo, settings.MAX_MESSAGE_BYTES) if reader == "jdbc" else AdbcSource(spark, conninfo)
+    return (
+        opening.jdbc(spark, conninfo, settings.MAX_MESSAGE_BYTES) if reader == "jdbc" else AdbcSource(spark, conninfo)
+    )
 
 
 def main(side: str, folder: str) -> None:

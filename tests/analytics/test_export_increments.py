@@ -118,7 +118,7 @@ def test_a_column_that_is_newer_than_a_file_is_null_in_reports_and_in_gathered_f
     writers.live(writer, ended=2, undecided=0)
 
     second = export(spark, busy_database, tmp_path / "second", exported)
-    entries = tables.read(spark, Local(second), listed(second)).entries
+    entries = tables.read(spark, tables.Export("", Local(second), listed(second))).entries
 
     assert {row["due_at"] for row in entries.collect()} == {None}
     gather(second)

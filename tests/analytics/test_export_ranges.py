@@ -9,10 +9,10 @@ import pytest
 from mqbroker_client.ids import uuid7
 from pyspark.sql import SparkSession
 
-from analytics import closed, connections, job
+from analytics import closed, connections
 from analytics.closed import ClosedRange, Span
 from analytics.errors import LogBusy, SegmentDropped
-from analytics.readers import counts
+from analytics.readers import counts, opening
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import UNDECIDED
 from tests.analytics import writers
@@ -127,7 +127,7 @@ def test_a_writer_that_does_not_finish_is_named_and_not_waited_for(
 def test_spark_reads_the_halves_of_the_same_moment(
     busy_database: str, spark: SparkSession, writer: Connection, reader: str
 ) -> None:
-    source = job.jdbc(spark, busy_database, HEAVIEST) if reader == "jdbc" else AdbcSource(spark, busy_database)
+    source = opening.jdbc(spark, busy_database, HEAVIEST) if reader == "jdbc" else AdbcSource(spark, busy_database)
     ended, waiting = writers.begin(writer), writers.begin(writer)
     writer.commit()
 

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from analytics import job
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
-from analytics.readers import saving
+from analytics.readers import opening, saving
 from analytics.readers.adbc import AdbcSource
 from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGES, TIMERS, UNDECIDED, Table
 from tests.analytics.conftest import HEAVIEST
@@ -33,7 +32,7 @@ def test_each_way_writes_the_same_rows_and_columns(
 ) -> None:
     here, by_adbc = Local(tmp_path), AdbcSource(spark, database)
 
-    saving.of_moment(job.jdbc(spark, database, HEAVIEST), table, BEGIN, "true", here, "jdbc")
+    saving.of_moment(opening.jdbc(spark, database, HEAVIEST), table, BEGIN, "true", here, "jdbc")
     saving.of_moment(by_adbc, table, BEGIN, "true", Hadoop(spark, tmp_path.as_uri()), "spark")
     saving.of_moment(by_adbc, table, BEGIN, "true", here, "workers")
 

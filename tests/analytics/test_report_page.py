@@ -1,13 +1,16 @@
 """The page of the reports, and the list of them that it is made from."""
 
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pyarrow
 
 from analytics.files import manifest
 from analytics.files.manifest import Manifest
+from analytics.files.place import Local
 from analytics.reports import page
 from analytics.reports.catalog import REPORTS, Report
+from analytics.reports.tables import Export
 from tests.analytics.frames import Frames, rows
 
 
@@ -64,9 +67,9 @@ def test_every_report_of_an_export_without_rows_is_empty_and_has_the_columns_tha
     assert {one.name: named(one) - set(made[one.name].columns) for one in REPORTS} == {name: set() for name in made}
 
 
-def export(database: str) -> Manifest:
+def export(database: str) -> list[Export]:
     """An export of no rows, with its time in another zone."""
-    return Manifest(
+    made = Manifest(
         database=database,
         taken_at="2026-03-01T13:00:00+01:00",
         rows=dict.fromkeys(manifest.TABLES, 0),
@@ -75,6 +78,7 @@ def export(database: str) -> Manifest:
         unused=[],
         parts=[],
     )
+    return [Export("", Local(Path()), made)]
 
 
 def named(report: Report) -> set[str]:

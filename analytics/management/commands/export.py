@@ -66,28 +66,34 @@ class Command(BaseCommand):
 
     def _verify(self, place: Path | str, options: Mapping[str, Any]) -> str:
         # Not at the top: the broker runs without the extra, and lists its commands.
-        from analytics import job
-        from analytics.readers import address
+        from analytics.management import installation
+        from analytics.readers import address, opening
 
-        with job.reached(place, os.environ, spark.cluster(options)) as reached:
-            job.verify(address.conninfo(settings.DATABASES["default"]), reached, self.stdout.write)
+        with opening.reached(place, os.environ, spark.cluster(options)) as reached:
+            installation.verify(address.conninfo(settings.DATABASES["default"]), reached, self.stdout.write)
         return "Verified"
 
     def _export(self, target: Path | str, options: Mapping[str, Any]) -> str:
         from analytics import job
-        from analytics.readers import address
+        from analytics.management import installation
+        from analytics.readers import address, opening
 
         heading = f"{'table':<14}{'exported':>14}{'broker':>14}"
 
-        def show(counted: job.Counted) -> None:
-            nonlocal heading
-            row = f"{counted.table:<14}{counted.exported:>14,}{counted.broker:>14,}"
-            self.stdout.write(f"{heading}\n{row}" if heading else row)
-            self.stdout.flush()
-            heading = ""
+        def announce(cell: str) -> job.Announce:
+            def show(counted: job.Counted) -> None:
+                nonlocal heading
+                before = f"{cell:<14}" if cell else ""
+                row = f"{before}{counted.table:<14}{counted.exported:>14,}{counted.broker:>14,}"
+                if heading:
+                    self.stdout.write(f"{'cell':<14}{heading}" if cell else heading)
+                self.stdout.write(row)
+                self.stdout.flush()
+                heading = ""
 
-        conninfo = address.conninfo(settings.DATABASES["default"])
-        wishes = job.Wishes(
+            return show
+
+        wishes = opening.Wishes(
             reader=options["reader"],
             jdbc_jar=settings.JDBC_JAR,
             heaviest=settings.MAX_MESSAGE_BYTES,
@@ -95,6 +101,7 @@ class Command(BaseCommand):
             compact=options["compact"],
             cluster=spark.cluster(options),
         )
-        if reason := job.export(conninfo, target, os.environ, wishes, show):
+        control = address.conninfo(settings.DATABASES["default"])
+        for reason in installation.export(control, target, os.environ, wishes, announce):
             self.stdout.write(f"Retention that waits for exports does not know of this one: {reason}.")
         return "Exported to"

@@ -1,0 +1,221 @@
+"""The export of an installation: of its one database, or of each cell, whose exports lie in folders `cell=NAME`.
+
+Cells have no moment in common: they are exported one after the other, each at a moment of its own. A cell that fails,
+such as one that is away, keeps the export that it had and does not keep the others from theirs; the command fails
+behind the last of them, and names it.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from pyspark.sql import SparkSession
+
+from analytics import connections, job
+from analytics.errors import CellDiffers, ExportFailed, ExportIncomplete, FolderRefused
+from analytics.files import folder, listed, noted
+from analytics.files.folder import EXPORT
+from analytics.files.hadoop import Hadoop
+from analytics.files.manifest import Manifest
+from analytics.files.place import Local, Place
+from analytics.job import Announce
+from analytics.readers import address, opening
+from analytics.readers.failures import failures_as_ours
+from analytics.readers.opening import Target, Wishes
+from store.db import sealing
+from store.db.server_url import database
+from store.db.statements import Statement
+from store.naming.cells import LIST_CELLS
+from store.process.runtime import CONTROL
+
+# Announces the tables of a cell, by its name; the one cell of an installation has none.
+AnnounceOf = Callable[[str], Announce]
+
+
+class Identity(NamedTuple):
+    """Which cell of which installation a database is."""
+
+    cell_id: int
+    installation: str
+
+
+class Database(NamedTuple):
+    """A cell's database, by libpq's connection string; None where this process has no key for its URL."""
+
+    cell_id: int
+    name: str
+    conninfo: str | None
+
+
+FIND_IDENTITY = Statement(__file__, "find_identity", Identity)
+
+
+@failures_as_ours()
+def databases(control: str) -> Sequence[Database]:
+    """The databases of an installation, the control's first. Raises ExportFailed while that is away."""
+    with connections.connect(control) as broker:
+        return [
+            Database(cell.id, cell.name, control if cell.id == CONTROL else _conninfo(cell.name, cell.url))
+            for cell in connections.read(broker, LIST_CELLS)
+        ]
+
+
+def _conninfo(name: str, stored: str) -> str | None:
+    try:
+        return address.conninfo(database(sealing.opened(stored), f"The URL of the cell {name}"))
+    except sealing.SecretUnreadable:
+        return None
+
+
+@failures_as_ours()
+def export(
+    control: str, target: Target, environ: Mapping[str, str], wishes: Wishes, announce: AnnounceOf
+) -> Sequence[str]:
+    """Exports to a folder, or to one behind a URL; announces each table when it is written and counted.
+
+    `environ` leads to Java. Returns the reasons where a broker could not note the export. Raises ExportFailed, the
+    target is then as it was before; ExportIncomplete when some cells were not exported.
+    """
+    found = databases(control)
+    if not isinstance(target, Path):
+        with (
+            TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+            opening.opened(control, environ, wishes, Path(scratch)) as spark,
+        ):
+            return _there(spark, Hadoop(spark, target), found, wishes, announce)
+    earlier = listed.read(Local(target))
+    if len(found) > 1 or earlier is not None:
+        return _here(target, found, earlier or (), environ, wishes, announce)
+    with (
+        folder.workspace(target) as workspace,
+        opening.opened(control, environ, wishes, workspace, idle=wishes.writes_in_workers) as spark,
+    ):
+        made = job.export(spark, control, target, workspace, wishes, announce(""))
+    return _noted("", control, wishes, made)
+
+
+def _here(
+    target: Path,
+    found: Sequence[Database],
+    earlier: Collection[str],
+    environ: Mapping[str, str],
+    wishes: Wishes,
+    announce: AnnounceOf,
+) -> Sequence[str]:
+    [control, *_] = found
+    names = [*(cell.name for cell in found), *(name for name in earlier if name not in {cell.name for cell in found})]
+
+    def export_cell(cell: Database, conninfo: str) -> Manifest:
+        place = target / listed.of_cell(cell.name)
+        with folder.workspace(place) as workspace:
+            return job.export(spark, conninfo, place, workspace, wishes, announce(cell.name))
+
+    assert control.conninfo is not None
+    with (
+        folder.workspace(target, listed.contents(target, names)) as scratch,
+        opening.opened(control.conninfo, environ, wishes, scratch, idle=wishes.writes_in_workers) as spark,
+    ):
+        target.mkdir(exist_ok=True)
+        listed.write(Local(target), names)
+        listed.adopt(target, control.name)
+        return _each(found, export_cell, wishes)
+
+
+def _there(
+    spark: SparkSession, place: Hadoop, found: Sequence[Database], wishes: Wishes, announce: AnnounceOf
+) -> Sequence[str]:
+    def add(to: Hadoop, conninfo: str, name: str) -> Manifest:
+        source = opening.source(spark, conninfo, wishes)
+        return job.add(source, conninfo, to, announce(name), compact=wishes.compact)
+
+    [control, *others] = found
+    earlier = listed.read(place)
+    assert control.conninfo is not None
+    if not others and earlier is None:
+        return _noted("", control.conninfo, wishes, add(place, control.conninfo, ""))
+    names = [*(cell.name for cell in found), *(earlier or ())]
+    _require_of_cells(place, control.name, names)
+    listed.write(place, dict.fromkeys(names))
+    return _each(
+        found, lambda cell, conninfo: add(place.within(listed.of_cell(cell.name)), conninfo, cell.name), wishes
+    )
+
+
+def _require_of_cells(place: Hadoop, control: str, names: Collection[str]) -> None:
+    """Raises FolderRefused unless the folder is empty, or holds exports of these cells and nothing else."""
+    there = place.names()
+    if EXPORT.marker in there:
+        raise FolderRefused(
+            f"{place} holds the export of one database, and there are several cells now: move its contents to "
+            f"{listed.of_cell(control)} in it, from which the next export goes on, or give a new folder."
+        )
+    if strange := there - listed.known(names):
+        raise FolderRefused(f"{place} holds {min(strange)} and no exports of these cells: {EXPORT.way_out}.")
+
+
+def _each(found: Sequence[Database], export_cell: Callable[[Database, str], Manifest], wishes: Wishes) -> Sequence[str]:
+    """Exports each cell. Raises ExportIncomplete, with the names of those that failed, behind the last one."""
+    failed: list[str] = []
+    reasons: list[str] = []
+    installation: str | None = None
+    for cell in found:
+        try:
+            with failures_as_ours():
+                conninfo, installation = _require_own(cell, installation)
+                made = export_cell(cell, conninfo)
+            reasons += _noted(f"{cell.name}: ", conninfo, wishes, made)
+        except ExportFailed as failure:
+            failed.append(f"{cell.name} ({failure.code}: {str(failure).rstrip('.')})")
+    if failed:
+        raise ExportIncomplete(
+            f"{len(failed)} of {len(found)} cells were not exported: {'; '.join(failed)}. Each of them keeps the "
+            "export that it had, if any, and the others have a new one; export again to add what is missing."
+        )
+    return reasons
+
+
+def _require_own(cell: Database, installation: str | None) -> tuple[str, str]:
+    """The connection string of a cell, and the installation of which it has to be. Raises CellDiffers."""
+    if cell.conninfo is None:
+        raise CellDiffers("its URL is sealed under a key that is not in MQBROKER_SECRETS_KEYS")
+    with connections.connect(cell.conninfo) as broker:
+        [identity] = connections.read(broker, FIND_IDENTITY)
+    wanted = Identity(cell.cell_id, identity.installation if installation is None else installation)
+    if identity != wanted:
+        raise CellDiffers(
+            f"the database at its URL is cell {identity.cell_id} of the installation {identity.installation}, and not "
+            f"cell {wanted.cell_id} of {wanted.installation}"
+        )
+    return cell.conninfo, identity.installation
+
+
+def _noted(cell: str, conninfo: str, wishes: Wishes, made: Manifest) -> Sequence[str]:
+    """Only when all is in place: retention drops what an export holds."""
+    reason = noted.note(conninfo, wishes.noted_as, made)
+    return [] if reason is None else [f"{cell}{reason}"]
+
+
+def verify(control: str, place: Place, say: Callable[[str], None]) -> None:
+    """Verifies an export as `job.verify`, or those of all cells; each line about a cell begins with its name.
+
+    Raises ExportDamaged, FolderRefused, or ExportIncomplete with the cells whose export is damaged or missing.
+    """
+    exports = listed.each(place)
+    if "" in exports:
+        job.verify(control, place, say)
+        return
+    found = {cell.name: cell for cell in databases(control)}
+    failed = [f"{name} (it is in no export here)" for name in found if name not in exports]
+    for name, of_cell in exports.items():
+        cell = found.get(name)
+        try:
+            job.verify(cell and cell.conninfo, of_cell, _of(name, say))
+        except ExportFailed as failure:
+            failed.append(f"{name} ({failure.code}: {str(failure).rstrip('.')})")
+    if failed:
+        raise ExportIncomplete(f"{len(failed)} of {len(exports)} cells are not verified: {'; '.join(failed)}.")
+
+
+def _of(name: str, say: Callable[[str], None]) -> Callable[[str], None]:
+    return lambda line: say(f"{name}: {line}")

@@ -1,0 +1,101 @@
+"""What an export wishes, and the Spark that it opens, or joins, to read the database and to reach its target."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+from pyspark.sql import SparkSession
+
+from analytics import connections, java, session
+from analytics.files.hadoop import Hadoop
+from analytics.files.place import Local, Place
+from analytics.readers import address, counts, driver
+from analytics.readers.adbc import AdbcSource
+from analytics.readers.failures import failures_as_ours
+from analytics.readers.jdbc import JdbcSource
+from analytics.readers.source import Source
+from analytics.session import Cluster
+from analytics.submit import is_submitted
+
+# From so many messages on Java's better compiler saves more CPU than it takes.
+BRIEF_MESSAGES = 1_000_000
+
+Reader = Literal["jdbc", "source"]
+# A folder of this machine, or the URL of one.
+Target = Path | str
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """How an export reads: by `source`, which is ADBC, or by `jdbc`.
+
+    `jdbc_jar` is JDBC's driver where one is named, `heaviest` the usual limit of a body in bytes. With
+    `compact` small files are gathered. The broker notes the export under the name `noted_as`.
+    """
+
+    reader: Reader
+    jdbc_jar: str
+    heaviest: int
+    noted_as: str
+    compact: bool = False
+    cluster: Cluster = session.HERE
+
+    @property
+    def writes_in_workers(self) -> bool:
+        """Whether Java only starts tasks: by ADBC the workers of this machine write."""
+        return self.reader == "source" and not self.cluster.master
+
+
+@contextmanager
+def opened(
+    conninfo: str, environ: Mapping[str, str], wishes: Wishes, scratch: Path, *, idle: bool = False
+) -> Iterator[SparkSession]:
+    """A Spark that is opened to read the database, or the one that spark-submit has opened.
+
+    With `idle` no row comes to Java.
+    """
+    by_jdbc = wishes.reader == "jdbc"
+    if is_submitted(environ):
+        with session.joined(scratch / "spark") as spark:
+            yield spark
+        return
+    # Refusals first: the start of Spark takes seconds.
+    jar = driver.find(wishes.jdbc_jar) if by_jdbc else None
+    with connections.connect(conninfo) as connection:
+        if by_jdbc:
+            address.of(connection)
+        brief = counts.estimate(connection) < BRIEF_MESSAGES or idle
+    runtime = java.find(java.candidates(environ))
+    if by_jdbc and jar is None:
+        jar = driver.fetch(runtime, scratch / "driver")
+    with session.opened(runtime, jar, scratch / "spark", brief=brief, cluster=wishes.cluster) as spark:
+        yield spark
+
+
+def source(spark: SparkSession, conninfo: str, wishes: Wishes) -> Source:
+    """What reads a database, as the export wishes."""
+    return jdbc(spark, conninfo, wishes.heaviest) if wishes.reader == "jdbc" else AdbcSource(spark, conninfo)
+
+
+@contextmanager
+def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = session.HERE) -> Iterator[Place]:
+    """Where an export lies; behind a URL Spark's Java reaches it. Raises ExportFailed."""
+    if isinstance(target, Path):
+        yield Local(target)
+        return
+    with failures_as_ours(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
+        if is_submitted(environ):
+            spark = stack.enter_context(session.joined(Path(scratch)))
+        else:
+            runtime = java.find(java.candidates(environ))
+            spark = stack.enter_context(session.opened(runtime, None, Path(scratch), brief=True, cluster=cluster))
+        yield Hadoop(spark, target)
+
+
+def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:
+    """The database that libpq reaches, as JDBC reaches it. Raises SocketRefused."""
+    with connections.connect(conninfo) as connection:
+        return JdbcSource(spark, address.of(connection), heaviest)
