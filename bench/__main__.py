@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from bench import (
+    cells,
     checks,
     client,
     delivery,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "overload": overload.main,
     "disturbed": disturbed.main,
     "wal": wal.main,
+    "cells": cells.main,
     "export": export.main,
 }
 # Needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without.
@@ -50,13 +52,13 @@ def parser() -> argparse.ArgumentParser:
         "--case",
         action="append",
         default=[],
-        help="throughput: only the cases with this in their name; export: only readers, increment or senders",
+        help="throughput, cells: only the cases with this in their name; export: only readers, increment or senders",
     )
     words.add_argument(
         "--rounds",
         type=int,
         default=Options.rounds,
-        help="of limit, throughput, client and export's senders (default: %(default)s)",
+        help="of limit, throughput, client, cells and export's senders (default: %(default)s)",
     )
     words.add_argument(
         "--seconds",
@@ -76,11 +78,13 @@ def parser() -> argparse.ArgumentParser:
     return words
 
 
-def unknown_cases(names: list[str], cases: list[str]) -> list[str]:
+def unknown_cases(names: list[str], words: list[str]) -> list[str]:
     """The cases that there are, where none of them is chosen."""
     if "export" in names:
-        return [] if export.chosen(cases) else [*export.PARTS]
-    return [] if throughput.chosen(cases) else [case.name for case in throughput.CASES]
+        return [] if export.chosen(words) else [*export.PARTS]
+    if "cells" in names:
+        return [] if cells.chosen(words) else [*cells.PARTS]
+    return [] if throughput.chosen(words) else [case.name for case in throughput.CASES]
 
 
 def main(words: list[str]) -> int:

@@ -22,6 +22,10 @@ class Figures:
     # The CPU per operation, of web and PostgreSQL or else of the client, of the other over ours: it hardly depends on
     # other load of the machine.
     cpu_of_other: float | None = None
+    # PostgreSQL's CPU per operation over the other's.
+    postgres_of_other: float | None = None
+    # Transactions a second in the control's database, reads included.
+    control_asked: float | None = None
 
     def known(self) -> dict[str, float]:
         """The figures that were measured, by name."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,9 @@ import psycopg
 
 SERVER_PROCESSES = "SELECT pid FROM pg_stat_activity"
 WAL_POSITION = "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"
+GROUPS = Path("/sys/fs/cgroup")
+# Short: a server that has used its share waits for the rest of it.
+QUOTA_PERIOD_US = 20_000
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 
 
@@ -74,6 +78,40 @@ def _use(processes: Iterable[int], cores: Iterable[int]) -> bool:
     except PermissionError:
         return False
     return True
+
+
+@contextlib.contextmanager
+def quota(processes: Iterable[int], cores: float) -> Iterator[None]:
+    """Holds processes, and what they start, to so many cores in all meanwhile. Raises OSError where we may not."""
+    group = _new_group()
+    try:
+        if (group / "cpu.max").exists():
+            (group / "cpu.max").write_text(f"{round(QUOTA_PERIOD_US * cores)} {QUOTA_PERIOD_US}")
+        else:
+            (group / "cpu.cfs_period_us").write_text(str(QUOTA_PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(round(QUOTA_PERIOD_US * cores)))
+        for process in processes:
+            (group / "cgroup.procs").write_text(str(process))
+        yield
+    finally:
+        for held in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(OSError):
+                (group.parent / "cgroup.procs").write_text(held)
+        group.rmdir()
+
+
+def _new_group() -> Path:
+    """A group beside this process, by version 1 or 2 of the kernel's groups. Raises OSError."""
+    for line in Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if not controllers or "cpu" in controllers.split(","):
+            group = GROUPS / controllers / path.lstrip("/") / f"mqbench-{uuid.uuid4().hex[:12]}"
+            with contextlib.suppress(OSError):
+                group.mkdir()
+                if any((group / name).exists() for name in ("cpu.max", "cpu.cfs_quota_us")):
+                    return group
+                group.rmdir()
+    raise OSError("no group of the processors' controller could be made")
 
 
 def cpu_of_server(connection: psycopg.Connection) -> float:

@@ -20,9 +20,11 @@ HEADINGS = {
     "of_limit": "of the limit",
     "of_other": "beside",
     "cpu_of_other": "beside by CPU",
+    "postgres_of_other": "postgres beside",
+    "control_asked": "at the control",
     "refused": "refused",
 }
-RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms")
+RATIOS = ("of_limit", "of_other", "cpu_of_other", "p50_ms", "p99_ms", "postgres_of_other", "control_asked")
 
 
 @dataclass(frozen=True)

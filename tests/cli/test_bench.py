@@ -94,3 +94,21 @@ def test_a_broker_that_is_measured_ends_with_its_benchmark(
     end(process.pid)
 
     eventually(lambda: not [one for one in started if runs(one)])
+
+
+def test_one_process_on_several_cells_is_measured_beside_one_cell(run_python: Run, tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    short = ("--case", "load per cell", "--rounds", "1", "--seconds", "0.3", "--json", str(file))
+
+    process = run_python("-m", "embedded.cli", "bench", "cells", *short)
+    _, said = process.communicate(timeout=180)
+
+    assert process.returncode == 0, said
+    [report] = json.loads(file.read_text())
+    one, two, four = (
+        report["figures"][f"transactions, load per cell | {cells}"] for cells in ("1 cell", "2 cells", "4 cells")
+    )
+    assert (one["of_other"], one["cpu_of_other"]) == (1, 1)
+    assert (
+        min(cells[name] for cells in (one, two, four) for name in ("per_second", "web_cpu_us", "postgres_cpu_us")) > 0
+    )

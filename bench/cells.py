@@ -1,0 +1,206 @@
+"""Cells: what several writers of one process cost, how rates grow by cells, and what the control is asked meanwhile.
+
+Each cell is a PostgreSQL of its own, and one web process serves all of them: whole transactions of 1 kB to topics of
+one, two and four cells, in turns. `one load` has the same callers in all, so each cell gets smaller batches; `load per
+cell` the same callers for each. Where the kernel's groups can hold a server to a quota of CPU, three cells beside one,
+each server with the same quota, so small that it is what bounds the rate.
+"""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psycopg
+from mqbroker_client import Admin
+from mqbroker_client import Broker as Client
+from mqbroker_client.ids import uuid7
+
+from bench import broker, load, machine, throughput
+from bench.broker import KEY, Broker
+from bench.figures import Figures
+from bench.load import Connection
+from bench.machine import Database, Used
+from bench.report import Report
+from embedded import commands
+from embedded.servers.postgres import Server
+
+MOST = 4
+# How many cells each load has in turns; the first is that which the others are set beside.
+PARTS = {"one load": (1, 2, MOST), "load per cell": (1, 2, MOST), "quota": (1, 3)}
+ONE_LOAD = 64
+PER_CELL = 32
+QUOTA_CORES = 0.05
+# What the web process does by itself, and what PostgreSQL's sessions count a second late.
+IDLE_SECONDS = 6.0
+LATE_SECONDS = 1.5
+TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = %s"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A broker whose control has no topics, and a topic in each of its other cells, on a server of its own."""
+
+    running: Broker
+    servers: Sequence[Database]
+    control: psycopg.Connection
+
+    def measure(self, count: int, callers: int, seconds: float) -> Figures:
+        """Transactions of so many callers, by turns in so many cells: the costs of one."""
+        with contextlib.ExitStack() as stack:
+            used = [stack.enter_context(server.used()) for server in self.servers]
+            web, asked = self.running.cpu_seconds()["web"], self.asked()
+            work = load.closed_loop(self.running.port, callers, None, _Transacting(count).transact, seconds)
+            measured = load.run(work)
+            web = self.running.cpu_seconds()["web"] - web
+        if measured.refused or not measured.latencies:
+            raise RuntimeError(f"{measured.refused} transactions were refused: the figures mean nothing")
+        done = len(measured.latencies)
+        time.sleep(LATE_SECONDS)
+        return Figures(
+            per_second=done / measured.seconds,
+            p50_ms=measured.percentile_ms(50),
+            p99_ms=measured.percentile_ms(99),
+            web_cpu_us=web * 1e6 / done,
+            postgres_cpu_us=_cpu_seconds(used) * 1e6 / done,
+            wal_bytes=sum(each.wal_bytes for each in used) / done,
+            control_asked=(self.asked() - asked) / (measured.seconds + LATE_SECONDS),
+        )
+
+    def asked(self) -> int:
+        """The transactions of all sessions at the control so far, reads included."""
+        name = self.running.database_url.rpartition("/")[2]
+        row = self.control.execute(TRANSACTIONS, [name]).fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+class _Transacting:
+    """Callers of a load, each with the topic of one cell."""
+
+    def __init__(self, count: int) -> None:
+        self._topics = [_topic(number) for number in range(count)]
+        self._topic_of: dict[Connection, str] = {}
+
+    async def transact(self, connection: Connection, number: int) -> bool:
+        """A half message of 1 kB and its commit, which names the topic, as the client's does."""
+        topic = self._topic_of.setdefault(connection, self._topics[len(self._topic_of) % len(self._topics)])
+        id_ = str(uuid7())
+        half = throughput.half(id_) | {"topic": topic}
+        end = {"producer_group": throughput.GROUP, "state": "COMMIT", "topic": topic}
+        begun, _ = await connection.ask("POST", "/v1/transactions", msgspec.json.encode(half))
+        ended, _ = await connection.ask("POST", f"/v1/transactions/{id_}/end", msgspec.json.encode(end))
+        return begun == 201 and ended == 200
+
+
+def chosen(words: Sequence[str]) -> list[str]:
+    """The loads that have one of these words in their names; all of them without words."""
+    return [part for part in PARTS if not words or any(word in part for word in words)]
+
+
+def main(report: Report) -> None:
+    """Prints a table of the loads, and the ratios to one cell within the rounds."""
+    report.fact("machine", f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    with _cells() as cells:
+        cells.measure(MOST, ONE_LOAD, min(throughput.WARM_UP_SECONDS, report.options.seconds))
+        before = cells.asked()
+        time.sleep(IDLE_SECONDS)
+        asked = (cells.asked() - before) / IDLE_SECONDS
+        report.line("transactions at the control, without a load", {"per second": asked})
+        for part in chosen(report.options.cases):
+            with _held(cells) if part == "quota" else contextlib.nullcontext("") as problem:
+                if problem:
+                    report.fact(part, problem)
+                    continue
+                for number in range(report.options.rounds):
+                    _round(report, cells, part, PARTS[part][:: 1 if number % 2 else -1])
+    report.table()
+
+
+def _round(report: Report, cells: Cells, name: str, counts: Sequence[int]) -> None:
+    """One round of a load; each count of cells has its rate, and its CPU per transaction, beside one cell's."""
+    report.progress(f"{name}, {', '.join(map(str, counts))} cells")
+    found = {
+        count: cells.measure(count, ONE_LOAD if name == "one load" else PER_CELL * count, report.options.seconds)
+        for count in counts
+    }
+    for count, figures in sorted(found.items()):
+        figures.of_other = _ratio(figures.per_second, found[1].per_second)
+        figures.cpu_of_other = _ratio(_cpu_us(found[1]), _cpu_us(figures))
+        figures.postgres_of_other = _ratio(figures.postgres_cpu_us, found[1].postgres_cpu_us)
+        report.measured(f"transactions, {name}", f"{count} cell{'s' if count > 1 else ''}", figures)
+
+
+@contextlib.contextmanager
+def _cells() -> Iterator[Cells]:
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqbench-cells-")))
+        running = stack.enter_context(broker.running(worker=False))
+        servers = []
+        for number in range(MOST):
+            server = stack.enter_context(_started(folder / _name(number)))
+            servers.append(Database(stack.enter_context(psycopg.connect(server.url, autocommit=True))))
+            _manage(running, "add", _name(number), server.url)
+            _manage(running, "open", _name(number))
+            Admin(Client(running.url, KEY)).create_topic(_topic(number))
+        control = stack.enter_context(psycopg.connect(os.environ["DATABASE_URL"], autocommit=True))
+        yield Cells(running, servers, control)
+
+
+@contextlib.contextmanager
+def _started(folder: Path) -> Iterator[Server]:
+    server = Server(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+def _manage(running: Broker, *words: str) -> None:
+    subprocess.run(
+        commands.manage("cells", *words),
+        env=running.environment,
+        cwd=commands.ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+
+
+@contextlib.contextmanager
+def _held(cells: Cells) -> Iterator[str]:
+    """Holds each server to the quota; the reason where the system does not let us."""
+    with contextlib.ExitStack() as stack:
+        try:
+            for server in cells.servers:
+                processes = machine.processes_of_server(server.connection)
+                stack.enter_context(machine.quota(processes, QUOTA_CORES))
+        except OSError as problem:
+            yield f"not measured: no group of processes can be held to a quota here ({problem})"
+            return
+        yield ""
+
+
+def _cpu_seconds(used: Sequence[Used]) -> float:
+    return sum(each.cpu_seconds for each in used)
+
+
+def _cpu_us(figures: Figures) -> float:
+    return (figures.web_cpu_us or 0.0) + (figures.postgres_cpu_us or 0.0)
+
+
+def _ratio(one: float | None, other: float | None) -> float | None:
+    return one / other if one and other else None
+
+
+def _name(number: int) -> str:
+    return f"c{number + 1}"
+
+
+def _topic(number: int) -> str:
+    return f"transactions-{_name(number)}"
