@@ -111,6 +111,22 @@ def test_a_cell_keeps_its_database_and_may_have_another_url(installation: Instal
     assert installation.state("c1") == "ready"
 
 
+def test_an_older_state_of_a_cell_comes_back_with_the_configuration_that_was_made_since(
+    installation: Installation,
+) -> None:
+    now = installation.cells["c1"]
+    with databases.copied(now) as restored:
+        with psycopg.connect(installation.broker.database_url) as session:
+            session.execute("INSERT INTO topic (name, queues, permission) VALUES ('since', 1, 'rw')")
+        try:
+            installation.add("c1", restored)
+
+            assert installation.differences("c1") == {}
+            assert installation.state("c1") == "ready"
+        finally:
+            installation.add("c1", now)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
