@@ -9,14 +9,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-import urllib3
-
 from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Result, path
 from mqbroker_client.coalescing import Lane, Part, taken
 from mqbroker_client.documents import Document
 from mqbroker_client.later import LATER_SECONDS, Later
-from mqbroker_client.pool import ConnectionPool
+from mqbroker_client.pool import FAILURES, ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
@@ -180,7 +178,7 @@ class Broker:
         pool = self._pools[used]
         try:
             answer = pool.request(request, connect_seconds=self.connect_seconds, seconds=seconds)
-        except urllib3.exceptions.HTTPError as error:
+        except FAILURES as error:
             self._move_on(used)
             raise requests.unreachable(self.urls[used], request, error) from error
         try:

@@ -27,8 +27,8 @@ def words(url: str, status: int, headers: Mapping[str, str], body: bytes) -> str
 def _seen(headers: Mapping[str, str], body: bytes) -> str:
     title = TITLE.search(body[:4096])
     seen = {
-        "Server": headers.get("Server"),
-        "Content-Type": headers.get("Content-Type"),
+        "Server": headers.get("server"),
+        "Content-Type": headers.get("content-type"),
         "title": title and " ".join(title[1].decode(errors="replace").split()),
     }
     found = [f"{name} {text[:80]!r}" for name, text in seen.items() if text]
@@ -37,7 +37,7 @@ def _seen(headers: Mapping[str, str], body: bytes) -> str:
 
 def _way_out(status: int, headers: Mapping[str, str]) -> str:
     if 300 <= status < 400:
-        where = headers.get("Location", "another address")[:200]
+        where = headers.get("location", "another address")[:200]
         return f"it redirects to {where}, and no redirect is followed: give the broker's own address"
     if status >= 500:
         return _WAY_OUT.get(status, "a gateway, or another server, is in trouble")

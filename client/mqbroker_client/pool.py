@@ -2,21 +2,23 @@
 
 import socket
 import time
+import weakref
+from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
-from weakref import WeakValueDictionary
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ReadTimeoutError
+from urllib3.exceptions import HTTPError
+from urllib3.util import wait_for_read
 
-from mqbroker_client import forks
+from mqbroker_client import exchange, forks
 from mqbroker_client.requests import Answer, Request
 
-CHUNK_BYTES = 65_536
+#: What is raised where no whole answer came.
+FAILURES = (HTTPError, *exchange.FAILURES)
 
-#: Connections by their identity, as long as they are used.
-Opened = WeakValueDictionary[int, HTTPConnection]
+Sockets = deque[socket.socket]
 
 
 class ConnectionPool:
@@ -24,40 +26,44 @@ class ConnectionPool:
 
     def __init__(self, url: str, limit: int) -> None:
         self._url = urllib3.util.parse_url(url)
+        self._host = self._url.netloc or ""
+        self._prefix = (self._url.path or "").rstrip("/")
         self._limit = limit
         self._open()
         forks.remember(self)
 
     def request(self, request: Request, *, connect_seconds: float, seconds: float) -> Answer:
-        """One try, which ends after `seconds` in all. Raises urllib3's HTTPError when no whole answer came."""
-        pool = self._pool
+        """One try, which ends after `seconds` in all. Raises one of FAILURES when no whole answer came."""
         give_up_at = time.monotonic() + seconds
-        answer = pool.request(
-            request.method,
-            (self._url.path or "").rstrip("/") + request.target,
-            body=request.content,
-            headers=request.headers,
-            timeout=urllib3.Timeout(connect=min(connect_seconds, seconds), total=seconds),
-            retries=False,
-            redirect=False,
-            preload_content=False,
-        )
-        content = _read(pool, answer, give_up_at)
-        return Answer(answer.status, answer.headers, content)
+        sent = exchange.written(request, self._host, self._prefix)
+        idle = self._idle
+        sock = self._usable(idle) or self._connect(min(connect_seconds, seconds))
+        is_kept = False
+        try:
+            answer, is_kept = exchange.exchange(sock, request.method, sent, give_up_at)
+        finally:
+            # Not where `renew` or `close` came meanwhile.
+            if is_kept and idle is self._idle and len(idle) < self._limit:
+                idle.append(sock)
+            else:
+                self._drop(sock)
+        return answer
 
     def renew(self) -> None:
         """Uses none of its connections again; requests under way still end on theirs."""
-        self._open()
+        before = self._idle
+        self._rest()
+        for sock in before.copy():
+            self._drop(sock)
 
     def close(self) -> None:
         """Closes the idle connections; the next request opens one again."""
-        pool = self._pool
-        self._open()
-        pool.close()
+        self.renew()
 
     def hang_up(self) -> None:
         """Ends the requests under way in other threads: each fails at once."""
-        for sock in self._sockets():
+        # Copied in one step: other threads connect meanwhile.
+        for sock in self._opened.copy():
             with suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
 
@@ -66,85 +72,44 @@ class ConnectionPool:
 
         If both processes read from one connection, each may get the answers to the other's requests.
         """
-        for sock in self._sockets():
-            sock.close()
-        if self._pool.pool is not None:
-            # A thread of the parent may have held the queue's lock at the fork, and is not here to release it.
-            self._pool.pool.__init__(0)  # type: ignore[misc]  # the locks of a queue are made there
+        opened = self._opened
         self._open()
+        _close(opened)
 
-    def _sockets(self) -> list[socket.socket]:
-        # `valuerefs` copies in one step: other threads connect meanwhile.
-        connections = [reference() for reference in self._opened.valuerefs()]
-        # A connection without a socket was closed, and connects again at its next request.
-        found = [connection.sock for connection in connections if connection is not None]
-        return [sock for sock in found if sock is not None]
+    def _connect(self, seconds: float) -> socket.socket:
+        kind, port = (HTTPSConnection, 443) if self._url.scheme == "https" else (HTTPConnection, 80)
+        connection = kind(self._url.host or "", self._url.port or port, timeout=seconds)
+        connection.connect()
+        sock: socket.socket = connection.sock
+        self._opened.add(sock)
+        return sock
+
+    def _usable(self, idle: Sockets) -> socket.socket | None:
+        """One that waits and that the other end has not closed meanwhile."""
+        while True:
+            try:
+                sock = idle.pop()
+            except IndexError:
+                return None
+            if sock.fileno() >= 0 and not wait_for_read(sock, timeout=0):
+                return sock
+            self._drop(sock)
+
+    def _drop(self, sock: socket.socket) -> None:
+        self._opened.discard(sock)
+        sock.close()
 
     def _open(self) -> None:
-        kind = _SecurePool if self._url.scheme == "https" else _PlainPool
-        self._opened: Opened = WeakValueDictionary()
-        self._pool = kind(self._url.host or "", self._url.port, maxsize=self._limit, opened=self._opened)
+        #: Those that wait for a request, and those that are used.
+        self._opened: set[socket.socket] = set()
+        self._rest()
+
+    def _rest(self) -> None:
+        #: Those that wait; the one that was used last is used first.
+        self._idle: Sockets = deque()
+        weakref.finalize(self, _close, self._idle)
 
 
-class _Whole(HTTPConnection):
-    """Sends the head and the body of a request at once.
-
-    Two sends are two packets, and between them other threads of a busy process run.
-    """
-
-    _parts: list[bytes] | None = None
-
-    def request(self, *args: Any, **options: Any) -> None:
-        self._parts = []
-        try:
-            super().request(*args, **options)
-            parts = self._parts
-        finally:
-            self._parts = None
-        self.send(b"".join(parts))
-
-    def send(self, data: Any) -> None:
-        if self._parts is None:
-            super().send(data)
-        else:
-            self._parts.append(data)
-
-
-class _PlainConnection(_Whole):
-    def __init__(self, *args: Any, opened: Opened, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._opened = opened
-
-    def connect(self) -> None:
-        super().connect()
-        self._opened[id(self)] = self
-
-
-class _SecureConnection(_Whole, HTTPSConnection):
-    def __init__(self, *args: Any, opened: Opened, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._opened = opened
-
-    def connect(self) -> None:
-        super().connect()
-        self._opened[id(self)] = self
-
-
-class _PlainPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = _PlainConnection
-
-
-class _SecurePool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = _SecureConnection
-
-
-def _read(pool: urllib3.HTTPConnectionPool, answer: urllib3.BaseHTTPResponse, give_up_at: float) -> bytes:
-    # In pieces: the socket's time-out starts again with every byte of an answer that trickles in.
-    pieces = []
-    while piece := answer.read1(CHUNK_BYTES):
-        pieces.append(piece)
-        if time.monotonic() > give_up_at:
-            answer.close()
-            raise ReadTimeoutError(pool, None, "the answer was not whole in time")
-    answer.release_conn()
-    return b"".join(pieces)
+def _close(sockets: Iterable[socket.socket]) -> None:
+    for sock in sockets:
+        sock.close()

@@ -37,6 +37,7 @@ class Answer:
     """An HTTP answer whose body was read to its end."""
 
     status: int
+    #: By their names in small letters.
     headers: Mapping[str, str] = field(repr=False)
     #: With receipt handles, or a key that was made.
     body: bytes = field(repr=False)
@@ -118,7 +119,7 @@ def from_environment() -> tuple[str, str]:
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:
     """The error of a request without an answer."""
     # urllib3 names its connection, which is the address again.
-    why = CONNECTION.sub("", str(reason))
+    why = CONNECTION.sub("", str(reason)) or type(reason).__name__
     return errors.Unreachable(f"no answer from {url}: {why}", code="unreachable", request_id=request.id)
 
 
@@ -134,14 +135,14 @@ def is_of_another(answer: Answer) -> bool:
 
 def is_own(request: Request, headers: Mapping[str, str]) -> bool:
     """A proxy may take the id away; an answer that bears another one belongs to another request."""
-    return headers.get("X-Request-Id", request.id) == request.id
+    return headers.get("x-request-id", request.id) == request.id
 
 
 def require_own(url: str, request: Request, answer: Answer) -> None:
     """Raises AnswerOfAnotherRequest for one."""
     if is_own(request, answer.headers):
         return
-    found = answer.headers["X-Request-Id"]
+    found = answer.headers["x-request-id"]
     raise errors.AnswerOfAnotherRequest(
         f"the answer from {url} bears the X-Request-Id {found[:100]!r} and the request {request.id!r}: a "
         "connection is shared between processes, or a proxy replaces the id and must pass it on",
@@ -219,7 +220,7 @@ def _document(data: bytes) -> Document | None:
 
 
 def _retry_after_seconds(answer: Answer) -> float | None:
-    value = answer.headers.get("Retry-After")
+    value = answer.headers.get("retry-after")
     if value is None:
         return None
     try:

@@ -203,7 +203,7 @@ class AsyncBroker:
             answer = await self._exchange(session, url, request, seconds)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._move_on(used)
-            raise requests.unreachable(url, request, error or type(error).__name__) from error
+            raise requests.unreachable(url, request, error) from error
         requests.require_own(url, request, answer)
         if len(self.urls) > 1 and requests.is_of_another(answer):
             self._move_on(used)
