@@ -1,5 +1,7 @@
 """What waits for a pipelined batch: a bounded queue, ends before the others."""
 
+import math
+import time
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +10,9 @@ from django.conf import settings
 
 from store.commit.operation import Operation
 from store.commit.pipelined import MAX_BATCH_BYTES
-from store.errors import SystemBusy
+from store.db.outcomes import Failed
+from store.errors import CellAway, SystemBusy
+from store.process import runtime
 from store.process.budget import RESERVED_PART
 
 # A second batch under way costs some 0.5 ms of CPU before its first request: at 64 callers 146 µs of PostgreSQL's CPU
@@ -22,6 +26,9 @@ WORTH = 32
 # works and PostgreSQL while the process does.
 MOST_WAITED = 128
 EARLY_BYTES = 192 * 1024
+
+# A cell that has been asked for so long and has said nothing gets no new work but one operation that tries it.
+SILENT_SECONDS = 1.0
 
 
 def limit() -> int:
@@ -49,10 +56,22 @@ def too_long() -> SystemBusy:
     )
 
 
-class Waiting:
-    """Operations that no pipelined batch has taken yet."""
+def silent(cell: str) -> CellAway:
+    """The refusal of new work for a cell among several that does not answer."""
+    return CellAway(
+        f"The cell {cell} is away: it has not answered for {SILENT_SECONDS:g} s. Nothing was stored there, and the "
+        "topics of other cells go on. Try again in a second."
+    )
 
-    def __init__(self) -> None:
+
+class Waiting:
+    """Operations that no pipelined batch of a cell has taken yet."""
+
+    def __init__(self, cell: str) -> None:
+        self._cell = cell
+        # From when on the cell is silent, by the monotonic clock, and whether what was asked last got no answer.
+        self._silent_from = math.inf
+        self._is_away = False
         self._urgent: deque[Operation[Any]] = deque()
         self._ordinary: deque[Operation[Any]] = deque()
         # How many of each: in a plain dictionary, for a Counter looks up a new key in Python.
@@ -95,15 +114,40 @@ class Waiting:
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
-        """So many requests are under way beside those that wait."""
+        """A batch has been sent: so many requests are under way beside those that wait."""
         self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
+        self._ask()
+
+    @property
+    def _is_silent(self) -> bool:
+        """Whether the cell does not answer, and is being tried already."""
+        return time.monotonic() >= self._silent_from or (self._is_away and self.count > 0)
+
+    def _ask(self) -> None:
+        if self._silent_from == math.inf:
+            self._silent_from = time.monotonic() + (0.0 if self._is_away else SILENT_SECONDS)
+
+    def heard(self, outcome: object, *, is_asked: bool) -> None:
+        """What was asked has an outcome, an answer of the cell or not; `is_asked`: something else is under way."""
+        if not isinstance(outcome, Exception) or isinstance(outcome, Failed):
+            self._is_away, self._silent_from = False, math.inf
+            if is_asked:
+                self._ask()
+        elif not is_asked:
+            self.given_up()
+
+    def given_up(self) -> None:
+        """No answer is awaited any more: the next operation tries the cell."""
+        self._is_away, self._silent_from = True, math.inf
 
     def add(self, operation: Operation[Any]) -> None:
-        """Takes an operation in; raises SystemBusy when too much waits."""
+        """Takes an operation in; raises SystemBusy when too much waits, CellAway while its cell is silent."""
         key, size, is_urgent, keys = operation.key, operation.size, operation.URGENT, self._ordinary_keys
         if self.count >= (self._urgent_limit if is_urgent else self.limit):
             raise too_many(self.count)
+        if runtime.several and not is_urgent and self._is_silent:
+            raise silent(self._cell)
         if self._bytes + size > self._most_bytes and self._bytes:
             raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
         # An end must not overtake the half it ends while that is still waiting here.

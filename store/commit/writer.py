@@ -41,7 +41,7 @@ class Writer:
 
     def __init__(self, home: runtime.Runtime) -> None:
         self._home = home
-        self.waiting = Waiting()
+        self.waiting = Waiting(home.name)
         self._again: deque[PipelinedBatch] = deque()
         self._under_way: deque[PipelinedBatch] = deque()
         self._segment_id = 0
@@ -118,8 +118,7 @@ class Writer:
             # The stepwise writer finds the one that cannot be packed.
             logger.exception("a batch could not be packed")
             answer(batch.operations)
-            self._rest()
-            return
+            return self._rest()
         timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         self._under_way.append(batch)
         self.waiting.note(sum(map(len, self._under_way)))
@@ -151,6 +150,7 @@ class Writer:
     ) -> None:
         timer.cancel()
         self._under_way.remove(batch)
+        self.waiting.heard(written, is_asked=bool(self._under_way))
         if not isinstance(written, Exception) and not batch.ordered:
             # PostgreSQL works at the next batch while this one is answered.
             self._pump()
@@ -172,10 +172,9 @@ class Writer:
     def _refuse(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Exception) -> None:
         if isinstance(problem, Failed):
             self._failed(batch, pipeline, problem)
-        elif isinstance(problem, NotSent):
-            answer(batch.operations, connections.away(psycopg.OperationalError(str(problem)), self._home))
-        else:
-            answer(batch.operations, OutcomeUnknown(COMMIT_LOST))
+            return
+        not_sent = connections.away(psycopg.OperationalError(str(problem)), self._home)
+        answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
 
     def _give_up(self, pipeline: Pipeline) -> None:
         """The server hangs: what is under way is Lost, and what waits has waited as long."""
@@ -184,6 +183,7 @@ class Writer:
         self._refuse_waiting(connections.away(problem, self._home))
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
+        self.waiting.given_up()
         while self._again:
             answer(self._again.popleft().operations, refusal)
         while self.waiting:
