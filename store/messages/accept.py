@@ -1,9 +1,9 @@
 """Accepts messages: validates what a producer sent, by whichever call, and makes its record for the commit log."""
 
-import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, Self
 
 import msgspec
@@ -13,12 +13,11 @@ from store import errors, messages
 from store.db import arrays, connections
 from store.db.arrays import Pack
 from store.db.statements import Statement
-from store.messages import Message, Record, placing
+from store.messages import Message, Record, first_uses, placing
 from store.messages.ids import in_cell, new_id, new_ids
 from store.messages.properties import tags_code_of
 from store.naming import topics
 from store.naming.topics import TopicFacts
-from store.process import runtime
 from store.process.configuration import setting
 
 
@@ -39,18 +38,8 @@ class StoredBefore(NamedTuple):
 
 FIND_MESSAGES = Statement(__file__, "find_messages", StoredBefore)
 
-FIRST_USES_AT_ONCE = 4
 # What a row of a batch costs besides its body and its properties: some 30 µs of both processes together.
 ROW_BYTES = 256
-
-
-class FirstUses:
-    """The first uses whose messages are looked for at a time: of thousands at once the first few make what the others
-    use, and a look-up of each in every cell would keep the pools from all other requests.
-    """
-
-    def __init__(self) -> None:
-        self.turns = asyncio.Semaphore(FIRST_USES_AT_ONCE)
 
 
 class Accepted(msgspec.Struct, gc=False):
@@ -183,7 +172,9 @@ async def for_messages(
     async def is_first_use() -> bool:
         return await topics.find_for_sending(topic_name) is None
 
-    await require_unused(chosen, is_first_use, lambda: topics.forget(topic_name))
+    if chosen:
+        require = partial(require_unused, chosen, is_first_use, lambda: topics.forget(topic_name))
+        await first_uses.at_first_use(is_first_use, require)
     return await topics.for_sending(topic_name, queue_id, beside)
 
 
@@ -196,19 +187,13 @@ async def require_unused(
     and stored the message just now. `forget` drops what is known of it, and look-ups of other requests that are under
     way, which may have read it before it was made.
     """
-    if not message_ids or not await is_first_use():
-        return
     asked = {"message_ids": list(message_ids)}
-    async with runtime.control(FirstUses).turns:
-        # One of those before may have made it meanwhile.
-        if not await is_first_use():
-            return
-        stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)}
-        if not stored:
-            return
-        forget()
-        if await is_first_use():
-            raise _reused(next(id_ for id_ in message_ids if id_ in stored))
+    stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)} if message_ids else ()
+    if not stored:
+        return
+    forget()
+    if await is_first_use():
+        raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:

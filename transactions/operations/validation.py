@@ -7,7 +7,7 @@ from access.key_limits import Allowance
 from scheduling import delays
 from store import messages
 from store.errors import BatchIllegal, MessageIllegal
-from store.messages import Message, accept
+from store.messages import Message, accept, first_uses
 from store.messages.accept import Accepted
 from store.messages.ids import derived_id
 from store.naming import topics
@@ -118,15 +118,16 @@ async def _require_first(request: BeginTransaction) -> None:
         for name in request.named_topics:
             topics.forget(name)
 
-    if not await is_first_use():
-        return
-    id_ = request.transaction_id
-    if id_ is not None and await states.find(id_) is not None:
-        forget()
-        if await is_first_use():
-            raise repeats.another_transaction(id_)
-    chosen = [message.message_id for message in messages_of(request) if message.message_id is not None]
-    await accept.require_unused(chosen, is_first_use, forget)
+    async def require() -> None:
+        id_ = request.transaction_id
+        if id_ is not None and await states.find(id_) is not None:
+            forget()
+            if await is_first_use():
+                raise repeats.another_transaction(id_)
+        chosen = [message.message_id for message in messages_of(request) if message.message_id is not None]
+        await accept.require_unused(chosen, is_first_use, forget)
+
+    await first_uses.at_first_use(is_first_use, require)
 
 
 def messages_of(request: BeginTransaction) -> Sequence[Message]:
