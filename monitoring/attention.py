@@ -18,10 +18,9 @@ from monitoring.system import System
 from scheduling import stats as scheduling_stats
 from scheduling.stats import Outermost
 from store import stats as store_stats
-from transactions import health
 from transactions import stats as transaction_stats
 from transactions.models import Endpoint
-from transactions.reads import summary
+from transactions.reads import health, summary
 from transactions.reads.summary import Pending
 from transactions.rows import AllUndecided
 

@@ -14,9 +14,9 @@ from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from store.naming import copies
 from store.notices import presence
 from store.notices.presence import Asking
-from transactions import health as endpoint_health
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
+from transactions.reads import health as endpoint_health
 from transactions.rows import EndpointId, ProducerGroupRow
 from webhooks import registration, signing
 from webhooks.callees import ROTATION_HOURS, Callee, Health

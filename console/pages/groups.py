@@ -15,9 +15,10 @@ from monitoring.counts import GROUP_LIMIT, Count, up_to
 from store.notices import presence
 from store.reading import progress
 from store.stats import now
-from transactions import endpoints, health, registry
+from transactions import endpoints, registry
 from transactions import stats as transaction_stats
 from transactions.models import ProducerGroup
+from transactions.reads import health
 from transactions.rows import PendingOfGroup
 
 PAGE = 25
