@@ -60,10 +60,7 @@ class Offsets(msgspec.Struct):
 
 
 class ResetOffsets(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where a group is to stand: `earliest`, `latest`, a time, or an offset. A dry run changes nothing.
-
-    `cell` names one of several that have queues of a topic of the broker's own.
-    """
+    """Where a group is to stand, in the cell as `holders.of_queues`: `earliest`, `latest`, a time, or an offset."""
 
     topic: str
     to: str | int
@@ -245,9 +242,8 @@ async def _moves(read: Read, wanted: Reset, rows: Sequence[PositionRow]) -> list
 
 
 def _move(queue_id: int, start: int, target: int) -> QueueMove:
-    return QueueMove(
-        queue_id=queue_id, from_=start, to=target, replayed=max(start - target, 0), skipped=max(target - start, 0)
-    )
+    replayed, skipped = max(start - target, 0), max(target - start, 0)
+    return QueueMove(queue_id=queue_id, from_=start, to=target, replayed=replayed, skipped=skipped)
 
 
 async def _targets(read: Read, wanted: Reset, rows: Sequence[PositionRow]) -> dict[int, int]:

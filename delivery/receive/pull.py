@@ -42,20 +42,17 @@ async def pull(
     hold: Hold,
     gone: asyncio.Future[object] | None = None,
     require: Callable[[], Awaitable[None]] | None = None,
-    *,
     cell: str | None = None,
 ) -> Stretch:
     """The entries of a queue from an offset on, with the queue's bounds.
 
     Waits for the first one when there is none, until the reader's connection is `gone` or the process ends. After each
-    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile. `cell` names one of several that
-    have queues of the topic.
+    wait `require` raises the refusal of a key that was revoked or narrowed meanwhile. `cell` is as `holders.of_queues`.
 
     The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
     both bounds.
     """
-    deadline = time.monotonic() + wait_seconds
-    reader = object()
+    deadline, reader = time.monotonic() + wait_seconds, object()
     while True:
         # Each time: during the wait the topic may be deleted, or made anew under its name.
         topic = await topics.for_reading(topic_name)

@@ -128,6 +128,7 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     async def require() -> None:
         (await request.caller_now()).require("read", topic)
 
-    at = (topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone, require)
-    found = await delivery_pull.pull(*at, cell=query.get("cell", [None])[-1])
+    cell = query.get("cell", [None])[-1]
+    at = (topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone, require, cell)
+    found = await delivery_pull.pull(*at)
     return page(request.hold, found.entries, found.bounds)

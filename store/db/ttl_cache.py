@@ -16,10 +16,11 @@ CONFIGURATION_SECONDS = 2.0
 
 
 class Cached(NamedTuple, Generic[Value]):
-    """A value, the time when it is to be renewed, its end, and what looks it up."""
+    """A value, the time when it is to be renewed, its end, when it was found, and what looks it up."""
 
     renewed_from: float
     until: float
+    found_at: float
     value: Value
     look_up: Callable[[], Awaitable[Value | None]]
 
@@ -102,12 +103,15 @@ class TtlCache(Generic[Key, Value]):
         if len(self._values) >= MAX_VALUES:
             self._values.clear()
         seconds = self._seconds(value) if callable(self._seconds) else self._seconds
-        self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, value, look_up)
+        before = self._values.get(key)
+        # What a look-up returned of `last` was not found anew.
+        found_at = before.found_at if before is not None and before.value is value else now
+        self._values[key] = Cached(now + seconds - seconds / RENEWED_PART, now + seconds, found_at, value, look_up)
 
-    def last(self, key: Key) -> Value | None:
-        """The value that was found last, however old; None for one that was dropped."""
+    def last(self, key: Key, seconds: float) -> Value | None:
+        """The value that was found last, within these seconds; None for one that was dropped."""
         cached = self._values.get(key)
-        return None if cached is None else cached.value
+        return None if cached is None or self._clock() - cached.found_at > seconds else cached.value
 
     def forget(self, key: Key) -> None:
         """Drops a value that was changed in this process, and ignores the result of a running look-up."""

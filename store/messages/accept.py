@@ -189,10 +189,9 @@ async def require_unused(
     """
     asked = {"message_ids": list(message_ids)}
     stored = {row.message_id for row in await connections.read_everywhere(FIND_MESSAGES, asked)} if message_ids else ()
-    if not stored:
-        return
-    forget()
-    if await is_first_use():
+    if stored:
+        forget()
+    if stored and await is_first_use():
         raise _reused(next(id_ for id_ in message_ids if id_ in stored))
 
 

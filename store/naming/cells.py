@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Collection, Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar, copy_context
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -42,6 +43,12 @@ LIST_CELLS = Statement(__file__, "list_cells", CellFacts)
 
 # Less than what is left of a cached value when it is looked up again.
 CONTROL_SECONDS = 0.4
+# Works that ask one cell at a time, and how long each waits for its turn and its answer.
+MAX_ASKED_AT_ONCE = 8
+ASKED_SECONDS = 5.0
+# Longer than a failover of the control takes; the time for which a revoked key may be accepted by a process that is cut
+# off from the control.
+BELIEVED_SECONDS = 900.0
 # A cell that was added is served after this by a process that meets no topic of it before.
 ANEW_SECONDS = 10.0
 
@@ -51,6 +58,21 @@ class Learnt:
 
     def __init__(self) -> None:
         self.at = -ANEW_SECONDS
+
+
+class Asking:
+    """The threads that ask one cell: one that hangs keeps those of the others free."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(MAX_ASKED_AT_ONCE, thread_name_prefix=f"ask {runtime.here().name}")
+
+    def begin(self, work: Callable[[], Result]) -> Future[Result]:
+        """Has a thread do a work in the context of the caller."""
+        return self._threads.submit(copy_context().run, work)
+
+    async def close(self) -> None:
+        """Lets the threads end with what they do."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 async def learn_anew() -> None:
@@ -84,9 +106,11 @@ async def or_last(
 ) -> Value | None:
     """What a look-up finds in the configuration, or what it found last, where only the control is away.
 
-    Then nothing of the configuration can have been changed since, and the other cells go on.
+    Then nothing of the configuration can have been changed since, and the other cells go on. But a process may be cut
+    off from a control that others reach, which may have revoked a key: what was found more than
+    BELIEVED_SECONDS ago is not believed any more, and the look-up's refusal is raised.
     """
-    last = cache.last(key)
+    last = cache.last(key, BELIEVED_SECONDS)
     if last is None or not runtime.several:
         return await look_up()
     try:
@@ -131,17 +155,24 @@ def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[
     others = [cell for cell in asked if cell.cell != CONTROL]
     if not others:
         return {cell.cell: at(cell.cell, work) for cell in asked}
-    with ThreadPoolExecutor(len(others), thread_name_prefix="cells") as threads:
-        answers = {cell: threads.submit(copy_context().run, _apart, cell.cell, work) for cell in others}
-        found = {cell.cell: at(cell.cell, work) for cell in asked if cell.cell == CONTROL}
-        for cell, answer in answers.items():
-            try:
-                found[cell.cell] = answer.result()
-            except CellAway:
-                if _left_out.get() is None:
-                    raise
-                leave_out([cell.name])
+    answers = {cell: cell.part(Asking).begin(partial(_apart, cell.cell, work)) for cell in others}
+    found = {cell.cell: at(cell.cell, work) for cell in asked if cell.cell == CONTROL}
+    for cell, answer in answers.items():
+        try:
+            found[cell.cell] = _answer(cell, answer)
+        except CellAway:
+            if _left_out.get() is None:
+                raise
+            leave_out([cell.name])
     return found
+
+
+def _answer(cell: Runtime, answer: Future[Result]) -> Result:
+    try:
+        return answer.result(ASKED_SECONDS)
+    except TimeoutError as problem:
+        answer.cancel()
+        raise CellAway(f"The cell {cell.name} is away: it is being asked too much, and has not answered.") from problem
 
 
 def together(

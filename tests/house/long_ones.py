@@ -29,7 +29,7 @@ CLASSES = {
     "wire/connection.py: Connection": 265,
     "wire/exchange.py: Exchange": 257,
     "store/commit/stepwise.py: StepwiseWriter": 244,
-    "store/commit/writer.py: Writer": 204,
+    "store/commit/writer.py: Writer": 203,
 }
 
 FUNCTIONS = {

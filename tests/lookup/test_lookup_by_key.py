@@ -62,6 +62,7 @@ def test_a_key_is_looked_for_within_a_time(wire: Wire, orders: str) -> None:
     assert bodies(listed(wire, topic=orders, key="c-1", from_=times[3])) == ["3"]
 
 
+@pytest.mark.one_cell(because="it looks in the control's cell", control=True)
 def test_a_dead_letter_is_found_by_key_among_its_groups(wire: Wire, consumer: Consumer, orders: str) -> None:
     wire.call("PUT", f"/v1/consumer-groups/{consumer.group}", b'{"retry_policy": {"kind": "none"}}')
     for number in range(2):
@@ -69,7 +70,7 @@ def test_a_dead_letter_is_found_by_key_among_its_groups(wire: Wire, consumer: Co
     eventually(lambda: consumer.nack(consumer.receive(orders, max_messages=1)))
 
     dead_letters = f"%DLQ%{consumer.group}"
-    found = eventually(lambda: listed(wire, topic=dead_letters, key="c-1"))
+    found = eventually(lambda: listed(wire, topic=dead_letters, key="c-1", cell="c0"))
 
     assert len(found) == 1
     assert found[0]["message"]["topic"] == orders

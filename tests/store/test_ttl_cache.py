@@ -156,3 +156,24 @@ async def test_a_look_up_that_fails_after_its_caller_was_cancelled_is_no_error_o
     gc.collect()
 
     assert problems == []
+
+
+async def test_a_value_that_cannot_be_looked_up_is_as_old_as_it_was_found_however_often_it_is_believed_again() -> None:
+    now = 0.0
+    cache: TtlCache[str, list[str]] = TtlCache(2, lambda: now)
+
+    async def find() -> list[str]:
+        return ["orders"]
+
+    async def believe() -> list[str] | None:
+        return cache.last("key", 60)
+
+    await cache.get("key", find)
+    while (believed := await cache.get("key", believe)) is not None:
+        assert believed == ["orders"]
+        assert now <= 60
+        now += 3
+
+    assert now == 63
+    assert await cache.get("key", find) == ["orders"]
+    assert cache.last("key", 60) == ["orders"]
