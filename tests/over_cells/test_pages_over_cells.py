@@ -1,5 +1,6 @@
 """The console over three cells: its pages show what lies in all of them, and name one that is away."""
 
+import json
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -26,6 +27,8 @@ PAGES = (
     "dead-letters/",
     "topics/",
     "consumer-groups/",
+    "producer-groups/",
+    "subscriptions/",
     "find/?q=key:none",
     "system/",
 )
@@ -105,7 +108,12 @@ def test_delays_and_dead_letters_of_all_cells_are_counted_and_listed(
     assert "1" in held[spread[2]]
 
 
-def test_each_page_names_a_cell_that_is_away(ada: Operator, cells: Cells, wire: Wire, spread: Sequence[str]) -> None:
+def test_each_page_names_a_cell_that_is_away(
+    ada: Operator, cells: Cells, wire: Wire, producer: Producer, spread: Sequence[str]
+) -> None:
+    subscription = {"group": "named", "topic": spread[2], "url": "http://127.0.0.1:9/"}
+    assert wire.call("PUT", "/v1/subscriptions/named", json.dumps(subscription).encode()).status < 300
+    producer.begin(spread[2], b"half")
     with cells.away(2):
         away = {path: ada.sees(path) for path in PAGES}
         delays = wire.get("/v1/delay-levels").document["missing"]
