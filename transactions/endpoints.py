@@ -1,7 +1,6 @@
 """Endpoints: where a producer group is asked about its halves, their registration, and which may be called now."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -12,8 +11,6 @@ from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import GroupNotExist, MessageIllegal, SystemBusy
 from store.naming import copies
-from store.notices import presence
-from store.notices.presence import Asking
 from transactions.errors import EndpointNotExist
 from transactions.models import Endpoint, ProducerGroup
 from transactions.reads import health as endpoint_health
@@ -93,46 +90,6 @@ async def callable_endpoints(group_id: int) -> Sequence[Callee]:
     rows = await connections.read(FIND_CALLABLE_ENDPOINTS, {"group_id": group_id, "rotation_hours": ROTATION_HOURS})
     found = (Callee.of_readable(row) for row in rows)
     return [callee for callee in found if callee is not None]
-
-
-@dataclass(frozen=True, slots=True)
-class Checking:
-    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no producer is asked."""
-
-    paused: bool
-    obstacle: str | None
-    # No endpoint is registered, or an operator disabled them all: time alone changes nothing.
-    unasked: bool = False
-    # When its producers last polled for checks; None where they did not for a day.
-    asking: Asking | None = None
-
-
-def checking(group_names: Iterable[str]) -> dict[str, Checking]:
-    """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
-    groups = list(ProducerGroup.objects.filter(name__in=set(group_names)))
-    states = endpoint_health.states(group.id for group in groups)
-    polls = presence.of_groups("producer", [group.name for group in groups])
-    found = {group: set(states.get(group.id, ())) for group in groups}
-    return {group.name: _checking(group, of_group, polls.get(group.name)) for group, of_group in found.items()}
-
-
-def _checking(group: ProducerGroup, states: set[str], asking: Asking | None) -> Checking:
-    # A producer that polls is asked, whatever the state of its group's endpoints.
-    polls = asking is not None and asking.connections > 0
-    return Checking(
-        group.checks_paused,
-        obstacle=None if polls else _obstacle(states),
-        unasked=not polls and states <= {"disabled"},
-        asking=asking,
-    )
-
-
-def _obstacle(states: set[str]) -> str | None:
-    if not states:
-        return "no endpoint is registered, and no producer polls"
-    if states <= {"open", "disabled"}:
-        return f"no endpoint can be asked: all are {' or '.join(sorted(states))}"
-    return None
 
 
 def page(group: ProducerGroup, after: int, count: int) -> Sequence[Endpoint]:

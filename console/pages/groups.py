@@ -74,7 +74,7 @@ def one_producer(request: HttpRequest, name: str) -> HttpResponse:
         f"Producer group {name}",
         now=now(),
         producers=producers([group])[0],
-        checking=endpoints.checking([name])[name],
+        checking=health.checking([name])[name],
         endpoints=endpoints.page(group, 0, ENDPOINTS),
     )
 

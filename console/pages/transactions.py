@@ -17,9 +17,9 @@ from console.pages import bodies, frame
 from store.reading import previews
 from store.rows import Preview
 from store.stats import now
-from transactions import endpoints, schedule
-from transactions.endpoints import Checking
-from transactions.reads import history
+from transactions import schedule
+from transactions.reads import health, history
+from transactions.reads.health import Checking
 from transactions.reads.history import TransactionRows
 from transactions.rows import CheckAttemptRow, OperationRow, TransactionRow
 
@@ -91,7 +91,7 @@ def one(request: HttpRequest, transaction_id: UUID) -> HttpResponse:
 def checking(kept: TransactionRows) -> Checking | None:
     """Whether its producers are asked about it; None where its group was deleted."""
     group = kept.producer_group
-    return None if group is None else endpoints.checking([group.name]).get(group.name)
+    return None if group is None else health.checking([group.name]).get(group.name)
 
 
 def messages(transaction: TransactionRow) -> list[Message]:

@@ -1,7 +1,8 @@
-"""The health of endpoints as operators see it: each cell keeps its own, by the calls from there."""
+"""The health of endpoints as operators see it, of which each cell keeps its own, and whether a group is checked."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,9 @@ from django.db.models import Q
 
 from store.db import databases
 from store.naming import cells
-from transactions.models import Endpoint
+from store.notices import presence
+from store.notices.presence import Asking
+from transactions.models import Endpoint, ProducerGroup
 
 # Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
 VOID_ANSWERS = 3
@@ -76,3 +79,43 @@ def _weight(health: Health) -> tuple[bool, bool, datetime]:
     called = (health["last_failure_at"], health["last_success_at"], health["last_answer_at"])
     is_void = health["void_answers"] >= VOID_ANSWERS
     return health["state"] == "disabled", is_void, max((at for at in called if at), default=NEVER)
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """Whether the transactions of a group are checked: not while `paused`; `obstacle`: why no producer is asked."""
+
+    paused: bool
+    obstacle: str | None
+    # No endpoint is registered, or an operator disabled them all: time alone changes nothing.
+    unasked: bool = False
+    # When its producers last polled for checks; None where they did not for a day.
+    asking: Asking | None = None
+
+
+def checking(group_names: Iterable[str]) -> dict[str, Checking]:
+    """Whether the transactions of each of these groups are checked; a group that was deleted is missing."""
+    groups = list(ProducerGroup.objects.filter(name__in=set(group_names)))
+    of_groups = states(group.id for group in groups)
+    polls = presence.of_groups("producer", [group.name for group in groups])
+    found = {group: set(of_groups.get(group.id, ())) for group in groups}
+    return {group.name: _checking(group, of_group, polls.get(group.name)) for group, of_group in found.items()}
+
+
+def _checking(group: ProducerGroup, states: set[str], asking: Asking | None) -> Checking:
+    # A producer that polls is asked, whatever the state of its group's endpoints.
+    polls = asking is not None and asking.connections > 0
+    return Checking(
+        group.checks_paused,
+        obstacle=None if polls else _obstacle(states),
+        unasked=not polls and states <= {"disabled"},
+        asking=asking,
+    )
+
+
+def _obstacle(states: set[str]) -> str | None:
+    if not states:
+        return "no endpoint is registered, and no producer polls"
+    if states <= {"open", "disabled"}:
+        return f"no endpoint can be asked: all are {' or '.join(sorted(states))}"
+    return None

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from store.db import sync
 from store.db.statements import Statement
 from store.naming import cells
-from transactions import endpoints
-from transactions.endpoints import Checking
+from transactions.reads import health
+from transactions.reads.health import Checking
 
 
 class PendingGroup(NamedTuple):
@@ -62,7 +62,7 @@ def pending(max_count: int) -> list[Pending]:
     rows = cells.together(found.values(), lambda row: row.group_id, _both, lambda row: row.pending)
     if not rows:
         return []
-    checking = endpoints.checking(row.producer_group for row in rows)
+    checking = health.checking(row.producer_group for row in rows)
     never = Checking(paused=False, obstacle=None)
     return [
         Pending(
