@@ -22,7 +22,7 @@ CALLERS = 200 if burdens.IS_STRICT else 40
 DRIPPED_SECONDS = 45.0 if burdens.IS_STRICT else 6.0
 # What each of them takes in a second.
 TAKEN_BYTES = 64
-# For so long a receive of one byte may take.
+# A receive of one byte takes no longer than this.
 PROMISED_SECONDS = 2.0
 
 
