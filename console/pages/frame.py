@@ -16,7 +16,7 @@ Cursor = TypeVar("Cursor")
 def show(request: HttpRequest, template: str, title: str, **shown: object) -> TemplateResponse:
     """A page of the console; its commands to copy begin with `broker`."""
     known = {**admin.site.each_context(request), "title": title, "broker": address(request)}
-    known["missing"] = cells.left_out()
+    known["missing"] = cells.missing()
     return TemplateResponse(request, template, {**known, **shown})
 
 

@@ -50,8 +50,8 @@ def pending(request: HttpRequest) -> HttpResponse:
     groups = readings.shared(counts.pending)
     # Thousands of pages of halves whose group has no endpoint would hide those that are being asked about.
     unasked = [group for group in groups if group.checking.unasked]
-    left_out = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
-    ids = [group.group_id for group in left_out]
+    passed_over = [] if asked or request.GET.get("all") or len(unasked) == len(groups) else unasked
+    ids = [group.group_id for group in passed_over]
     page = undecided.due(wanted, after, PAGE, ids)
     checking = {group.producer_group: group.checking for group in groups}
     return frame.show(
@@ -62,7 +62,7 @@ def pending(request: HttpRequest) -> HttpResponse:
         halves=[(half, checking.get(half.producer_group)) for half in page.rows],
         groups=groups,
         reasons=readings.shared(counts.reasons) if groups and not after else {},
-        left_out=left_out,
+        passed_over=passed_over,
         keys=keys_of(page),
         **around(request, asked, wanted, page),
     )

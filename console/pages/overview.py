@@ -33,7 +33,7 @@ Figures = dict[str, object]
 
 def figures(request: HttpRequest) -> Figures:
     """What the overview shows."""
-    return {**readings.shared(read), "broker": frame.address(request), "missing": cells.left_out()}
+    return {**readings.shared(read), "broker": frame.address(request), "missing": cells.missing()}
 
 
 def read() -> Figures:

@@ -146,7 +146,7 @@ async def _run(read: Sequence[Read], request: DataRequest) -> dict[int, bytes]:
                 tasks.append((one.number, asyncio.create_task(_result(call, operation, rest))))
         except Refusal as refusal:
             results[one.number] = refused(refusal).content
-    for number, call, operation in await handed.left_out():
+    for number, call, operation in await handed.unwritten():
         tasks.append((number, asyncio.create_task(_result(call, operation, writer.finish(operation)))))
     for number, task in tasks:
         results[number] = await task
@@ -159,7 +159,7 @@ class Handed:
     def __init__(self, results: dict[int, bytes]) -> None:
         self._results = results
         self._under_way = 0
-        self._left_out: list[tuple[int, Call[Any, Any], Operation[Any]]] = []
+        self._unwritten: list[tuple[int, Call[Any, Any], Operation[Any]]] = []
         # One for all of them, whose futures would cost as much as their part of the batch.
         self._ended: asyncio.Future[None] | None = None
 
@@ -170,19 +170,19 @@ class Handed:
 
     def _settled(self, number: int, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None) -> None:
         if problem is None and operation.result is None:
-            self._left_out.append((number, call, operation))
+            self._unwritten.append((number, call, operation))
         else:
             self._results[number] = _answered(call, operation, problem)
         self._under_way -= 1
         if not self._under_way and self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    async def left_out(self) -> Sequence[tuple[int, Call[Any, Any], Operation[Any]]]:
+    async def unwritten(self) -> Sequence[tuple[int, Call[Any, Any], Operation[Any]]]:
         """What the batches left out, once all of them have ended."""
         if self._under_way:
             self._ended = asyncio.get_running_loop().create_future()
             await self._ended
-        return self._left_out
+        return self._unwritten
 
 
 async def _result(call: Call[Any, Any], operation: Operation[Any], rest: Coroutine[Any, Any, object]) -> bytes:

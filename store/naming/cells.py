@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 logger = structlog.stdlib.get_logger(__name__)
 
 # The names of the cells that the work of this context has left out; None: it leaves none out.
-_left_out: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
+_missing: ContextVar[list[str] | None] = ContextVar("missing", default=None)
 # Whether the work of this context is that of one cell alone.
 _in_one: ContextVar[bool] = ContextVar("in_one", default=False)
 
@@ -151,7 +151,7 @@ def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[
     if _in_one.get():
         here = runtime.here().cell
         return {here: work()} if only is None or here in only else {}
-    asked = [cell for cell in runtime.cells() if (only is None or cell.cell in only) and cell.name not in left_out()]
+    asked = [cell for cell in runtime.cells() if (only is None or cell.cell in only) and cell.name not in missing()]
     others = [cell for cell in asked if cell.cell != CONTROL]
     if not others:
         return {cell.cell: at(cell.cell, work) for cell in asked}
@@ -161,7 +161,7 @@ def ask(work: Callable[[], Result], only: Container[int] | None = None) -> dict[
         try:
             found[cell.cell] = _answer(cell, answer)
         except CellAway:
-            if _left_out.get() is None:
+            if _missing.get() is None:
                 raise
             leave_out([cell.name])
     return found
@@ -196,25 +196,25 @@ def leaving_out() -> Iterator[list[str]]:
 
     It is asked once, and not again within the block.
     """
-    missing = left_out()
-    token = _left_out.set(missing)
+    names = missing()
+    token = _missing.set(names)
     try:
-        yield missing
+        yield names
     finally:
-        _left_out.reset(token)
-        leave_out(missing)
+        _missing.reset(token)
+        leave_out(names)
 
 
 def leave_out(names: Iterable[str]) -> None:
     """Names cells that were left out in the list of the block around this."""
-    missing = _left_out.get()
-    if missing is not None:
-        missing += [name for name in names if name not in missing]
+    listed = _missing.get()
+    if listed is not None:
+        listed += [name for name in names if name not in listed]
 
 
-def left_out() -> list[str]:
+def missing() -> list[str]:
     """The names of the cells that the block around this has left out so far."""
-    return list(_left_out.get() or ())
+    return list(_missing.get() or ())
 
 
 def at(cell: int, work: Callable[[], Result]) -> Result:

@@ -64,10 +64,10 @@ class DueCursor(NamedTuple):
 
 
 def due(
-    wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, left_out: Sequence[int] = ()
+    wanted: Wanted, after: Mapping[int, DueCursor] | None, count: int, passed_over: Sequence[int] = ()
 ) -> Page[DueCursor]:
     """`count` pending transactions at most, the longest due for a check first, without the groups of these ids."""
-    asked = {**listing.parameters(wanted), "left_out": list(left_out)}
+    asked = {**listing.parameters(wanted), "passed_over": list(passed_over)}
 
     def read(cursor: DueCursor, most: int) -> Part[TransactionRow, DueCursor]:
         at = {"after": cursor.next_check_at, "after_id": cursor.transaction_id, "max_rows": most + 1}
