@@ -10,9 +10,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Mappi
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+from store import queues
 from store.commit.batch import Batch
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
+from store.segments import log
 
 Result = TypeVar("Result")
 # Takes the problem of an operation that has one, or None; raises nothing.
@@ -214,3 +216,28 @@ def by_class(operations: Sequence[Operation[Any]]) -> list[tuple[type[Operation[
 # Writes a row about an operation beside what its class writes; called once its result or refusal is known, before the
 # commit.
 Note = Callable[[Batch, Operation[Any]], None]
+
+
+async def write_steps(batch: Batch, work: Sequence[tuple[type[Operation[Any]], list[Operation[Any]]]]) -> None:
+    """Has the classes of a batch write side by side: all records are appended at once, and all entries entered."""
+    paused: list[AsyncGenerator[None, None]] = []
+    try:
+        for class_, operations in work:
+            steps = class_.write(batch, operations)
+            if isinstance(steps, AsyncGenerator):
+                paused.append(steps)
+                await anext(steps, None)
+            else:
+                await steps
+        if batch.records:
+            await log.append(batch.connection, batch.segment_id, batch.records)
+        for steps in paused:
+            await anext(steps, None)
+        await batch.write_rows()
+        if batch.entries:
+            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
+        for steps in paused:
+            await anext(steps, None)
+    finally:
+        for steps in paused:
+            await steps.aclose()

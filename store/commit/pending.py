@@ -1,10 +1,17 @@
 """Operations that wait for the stepwise writer, each with its caller."""
 
 import asyncio
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
+
 from store.commit.operation import Note, Operation
+from store.commit.waiting import too_many
+from store.errors import SystemBusy
+
+MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
 class Pending:
@@ -30,6 +37,70 @@ class Pending:
             self.future.set_result(self.operation.result)
         else:
             self.future.set_exception(problem)
+
+
+class PendingQueue:
+    """A bounded queue of operations that wait to be written stepwise; one key keeps its order, ends go first."""
+
+    def __init__(self) -> None:
+        self._urgent: deque[Pending] = deque()
+        self._ordinary: deque[Pending] = deque()
+        self._ordinary_keys: Counter[bytes] = Counter()
+        self._bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._urgent) + len(self._ordinary)
+
+    def add(self, operation: Operation[Any], note: Note | None) -> Pending:
+        """Takes an operation in. Raises SystemBusy when too much waits."""
+        self._admit(operation.size)
+        pending = Pending(operation, note)
+        key = operation.key
+        # An end must not overtake the half it ends while that is still waiting here.
+        if operation.URGENT and not self._ordinary_keys[key]:
+            self._urgent.append(pending)
+        else:
+            self._ordinary.append(pending)
+            if key:
+                self._ordinary_keys[key] += 1
+        self._bytes += operation.size
+        return pending
+
+    def add_again(self, pending: Pending) -> None:
+        """Takes in an urgent operation that was put off."""
+        self._bytes += pending.operation.size
+        self._urgent.append(pending)
+
+    def take(self) -> list[Pending]:
+        """The operations of the next batch: no two of one key."""
+        taken, keys = list[Pending](), set[bytes]()
+        self._take_from(self._urgent, taken, keys)
+        self._take_from(self._ordinary, taken, keys)
+        self._bytes -= sum(pending.operation.size for pending in taken)
+        return taken
+
+    def _take_from(self, waiting: deque[Pending], taken: list[Pending], keys: set[bytes]) -> None:
+        size, left = sum(pending.operation.size for pending in taken), list[Pending]()
+        while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
+            pending = waiting.popleft()
+            key = pending.operation.key
+            if key and key in keys:
+                left.append(pending)
+                continue
+            keys.add(key)
+            size += pending.operation.size
+            taken.append(pending)
+            if waiting is self._ordinary and key:
+                self._ordinary_keys[key] -= 1
+                if not self._ordinary_keys[key]:
+                    del self._ordinary_keys[key]
+        waiting.extendleft(reversed(left))
+
+    def _admit(self, size: int) -> None:
+        if len(self) >= settings.GROUP_COMMIT_MAX_WAITING:
+            raise too_many(len(self))
+        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
+            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
 
 
 def resolve(pending: Sequence[Pending], problem: Exception | None = None) -> None:

@@ -5,21 +5,16 @@ entry of a queue in a segment, rows that another session has locked. A lone oper
 """
 
 import asyncio
-from collections import Counter, deque
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import psycopg
 import structlog
-from django.conf import settings
 from psycopg import errors as pg
 
-from store import queues
 from store.commit import locked, moved, stalled
 from store.commit.batch import Batch, Overtaken
-from store.commit.operation import Note, Operation, Result, by_class
-from store.commit.pending import Pending, resolve
-from store.commit.waiting import too_many
+from store.commit.operation import Note, Operation, Result, by_class, write_steps
+from store.commit.pending import Pending, PendingQueue, resolve
 from store.db import connections, patience, routing
 from store.db.connections import Connection
 from store.db.patience import Unanswered
@@ -47,24 +42,20 @@ MAX_ATTEMPTS_ALONE = 16
 # An end whose transaction another session has locked comes again after this; the others do not wait for it.
 PUT_OFF_SECONDS = 0.5
 # The server ends a transaction whose client is stopped between two steps: until then its locks stop other processes.
-IDLE_TIMEOUT = "500ms"
+IDLE_TIMEOUT = b"SET idle_in_transaction_session_timeout = '500ms'"
 # A database that is there but does not answer is given up after this; its own statement time-out is shorter.
 WRITE_SECONDS = 20.0
 COMMIT_LOST = (
     "The database connection broke during the commit: stored or not is unknown. "
     "Repeating the request with the same ids is safe."
 )
-MAX_BATCH_BYTES = 16 * 1024 * 1024
 
 
 class StepwiseWriter:
-    """A bounded queue of operations, and one connection that empties it batch by batch."""
+    """One connection, which empties its queue batch by batch."""
 
     def __init__(self) -> None:
-        self._urgent: deque[Pending] = deque()
-        self._ordinary: deque[Pending] = deque()
-        self._ordinary_keys: Counter[bytes] = Counter()
-        self._bytes = 0
+        self._waiting = PendingQueue()
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
@@ -74,22 +65,11 @@ class StepwiseWriter:
     async def write(self, operation: Operation[Result], note: Note | None = None) -> Result:
         """Has an operation written and gives its result, after the commit.
 
-        Two operations of one key are never in one batch, and keep their order. Urgent ones go before the others. What a
-        `note` writes is committed with the operation, or with its refusal.
+        What a `note` writes is committed with the operation, or with its refusal.
         Raises the refusal that the operation decided on; SystemBusy when too much waits or the database is away
         (nothing was stored); OutcomeUnknown when the connection broke during the commit.
         """
-        self._admit(operation.size)
-        pending = Pending(operation, note)
-        key = operation.key
-        # An end must not overtake the half it ends while that is still waiting here.
-        if operation.URGENT and not self._ordinary_keys[key]:
-            self._urgent.append(pending)
-        else:
-            self._ordinary.append(pending)
-            if key:
-                self._ordinary_keys[key] += 1
-        self._bytes += operation.size
+        pending = self._waiting.add(operation, note)
         self._wake.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._write_forever(), name="stepwise writer")
@@ -108,48 +88,14 @@ class StepwiseWriter:
             await self._task
         await self._disconnect()
 
-    def waiting(self) -> int:
-        """Operations that wait to be written."""
-        return len(self._urgent) + len(self._ordinary)
-
-    def _admit(self, size: int) -> None:
-        if self.waiting() >= settings.GROUP_COMMIT_MAX_WAITING:
-            raise too_many(self.waiting())
-        if self._bytes and self._bytes + size > settings.GROUP_COMMIT_MAX_WAITING_BYTES:
-            raise SystemBusy(f"{self._bytes} bytes wait to be written: nothing was stored, try again in a second.")
-
     async def _write_forever(self) -> None:
-        while not self._closing or self.waiting():
+        while not self._closing or self._waiting:
             await self._wake.wait()
             self._wake.clear()
-            while batch := self._take():
+            while batch := self._waiting.take():
                 with patience.of(patience.REQUEST_SECONDS):
                     await self._write(batch)
         self._closing = False
-
-    def _take(self) -> list[Pending]:
-        taken, keys = list[Pending](), set[bytes]()
-        self._take_from(self._urgent, taken, keys)
-        self._take_from(self._ordinary, taken, keys)
-        self._bytes -= sum(pending.operation.size for pending in taken)
-        return taken
-
-    def _take_from(self, waiting: deque[Pending], taken: list[Pending], keys: set[bytes]) -> None:
-        size, left = sum(pending.operation.size for pending in taken), list[Pending]()
-        while waiting and len(taken) < settings.GROUP_COMMIT_MAX_REQUESTS and size < MAX_BATCH_BYTES:
-            pending = waiting.popleft()
-            key = pending.operation.key
-            if key and key in keys:
-                left.append(pending)
-                continue
-            keys.add(key)
-            size += pending.operation.size
-            taken.append(pending)
-            if waiting is self._ordinary and key:
-                self._ordinary_keys[key] -= 1
-                if not self._ordinary_keys[key]:
-                    del self._ordinary_keys[key]
-        waiting.extendleft(reversed(left))
 
     async def _write(self, pending: list[Pending]) -> None:
         """Writes a batch; where one operation spoils it, writes it in halves until only that one is left out."""
@@ -194,8 +140,7 @@ class StepwiseWriter:
     def _come_again(self, pending: Pending) -> None:
         if pending in self._put_off:
             self._put_off.discard(pending)
-            self._bytes += pending.operation.size
-            self._urgent.append(pending)
+            self._waiting.add_again(pending)
             self._wake.set()
 
     async def _isolate(self, pending: list[Pending], problem: Exception) -> None:
@@ -239,7 +184,7 @@ class StepwiseWriter:
                 connection = await self._connected(pending)
                 locks = {key for class_, operations in work for key in class_.locks(operations)}
                 batch = Batch(connection, *await log.join(connection, locks), again=again)
-                await _write_steps(batch, work)
+                await write_steps(batch, work)
                 for one in pending:
                     if one.note is not None:
                         one.note(batch, one.operation)
@@ -280,7 +225,7 @@ class StepwiseWriter:
 
     def _refuse_waiting(self, refusal: SystemBusy) -> None:
         """The server hangs: the operations behind have waited as long, and would wait for a connection, too."""
-        while waiting := self._take():
+        while waiting := self._waiting.take():
             resolve(waiting, refusal)
 
     async def _abandon(self) -> None:
@@ -294,42 +239,12 @@ class StepwiseWriter:
 
     async def _connected(self, pending: Sequence[Pending]) -> Connection:
         if self._connection is None or self._connection.closed:
-            self._connection = await _connect()
+            self._connection = await routing.connect("mqbroker-writer")
+            await self._connection.execute(IDLE_TIMEOUT)
+            await bound_transactions(self._connection, int(WRITE_SECONDS))
         return moved.open_to(pending, self._connection)
 
     async def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
-
-
-async def _connect() -> Connection:
-    connection = await routing.connect("mqbroker-writer")
-    await connection.execute(f"SET idle_in_transaction_session_timeout = '{IDLE_TIMEOUT}'".encode())
-    await bound_transactions(connection, int(WRITE_SECONDS))
-    return connection
-
-
-async def _write_steps(batch: Batch, work: Sequence[tuple[type[Operation[Any]], list[Operation[Any]]]]) -> None:
-    """Has the classes of a batch write side by side: all records are appended at once, and all entries entered."""
-    paused: list[AsyncGenerator[None, None]] = []
-    try:
-        for class_, operations in work:
-            steps = class_.write(batch, operations)
-            if isinstance(steps, AsyncGenerator):
-                paused.append(steps)
-                await anext(steps, None)
-            else:
-                await steps
-        if batch.records:
-            await log.append(batch.connection, batch.segment_id, batch.records)
-        for steps in paused:
-            await anext(steps, None)
-        await batch.write_rows()
-        if batch.entries:
-            await queues.enqueue(batch.connection, batch.segment_id, batch.entries)
-        for steps in paused:
-            await anext(steps, None)
-    finally:
-        for steps in paused:
-            await steps.aclose()

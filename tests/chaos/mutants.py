@@ -91,9 +91,9 @@ ANSWERS_BEFORE_COMMIT = Mutant(
             "            if not exchange.statements and not exchange.prepares and exchange.failure is None:\n"
             "                exchange.done(exchange.results)\n",
         ),
-        ("store.commit.writer", "any(one.ordered for one in self._under_way)", "bool(self._under_way)"),
+        ("store.commit.pipelined_writer", "any(one.ordered for one in self._under_way)", "bool(self._under_way)"),
         (
-            "store.commit.writer",
+            "store.commit.pipelined_writer",
             "        self._under_way.remove(batch)\n",
             "        asyncio.get_running_loop().call_later(\n"
             "            0.3, lambda: (self._under_way.remove(batch), self._schedule())\n"
@@ -106,7 +106,7 @@ ENDED = (
     "        h.transaction_id, h.producer_group_id, h.check_times, h.stored_at, h.log_segment, h.log_offset, "
     "h.message_id,\n"
     "        h.topic_id, h.queue_id, h.tags_code,\n"
-    "        width_bucket(h.transaction_id, %(transaction_id)b::uuid []) AS place,\n"
+    "        width_bucket(h.transaction_id, %(transaction_id)b::uuid []) AS number,\n"
     "        array_position((SELECT t.queues FROM tail AS t), h.topic_id::bigint << 32 | h.queue_id) AS queue\n"
 )
 READS_THEN_WRITES = Mutant(

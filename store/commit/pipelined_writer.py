@@ -1,0 +1,234 @@
+"""The pipelined writer: what waits is sent as one transaction, and each caller is answered after its commit.
+
+1. `hand_in` puts an operation in the queue of its lane, ends before the others.
+2. While fewer than DEPTH batches are under way, the next one is packed and sent as soon as the queue holds half of the
+   recent concurrency, waiting and in flight, at least WORTH and at most MOST_WAITED. With none under way a lone
+   operation is sent at once, and less than enough when a turn of the event loop has brought no more.
+3. After the commit the next batch is sent first. Then each operation that was written has its result; one that was left
+   out has none: `finish` has it written by the stepwise writer, which finds out why.
+4. A batch that was rolled back is sent again where another process got in between or its session was ended, without the
+   queues that are locked elsewhere where a lock was waited for in vain, and is left out otherwise.
+5. When the connection breaks, what had not left is refused with SystemBusy; all else under way is OutcomeUnknown.
+"""
+
+import asyncio
+from collections import deque
+from typing import Any
+
+import psycopg
+import structlog
+
+from store.commit import stalled
+from store.commit.operation import Operation, Settled, answer
+from store.commit.pipelined import PipelinedBatch
+from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS
+from store.commit.waiting import Waiting
+from store.db import connections
+from store.db.outcomes import Failed, NotSent
+from store.db.patience import REQUEST_SECONDS, Unanswered
+from store.db.pipeline import Pipeline, Results, found, open_pipeline
+from store.errors import OutcomeUnknown, SystemBusy
+from store.process import runtime
+
+logger = structlog.stdlib.get_logger(__name__)
+
+DEPTH = 2  # while PostgreSQL works at one batch the next is made ready and sent
+MAX_ATTEMPTS = 3
+
+
+class PipelinedWriter:
+    """A bounded queue of operations for pipelined batches, and one connection that empties it batch by batch."""
+
+    def __init__(self, home: runtime.Runtime) -> None:
+        self._home = home
+        self.waiting = Waiting(home.name)
+        self._again: deque[PipelinedBatch] = deque()
+        self._under_way: deque[PipelinedBatch] = deque()
+        self._segment_id = 0
+        self._pipeline: Pipeline | None = None
+        self._connecting: asyncio.Task[None] | None = None
+        self._scheduled = False
+        self._resting = False
+        # Whether the last turn of the event loop has brought no operation.
+        self._is_quiet = False
+
+    def hand_in(self, operation: Operation[Any], settled: Settled | None = None, *, at_once: bool = False) -> None:
+        """Has an operation written after its batch's commit; its future is done then, or `settled` is called.
+
+        It has its result then, or none when the batch left it out; SystemBusy when the database is away (nothing was
+        stored), OutcomeUnknown when the connection broke during the commit. With `at_once` what waits may leave in this
+        turn; else it waits for what else the turn brings, as the other operations of a bulk. Raises SystemBusy when too
+        much waits; `settled`, which knows the operation, is no part of it then: the two would make a circle.
+        """
+        self.waiting.add(operation)
+        operation.settled = settled
+        self._is_quiet = False
+        if self._is_worth() if at_once else self.waiting.is_large:
+            self._pump()
+        elif not self._scheduled:
+            self._schedule()
+
+    async def close(self) -> None:
+        """Writes what waits and closes the connection."""
+        while unanswered := [one.future for one in self.unanswered() if not one.is_done]:
+            self._schedule()
+            await asyncio.wait(unanswered)
+        if self._connecting is not None:
+            await asyncio.gather(self._connecting, return_exceptions=True)
+        if self._pipeline is not None:
+            self._pipeline.close()
+
+    def unanswered(self) -> list[Operation[Any]]:
+        """What waits for a batch, or is in one that is under way."""
+        return [*self.waiting, *(one for batch in (*self._again, *self._under_way) for one in batch.operations)]
+
+    def _schedule(self) -> None:
+        if not self._scheduled:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        self._pump()
+        if self.waiting and not self._under_way and not self._is_quiet:
+            # Sent by the next turn, unless more comes before.
+            self._is_quiet = True
+            self._schedule()
+
+    def _pump(self) -> None:
+        # A batch under way whose messages have sharding keys is not overtaken.
+        while not (self._resting or any(one.ordered for one in self._under_way)) and (self._again or self._is_worth()):
+            if self._pipeline is None or not self._pipeline.is_open:
+                if self._connecting is None or self._connecting.done():
+                    self._connecting = self._home.task(self._reconnect(), "connect the writer")
+                return
+            batch = self._again.popleft() if self._again else PipelinedBatch(self.waiting.take())
+            batch = batch.under(self._pipeline.map_version)
+            if batch.operations:
+                self._send(self._pipeline, batch)
+
+    def _is_worth(self) -> bool:
+        if len(self._under_way) >= DEPTH or not self.waiting.count:
+            return False
+        return self.waiting.is_enough or (not self._under_way and (self._is_quiet or self.waiting.are_all))
+
+    def _send(self, pipeline: Pipeline, batch: PipelinedBatch) -> None:
+        try:
+            calls = batch.calls(self._segment_id)
+        except Exception:
+            # The stepwise writer finds the one that cannot be packed.
+            logger.exception("a batch could not be packed")
+            answer(batch.operations)
+            return self._rest()
+        timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
+        self._under_way.append(batch)
+        self.waiting.note(sum(map(len, self._under_way)))
+        transactions = [one for one in (calls, batch.behind_commit()) if one]
+        outcomes: list[Results | Exception] = []
+
+        def gather(outcome: Results | Exception) -> None:
+            outcomes.append(outcome)
+            if len(outcomes) == len(transactions):
+                self._finish(batch, pipeline, timer, outcomes)
+
+        try:
+            for transaction in transactions:
+                pipeline.send(transaction, gather)
+        except Exception as problem:
+            # Without its sync the server rolls it back.
+            logger.exception("a batch could not be sent")
+            pipeline.close()
+            if batch in self._under_way:
+                self._finish(batch, pipeline, timer, outcomes or [NotSent(type(problem).__name__)])
+
+    def _finish(
+        self, batch: PipelinedBatch, pipeline: Pipeline, timer: asyncio.TimerHandle, outcomes: list[Results | Exception]
+    ) -> None:
+        written, *read = outcomes
+        timer.cancel()
+        self._under_way.remove(batch)
+        self.waiting.heard(written, is_asked=bool(self._under_way))
+        if not isinstance(written, Exception) and not batch.ordered:
+            # PostgreSQL works at the next batch while this one is answered.
+            self._pump()
+        self._resting = True
+        try:
+            # Whichever cell the request was of that began to wait for this answer.
+            with self._home.entered():
+                if isinstance(written, Exception):
+                    self._refuse(batch, pipeline, written)
+                else:
+                    self._settle(batch, {**written, **found(read[0])} if read else written)
+        except Exception as problem:
+            # Committed, but not understood: its callers are answered all the same.
+            logger.exception("a batch could not be answered")
+            answer(batch.operations, problem)
+        finally:
+            self._rest()
+
+    def _refuse(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Exception) -> None:
+        if isinstance(problem, Failed):
+            self._failed(batch, pipeline, problem)
+            return
+        not_sent = connections.away(psycopg.OperationalError(str(problem)), self._home)
+        answer(batch.operations, not_sent if isinstance(problem, NotSent) else OutcomeUnknown(COMMIT_LOST))
+
+    def _give_up(self, pipeline: Pipeline) -> None:
+        """The server hangs: what is under way is Lost, and what waits has waited as long."""
+        problem = Unanswered(REQUEST_SECONDS)
+        pipeline.close(problem)
+        self._refuse_waiting(connections.away(problem, self._home))
+
+    def _refuse_waiting(self, refusal: SystemBusy) -> None:
+        self.waiting.given_up()
+        while self._again:
+            answer(self._again.popleft().operations, refusal)
+        while self.waiting:
+            answer(self.waiting.take(), refusal)
+
+    def _settle(self, batch: PipelinedBatch, results: Results) -> None:
+        open_segment, left = batch.settle(results), batch.left_out()
+        if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
+            # The segment was rolled, or is not known yet: all of it was left out.
+            self._segment_id = open_segment
+            self._again.append(PipelinedBatch(left, batch.attempts + 1, only_free=batch.only_free))
+            answer([one for one in batch.operations if one.result is not None])
+        else:
+            answer(batch.operations)
+
+    def _rest(self) -> None:
+        """Sends nothing before the callers of what was just left out have gone on: later messages follow these."""
+        self._resting = True
+        asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._resting = False
+        self._turn()
+
+    def _failed(self, batch: PipelinedBatch, pipeline: Pipeline, problem: Failed) -> None:
+        """The transaction was rolled back: nothing of it was stored."""
+        again = batch.attempts + 1
+        if problem.is_locked:
+            stalled.watch()
+        if (problem.is_locked or problem.is_passing) and again < MAX_ATTEMPTS:
+            # Locked is a queue, which is passed over from now on, or the log, which is held alone for a moment only.
+            self._again.append(PipelinedBatch(batch.operations, again, only_free=problem.is_locked or batch.only_free))
+        elif problem.is_away:
+            if problem.is_session_gone:
+                pipeline.close()
+            answer(batch.operations, connections.away(problem.of_psycopg(), self._home))
+        elif len(batch) > 1 and problem.may_be_of_one:
+            middle = len(batch) // 2
+            for part in (batch.operations[:middle], batch.operations[middle:]):
+                self._again.append(PipelinedBatch(part, MAX_ATTEMPTS - 1, only_free=True))
+        else:
+            logger.info("a batch is written stepwise", reason=str(problem), code=problem.code, operations=len(batch))
+            answer(batch.operations)
+
+    async def _reconnect(self) -> None:
+        try:
+            async with asyncio.timeout(WRITE_SECONDS):
+                self._pipeline = await open_pipeline("mqbroker-writer")
+        except Exception as problem:  # noqa: BLE001  # whatever it is: those that wait are answered
+            self._refuse_waiting(connections.away(problem, self._home))
+        self._schedule()
