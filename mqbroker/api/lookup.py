@@ -14,8 +14,9 @@ from store.errors import MessageIllegal, require_between
 from store.messages import StoredMessage
 from store.naming import topic_names, topics
 from store.process import pacing, runtime
-from store.reading import cursors, holders, lookup
-from store.reading.lookup import Cursor, Found
+from store.reading import cursors, holders, lookup, search
+from store.reading.lookup import Found
+from store.reading.search import Cursor
 
 
 class FoundMessage(msgspec.Struct):
@@ -64,13 +65,13 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     count = number(given, "limit", cursors.DEFAULT_LIMIT)
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Cursor)
-    topic = await lookup.topic_of(name)
+    topic = await search.topic_of(name)
     with runtime.in_cell(holders.of_queues(topic, query.get("cell") or None)):
         if key is None:
-            page, last = await lookup.by_time(topic, since, until, after, count, request.hold)
+            page, last = await search.by_time(topic, since, until, after, count, request.hold)
         else:
             hidden_too = request.caller.may_see(name, is_visible=False)
-            page, last = await lookup.by_key(
+            page, last = await search.by_key(
                 topic, key, since, until, after, count, request.hold, hidden_too=hidden_too
             )
     names = await topic_names.of_ids({found.message.topic_id for found in page})

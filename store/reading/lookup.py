@@ -1,23 +1,17 @@
-"""Look-up: stored messages by id, by key, or by topic and time. Pages have limits, and none scans a partition."""
+"""Look-up: a stored message by its id, and what all look-ups read."""
 
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from itertools import accumulate
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 from uuid import UUID
 
-from msgspec import Meta
-
-from store import queues
 from store.db import connections
 from store.db.statements import Statement
-from store.errors import MessageIllegal, MessageNotFound
-from store.messages import MessageRow, Time
-from store.messages.properties import KEY_RULE, is_key
+from store.errors import MessageNotFound
+from store.messages import MessageRow
 from store.naming import topics
-from store.naming.topics import FIND_TOPIC, TopicFacts
 from store.process.answer_budget import Hold
 from store.process.budget import SMALL_BYTES
 from store.reading import holders
@@ -27,43 +21,10 @@ from store.segments import log
 from store.segments.log import LogPosition
 
 
-class WalkedKeyMatch(NamedTuple):
-    """A message with the key, and where the walk goes on: NULL at the end; the rest is NULL without a match."""
-
-    go_on_below: int | None
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None
-
-
 class VisibleEntry(NamedTuple):
     """The topic of an entry that consumers can see."""
 
     topic_id: int
-
-
-class ListedEntry(NamedTuple):
-    """An entry in a list by time, with the log position and size of its message."""
-
-    queue_id: int
-    queue_offset: int
-    reconsume_times: int
-    entered_at: datetime
-    segment_id: int
-    log_offset: int
-    message_id: UUID
-    size: int
-
-
-class KeyMatch(NamedTuple):
-    """A message with the key; one row of NULLs beside `looked_at` when there is none."""
-
-    looked_at: int
-    segment_id: int | None
-    log_offset: int | None
-    message_id: UUID | None
-    size: int | None
 
 
 class FirstEntry(NamedTuple):
@@ -75,24 +36,13 @@ class FirstEntry(NamedTuple):
     reconsume_times: int
 
 
-FIND_BY_KEY = Statement(__file__, "find_by_key", KeyMatch)
 FIND_FIRST_ENTRIES = Statement(__file__, "find_first_entries", FirstEntry)
 FIND_VISIBLE_ENTRY = Statement(__file__, "find_visible_entry", VisibleEntry)
-LIST_ENTRIES = Statement(__file__, "list_entries", ListedEntry)
-WALK_LOG_BY_KEY = Statement(__file__, "walk_log_by_key", WalkedKeyMatch)
 
 # A message is appended again before its segment is dropped: at most once per segment that is kept.
 MAX_COPIES = 64
-# Messages of one key that are sorted for a page; some 30 ms. Keys are meant to name one thing each.
-MAX_OF_KEY = 10_000
-# Messages of the log that one page reads for a key that more messages have.
-MAX_READ = 20_000
 # Bodies of one page.
 MAX_PAGE_BYTES = 16 * 1024 * 1024
-
-BEGINNING = datetime.min.replace(tzinfo=UTC)
-END = datetime.max.replace(tzinfo=UTC)
-BEYOND = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,38 +53,6 @@ class Found:
     queue_id: int
     queue_offset: int | None
     reconsume_times: int
-
-
-class Match(NamedTuple):
-    """A message that belongs on a page, before it is read."""
-
-    segment_id: int
-    log_offset: int
-    size: int
-
-
-class Cursor(NamedTuple):
-    """Where the next page starts: below a log offset in a list by key, before an entry in a list by time."""
-
-    time: Time = END
-    queue_id: Annotated[int, Meta(ge=0, lt=2**31)] = 0
-    offset: Annotated[int, Meta(ge=0, le=BEYOND)] = BEYOND
-
-
-# Messages, the newest first, and where the next page starts; None after the last one. There may be fewer messages than
-# `count`, even none, although there are more: see MAX_READ, MAX_PAGE_BYTES and the budget of answers.
-Listed = tuple[Sequence[Found], Cursor | None]
-
-
-async def topic_of(name: str) -> TopicFacts:
-    """The topic of this name, whatever its permission.
-
-    Raises TopicIllegal or TopicNotExist.
-    """
-    topics.validate_name(name)
-    if not (rows := await connections.read_control(FIND_TOPIC, {"name": name})):
-        raise topics.absent(name)
-    return rows[0]
 
 
 async def find_copies(message_id: uuid.UUID) -> Sequence[Copy]:
@@ -160,11 +78,11 @@ async def by_id(message_id: uuid.UUID, hold: Hold) -> Found:
     """
     async with holders.of_message(message_id):
         newest = (await copies(message_id))[-1]
-        await _fitting([newest.body_bytes], 1, hold)
-        messages = await _messages([(newest.segment_id, newest.log_offset)])
+        await fitting([newest.body_bytes], 1, hold)
+        messages = await messages_at([(newest.segment_id, newest.log_offset)])
         if not messages:
             raise not_found(message_id)
-        return (await _with_first_entries(messages, newest.topic_id))[0]
+        return (await with_first_entries(messages, newest.topic_id))[0]
 
 
 async def is_visible(message_id: uuid.UUID) -> bool:
@@ -174,97 +92,7 @@ async def is_visible(message_id: uuid.UUID) -> bool:
         return bool(await connections.read(FIND_VISIBLE_ENTRY, parameters))
 
 
-async def by_key(
-    topic: TopicFacts,
-    key: str,
-    since: datetime | None,
-    until: datetime | None,
-    after: Cursor | None,
-    count: int,
-    hold: Hold,
-    *,
-    hidden_too: bool,
-) -> Listed:
-    """A topic's messages with this key that were stored within a time; `hidden_too`: those that are not visible (yet).
-
-    In a topic of the broker's own, and without `hidden_too`: messages with an entry there. For a key of more than
-    MAX_OF_KEY messages, a page reads MAX_READ messages of the log, and the next page starts below them.
-
-    The bodies count in `hold`. Raises MessageIllegal for an impossible key, SystemBusy while too many answers are in
-    flight.
-    """
-    if not is_key(key):
-        raise MessageIllegal(f"key {key[:60]!r} is none: {KEY_RULE}.")
-    limits = {
-        "topic_id": topic.id,
-        "by_entry": topics.is_system(topic.name) or not hidden_too,
-        "key": key,
-        "since": since or BEGINNING,
-        "until": until or END,
-        "below": (after or Cursor()).offset,
-        "max_rows": count + 1,
-    }
-    rows: Sequence[KeyMatch | WalkedKeyMatch]
-    rows = found_by_index = await connections.read(FIND_BY_KEY, {**limits, "max_looked_at": MAX_OF_KEY + 1})
-    end_of_walk = None
-    if found_by_index[0].looked_at > MAX_OF_KEY:
-        rows = walked = await connections.read(WALK_LOG_BY_KEY, {**limits, "max_looked_at": MAX_READ})
-        end_of_walk = walked[0].go_on_below
-    matches = _matches(rows)
-    shown = matches[: await _fitting([match.size for match in matches], count, hold)]
-    below = shown[-1].log_offset if len(shown) < len(matches) else end_of_walk
-    messages = await _messages([(match.segment_id, match.log_offset) for match in shown])
-    found = await _with_first_entries(messages, topic.id)
-    return found, None if below is None else Cursor(offset=below)
-
-
-async def by_time(
-    topic: TopicFacts, since: datetime | None, until: datetime | None, after: Cursor | None, count: int, hold: Hold
-) -> Listed:
-    """A topic's entries that became visible within a time, each with its message.
-
-    The bodies count in `hold`. Raises SystemBusy while too many answers are in flight.
-    """
-    bounds = await queues.bounds(queues.of_topic(topic.id, topic.queues))
-    before, end = after or Cursor(), until or END
-    if before.time < end:
-        # Entries of the same microsecond may belong to this page; the statement compares queues and offsets.
-        end = before.time + timedelta(microseconds=1)
-    limits = {
-        "topic_id": topic.id,
-        "queue_id": [row.queue_id for row in bounds],
-        "low": [row.min_offset for row in bounds],
-        "high": [row.max_offset for row in bounds],
-        "since": since or BEGINNING,
-        "until": end,
-        "before_time": before.time,
-        "before_queue": before.queue_id,
-        "before_offset": before.offset,
-        "max_rows": count + 1,
-    }
-    rows = await connections.read(LIST_ENTRIES, limits)
-    shown = rows[: await _fitting([row.size for row in rows], count, hold)]
-    positions = [(row.segment_id, row.log_offset) for row in shown]
-    messages = {(message.segment_id, message.log_offset): message for message in await _messages(positions)}
-    found = [
-        Found(messages[row.segment_id, row.log_offset], row.queue_id, row.queue_offset, row.reconsume_times)
-        for row in shown
-        if (row.segment_id, row.log_offset) in messages
-    ]
-    last = shown[-1] if len(shown) < len(rows) else None
-    return found, None if last is None else Cursor(last.entered_at, last.queue_id, last.queue_offset)
-
-
-def _matches(rows: Sequence[KeyMatch | WalkedKeyMatch]) -> list[Match]:
-    """The rows that hold a message: a statement without a match returns one row of NULLs."""
-    return [
-        Match(row.segment_id, row.log_offset, row.size)
-        for row in rows
-        if row.segment_id is not None and row.log_offset is not None and row.size is not None
-    ]
-
-
-async def _fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
+async def fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
     """How many of the first `count` bodies fit into one page, for which there is room; one at least.
 
     They count in `hold` from now on. Raises SystemBusy.
@@ -277,14 +105,14 @@ async def _fitting(sizes: Sequence[int], count: int, hold: Hold) -> int:
     return fitting
 
 
-async def _messages(positions: Sequence[LogPosition]) -> list[MessageRow]:
+async def messages_at(positions: Sequence[LogPosition]) -> list[MessageRow]:
     """The messages at these log positions, in their order, without those whose segment was just dropped."""
     read = await connections.read(log.READ_MESSAGES, log.at(positions)) if positions else ()
     found = {(message.segment_id, message.log_offset): message for message in read}
     return [found[position] for position in positions if position in found]
 
 
-async def _with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> list[Found]:
+async def with_first_entries(messages: Sequence[MessageRow], topic_id: int) -> list[Found]:
     ids = [message.message_id for message in messages]
     rows = await connections.read(FIND_FIRST_ENTRIES, {"message_ids": ids, "topic_id": topic_id}) if ids else ()
     entries = {row.message_id: row for row in rows}

@@ -11,8 +11,8 @@ from store.db.statements import Statement
 from store.naming import cells, topic_names
 from store.process import runtime
 from store.reading import merging
-from store.reading.lookup import BEYOND, MAX_OF_KEY
 from store.reading.merging import Part
+from store.reading.search import BEYOND, MAX_OF_KEY
 from store.rows import Preview
 from store.segments import log
 

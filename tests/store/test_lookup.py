@@ -7,17 +7,17 @@ import pytest
 from scheduling import reappend, trace
 from store.errors import MessageNotFound
 from store.process.answer_budget import Hold
-from store.reading import lookup
-from store.reading.lookup import Listed
+from store.reading import lookup, search
+from store.reading.search import Listed
 from tests.store.keeper import Keeper
 
 
 async def _by_key(topic: str, key: str, count: int = 100) -> Listed:
-    return await lookup.by_key(await lookup.topic_of(topic), key, None, None, None, count, Hold(), hidden_too=True)
+    return await search.by_key(await search.topic_of(topic), key, None, None, None, count, Hold(), hidden_too=True)
 
 
 async def _by_time(topic: str) -> Listed:
-    return await lookup.by_time(await lookup.topic_of(topic), None, None, None, 100, Hold())
+    return await search.by_time(await search.topic_of(topic), None, None, None, 100, Hold())
 
 
 def ids(listed: Listed) -> list[Any]:
