@@ -89,17 +89,7 @@ class Caller:
             outcome, reason = _answered(exchange)
         except _FAILURES as error:
             outcome, reason = _failed(error, exchange, timeout_seconds)
-        return Answer(
-            outcome=outcome,
-            asked=exchange.written and not (outcome == "protocol" and not exchange.whole),
-            reason=sentence(reason),
-            latency_ms=round((loop.time() - started) * 1_000, 1),
-            status=exchange.status,
-            body=body if outcome == "answered" else b"",
-            retry_after_seconds=exchange.retry_after_seconds,
-            cut=exchange.written and not exchange.whole,
-            location=exchange.location,
-        )
+        return _answer(exchange, outcome, reason, body, loop.time() - started)
 
     async def _ask(
         self, url: URL, headers: dict[str, str], request: Callable[[], "_Body"], exchange: Exchange
@@ -114,6 +104,20 @@ class Caller:
                 raise
         exchange.written = exchange.whole = False
         return await _send_and_read(self._fresh, url, headers, request(), exchange)
+
+
+def _answer(exchange: Exchange, outcome: Outcome, reason: str, body: bytes, seconds: float) -> Answer:
+    return Answer(
+        outcome=outcome,
+        asked=exchange.written and not (outcome == "protocol" and not exchange.whole),
+        reason=sentence(reason),
+        latency_ms=round(seconds * 1_000, 1),
+        status=exchange.status,
+        body=body if outcome == "answered" else b"",
+        retry_after_seconds=exchange.retry_after_seconds,
+        cut=exchange.written and not exchange.whole,
+        location=exchange.location,
+    )
 
 
 class _TooLarge(Exception):

@@ -1,31 +1,19 @@
 """One HTTP request, and the way its answer goes."""
 
 import asyncio
-from collections import deque
 from typing import Protocol
 from urllib.parse import unquote_to_bytes
 
+from wire.arriving import ArrivingBody, Gone
 from wire.heads import Headers, head_of, head_of_whole
 
 # Of a request: as they came.
 HeaderList = list[tuple[bytes, bytes]]
-# A body that is not read is taken from the socket up to so many bytes.
-UNREAD_BYTES = 64 * 1024
-# Shorter chunks that wait are put together: a body in chunks of two bytes would take thirty times its size.
-SHORT_BYTES = 1024
 # Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
 LAST_BODY_SECONDS = 0.6
 WITHOUT_CONTENT = frozenset((204, 304))
 # Content up to so many bytes is joined to its head: one write of both is cheaper than the copy.
 COPIED_BYTES = 16 * 1024
-
-
-class Gone(Exception):
-    """The caller hung up before its body was complete, or before its answer was."""
-
-
-class ProcessEnds(Gone):
-    """The process ends, and the body is not complete."""
 
 
 class Line(Protocol):
@@ -62,24 +50,15 @@ class Line(Protocol):
         """The answer is complete: the next request, or the end of the connection."""
 
 
-class Exchange:
+class Exchange(ArrivingBody):
     """One request. Its body arrives meanwhile; its answer is sent whole, or in parts."""
 
     __slots__ = (
-        "_arrived",
         "_chunked",
-        "_chunks",
-        "_gone",
-        "_is_cut",
-        "_is_ending",
         "_line",
-        "_started",
-        "_unread",
         "header_list",
         "headers",
-        "is_hung_up",
         "is_refused",
-        "is_whole",
         "keep_alive",
         "method",
         "query_string",
@@ -99,6 +78,7 @@ class Exchange:
         keep_alive: bool,
         refused_as: int | None = None,
     ) -> None:
+        super().__init__()
         self._line = line
         self.method = method
         self.target, _, self.query_string = target.partition(b"?")
@@ -110,19 +90,8 @@ class Exchange:
         # The status of the answer to what is no request.
         self.refused_as = refused_as
         self.request_id = b""
-        # Whether the body has arrived whole.
-        self.is_whole = False
-        self.is_hung_up = False
         # New work that is not to be served: too much waits.
         self.is_refused = False
-        self._is_ending = False
-        # No more of the body is waited for.
-        self._is_cut = False
-        self._chunks: deque[bytes | bytearray] = deque()
-        self._unread = 0
-        self._arrived: asyncio.Future[None] | None = None
-        self._gone: asyncio.Future[object] | None = None
-        self._started = False
         self._chunked = False
 
     @property
@@ -142,55 +111,6 @@ class Exchange:
         """The address that the caller has reached."""
         return self._line.server
 
-    @property
-    def is_unread(self) -> bool:
-        """Whether bytes of the body are still to come, or to be read."""
-        return not self.is_whole or bool(self._chunks)
-
-    @property
-    def unread_bytes(self) -> int:
-        """What has arrived of the body and was not read."""
-        return self._unread
-
-    @property
-    def is_full(self) -> bool:
-        """Whether more of the body has arrived than should wait to be read."""
-        return self._unread > UNREAD_BYTES
-
-    def arrive(self, chunk: bytes) -> None:
-        """A part of the body has arrived."""
-        if self._started:
-            return
-        if self._chunks and len(chunk) < SHORT_BYTES:
-            self._gather(chunk)
-        else:
-            self._chunks.append(chunk)
-        self._unread += len(chunk)
-        if self._arrived is not None:
-            self._wake()
-
-    def _gather(self, chunk: bytes) -> None:
-        last = self._chunks[-1]
-        if isinstance(last, bytearray):
-            last += chunk
-        else:
-            self._chunks.append(bytearray(chunk))
-
-    def complete(self) -> None:
-        """The body has arrived whole."""
-        self.is_whole = True
-        if self._arrived is not None:
-            self._wake()
-
-    def drop(self) -> None:
-        """What has arrived of the body will not be read."""
-        self._chunks.clear()
-
-    def hang_up(self) -> None:
-        """The caller has gone."""
-        self.is_hung_up = True
-        self._end_waits()
-
     def cut(self) -> None:
         """Gives up an answer in parts: the caller must not take what it has for a whole one."""
         self.hang_up()
@@ -202,62 +122,6 @@ class Exchange:
         self._end_waits()
         if not self.is_whole:
             asyncio.get_running_loop().call_later(LAST_BODY_SECONDS, self._cut)
-
-    def _cut(self) -> None:
-        self._is_cut = True
-        self._wake()
-
-    def _end_waits(self) -> None:
-        self._is_ending = True
-        if self._gone is not None and not self._gone.done():
-            self._gone.set_result(None)
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._arrived is not None and not self._arrived.done():
-            self._arrived.set_result(None)
-
-    @property
-    def gone(self) -> asyncio.Future[object]:
-        """A future that is done as soon as the caller has hung up, or is to be answered because the process ends."""
-        if self._gone is None:
-            self._gone = asyncio.get_running_loop().create_future()
-            if self._is_ending:
-                self._gone.set_result(None)
-        return self._gone
-
-    def whole(self, most: int) -> bytes | None:
-        """The body, if it has arrived whole, in one part and with at most so many bytes, as almost all do.
-
-        Else None, and nothing is read.
-        """
-        if not self.is_whole or len(self._chunks) > 1 or self._unread > most:
-            return None
-        self._unread = 0
-        return bytes(self._chunks.pop()) if self._chunks else b""
-
-    async def some(self) -> None:
-        """Returns when a part of the body has arrived that was not read, or all was.
-
-        Raises Gone when the caller has hung up before, and ProcessEnds when the process ends before.
-        """
-        while not self._chunks and not self.is_whole:
-            if self.is_hung_up:
-                raise Gone
-            if self._is_cut:
-                raise ProcessEnds
-            self._line.read_on()
-            self._arrived = asyncio.get_running_loop().create_future()
-            await self._arrived
-
-    async def chunk(self) -> bytes:
-        """The next part of the body; empty at its end. Raises as `some`."""
-        await self.some()
-        if not self._chunks:
-            return b""
-        chunk = self._chunks.popleft()
-        self._unread -= len(chunk)
-        return bytes(chunk)
 
     def answer(self, status: int, headers: Headers, content: bytes | memoryview) -> None:
         """Sends a whole answer, its head with the request's id and the length. Large content is not copied."""
@@ -279,7 +143,7 @@ class Exchange:
 
     def start(self, status: int, headers: Headers) -> None:
         """Begins an answer that is sent in parts; without a length in the headers each part has its own."""
-        self._started = True
+        self._is_started = True
         measured = status in WITHOUT_CONTENT or any(name.lower() == b"content-length" for name, _ in headers)
         if not measured and self.version == "1.1":
             self._chunked = True
@@ -293,7 +157,7 @@ class Exchange:
     @property
     def is_started(self) -> bool:
         """Whether the head of the answer has been sent."""
-        return self._started
+        return self._is_started
 
     async def send(self, part: bytes) -> None:
         """Sends a part of the answer, and returns when it has left.
@@ -308,6 +172,9 @@ class Exchange:
             if self.is_hung_up:
                 raise Gone
 
+    def _read_on(self) -> None:
+        self._line.read_on()
+
     def end(self) -> None:
         """Ends an answer in parts."""
         if self._chunked and self.method != "HEAD":
@@ -315,7 +182,7 @@ class Exchange:
         self._line.answered(self)
 
     def _begin(self) -> None:
-        self._started = True
+        self._is_started = True
         if not self.is_whole or self._chunks:
             # The next request would begin somewhere in what is left of this one.
             self.keep_alive = False

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.conf import settings
@@ -17,7 +17,7 @@ from store.notices import notifier
 from store.process import runtime
 from store.process.answer_budget import Hold
 from store.reading import holders
-from store.rows import EntryRow
+from store.rows import EntryRow, QueueBounds
 
 MAX_MESSAGES = 1000
 DEFAULT_MESSAGES = 32
@@ -48,9 +48,9 @@ async def pull(
 
     Waits for the first one when there is none, until the reader's connection is `gone` or the process ends. After each
     wait `require` raises the refusal of a key that was revoked or narrowed meanwhile. `cell` is as `holders.of_queues`.
+    The bodies count in `hold`.
 
-    The bodies count in `hold`. Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with
-    both bounds.
+    Raises TopicNotExist, QueueIllegal, MessageIllegal, SystemBusy, or OffsetOutOfRange with both bounds.
     """
     deadline, reader = time.monotonic() + wait_seconds, object()
     while True:
@@ -60,9 +60,7 @@ async def pull(
         with runtime.in_cell(holders.of_queues(topic, cell)), notifier.listening((topic.id,), reader) as waiter:
             rows = await queues.read(topic.id, queue_id, offset, max_messages, hold)
             [bounds] = await queues.bounds([(topic.id, queue_id)])
-            is_there = bool(rows) and rows[0].queue_offset == offset
-            if not is_there and not bounds.min_offset <= offset <= bounds.max_offset:
-                raise out_of_range(topic.name, queue_id, offset, bounds.min_offset, bounds.max_offset)
+            _require_held(topic.name, rows, bounds, offset)
             left = deadline - time.monotonic()
             if rows or left <= 0 or (gone is not None and gone.done()):
                 break
@@ -72,14 +70,19 @@ async def pull(
             await require()
     names = await topic_names.of_ids({row.topic_id for row in rows})
     producers = await discarded.producers(rows) if topic.name == topics.DISCARDED else {}
-    return Stretch(
-        entries=(_entry(row, names[row.topic_id], topic, producers) for row in rows),
-        bounds={
-            "next_offset": rows[-1].queue_offset + 1 if rows else offset,
-            "min_offset": bounds.min_offset,
-            "max_offset": bounds.max_offset,
-        },
-    )
+    entries = (_entry(row, names[row.topic_id], topic, producers) for row in rows)
+    return Stretch(entries, _ends(rows, bounds, offset))
+
+
+def _ends(rows: Sequence[EntryRow], bounds: QueueBounds, offset: int) -> dict[str, int]:
+    following = rows[-1].queue_offset + 1 if rows else offset
+    return {"next_offset": following, "min_offset": bounds.min_offset, "max_offset": bounds.max_offset}
+
+
+def _require_held(topic: str, rows: Sequence[EntryRow], bounds: QueueBounds, offset: int) -> None:
+    is_there = bool(rows) and rows[0].queue_offset == offset
+    if not is_there and not bounds.min_offset <= offset <= bounds.max_offset:
+        raise out_of_range(topic, bounds.queue_id, offset, bounds.min_offset, bounds.max_offset)
 
 
 def _validate(topic: TopicFacts, queue_id: int, max_messages: int, wait_seconds: float) -> None:

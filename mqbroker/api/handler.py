@@ -1,43 +1,32 @@
 """The handler in front of Django's: answers the data plane without middleware, signals and ORM."""
 
 import asyncio
-import contextlib
-import re
-import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
-from itertools import count
 from typing import Any, NamedTuple
 
 import structlog
 
 from access.callers import Caller
 from mqbroker import errors
-from mqbroker.api import answers, bodies, callers, request_bytes, responding, unread
-from mqbroker.api.answers import Answer
+from mqbroker.api import answers, bodies, responding, unread
 from mqbroker.api.bodies import Body
+from mqbroker.api.left_to_django import READING, LeftToDjango
+from mqbroker.api.new_work import NewWork
 from mqbroker.api.operations import Call, rest_of
 from mqbroker.api.requests import DataRequest, begin_request
 from mqbroker.api.router import Route, Router, View
 from mqbroker.rights import KeyRing
-from store.commit import waiting, writer
+from store.commit import writer
 from store.commit.operation import Operation
-from store.db import patience
 from store.errors import Refusal
 from store.process import runtime
-from store.process.budget import Budget
-from wire import bridge, heads, paths
+from wire import paths
+from wire.arriving import Gone
 from wire.bridge import Application
-from wire.exchange import Exchange, Gone, ProcessEnds
+from wire.exchange import Exchange
 
 logger = structlog.stdlib.get_logger(__name__)
-
-# Methods whose requests have no body that a view reads.
-READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
-CONSOLE = "/console/"
-# A form of an unknown caller that has not come whole with its first piece, within this time, is an unfinished one.
-FORM_SECONDS = 1.0
-REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class Found(NamedTuple):
@@ -48,7 +37,7 @@ class Found(NamedTuple):
     named: Mapping[str, Any]
 
 
-class Handler:
+class Handler(NewWork):
     """Serves the paths of the data plane, and leaves every other request to Django's own handler.
 
     A request goes this way:
@@ -79,25 +68,16 @@ class Handler:
             if not route.parameters
             for method, view in route.views.items()
         }
-        self._beginning = frozenset(b"/" + route.pattern.encode() for route in routes if route.begins)
+        super().__init__(routes)
         self._files = files
-        self._otherwise = otherwise
         self._keys = runtime.control(KeyRing)
         self._budgets = bodies.budgets()
+        self._django = LeftToDjango(otherwise, self._keys, self._budgets)
         self._tasks: set[asyncio.Task[None] | None] = set()
-        # A request's id is unique by the process that took it and its number there.
-        self._process = secrets.token_hex(6).encode()
-        self._requests = count()
-        # Encoded once: at twice its capacity a process refuses every other request, and needs its time for the rest.
-        self._too_many = answers.refused(waiting.too_many(waiting.limit()))
-        self._too_long = answers.refused(waiting.too_long())
-        self._most_wait_seconds = waiting.most_wait_seconds()
-        # Asked three times for each request.
-        self._waiting = writer.waiting()
 
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
-        exchange.request_id = self._id_of(exchange.headers)
+        exchange.request_id = self.id_of(exchange.headers)
         if exchange.refused_as is not None:
             responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
@@ -194,50 +174,11 @@ class Handler:
         begin_request()
         try:
             if found is None:
-                await self._leave(exchange)
+                await self._django.serve(exchange)
             else:
                 await self._serve(exchange, found, body or Body(exchange, self._budgets.requests), content)
         except Gone:
             return
-
-    def begins(self, exchange: Exchange) -> bool:
-        """Whether it stores new messages. An end, an ack and a read may not wait behind those."""
-        return exchange.method == "POST" and exchange.target in self._beginning
-
-    def has_room(self) -> bool:
-        """Whether new work would be in the next batch; of several cells each says so behind the body of a request."""
-        return self._waiting.count < self._waiting.most_of_a_batch or runtime.several
-
-    def is_full(self, waited: float) -> bool:
-        """Whether new work is refused, when the first one that has not begun has waited for so many seconds."""
-        return (waited > self._most_wait_seconds or self._waiting.count >= self._waiting.limit) and not runtime.several
-
-    def refusal(self, target: bytes, date: bytes) -> bytes | None:
-        """The bytes that refuse a POST; None where it is no new work."""
-        if target not in self._beginning:
-            return None
-        answer = self._busy()
-        status, headers, length = answer.status, answer.headers, len(answer.content)
-        head = heads.head_of_whole(status, date, headers, self._next_id(), length, keep_alive=True)
-        return head + answer.content
-
-    def refuse(self, exchange: Exchange) -> None:
-        """Answers new work while too much waits; its body is dropped, so that its connection is kept."""
-        exchange.request_id = self._id_of(exchange.headers)
-        exchange.drop()
-        responding.write(exchange, self._busy())
-
-    def _busy(self) -> Answer:
-        return self._too_many if self._waiting.count >= self._waiting.limit else self._too_long
-
-    def _id_of(self, headers: dict[bytes, bytes]) -> bytes:
-        given = headers.get(b"x-request-id")
-        if given is not None and REQUEST_ID.fullmatch(given):
-            return given
-        return self._next_id()
-
-    def _next_id(self) -> bytes:
-        return b"%s-%d" % (self._process, next(self._requests))
 
     def _find(self, exchange: Exchange) -> Found | None:
         found = self._router.find(exchange.path)
@@ -257,7 +198,7 @@ class Handler:
                 if content is None:
                     content = await self._content_of(exchange, body, route, caller)
                 if exchange.is_refused:
-                    answer = self._busy()
+                    answer = self.busy()
                 else:
                     request = DataRequest(exchange, caller, content, self._keys)
                     answer = await found.view(request, **found.named)
@@ -288,45 +229,6 @@ class Handler:
     async def _caller(self, exchange: Exchange) -> Caller:
         authorization = exchange.headers.get(b"authorization", b"")
         return self._keys.known(authorization) or await self._keys.caller(authorization)
-
-    async def _leave(self, exchange: Exchange) -> None:
-        """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only
-        then authenticate its caller.
-        """
-        body = Body(exchange, self._budgets.control)
-        content = b""
-        try:
-            patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
-            # That of a method that only reads stays unread.
-            if exchange.is_unread and exchange.method not in READING:
-                is_form = exchange.path.startswith(CONSOLE)
-                body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
-                content = await body.read(request_bytes.FORM_BYTES if is_form else request_bytes.CONTROL_BYTES)
-                patience.current().renew()
-            found = await bridge.serve(exchange, self._otherwise, content)
-            if found is not None:
-                # Django's thread is free again: however slowly the caller reads, it holds bytes only.
-                await responding.send(exchange, Answer(found.content, found.status, found.headers), body)
-        except Refusal as refusal:
-            responding.write(exchange, answers.refused(refusal))
-        finally:
-            body.release()
-
-    async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
-        """The budget for the body of a request outside of the data plane, once its caller is known.
-
-        The login is open to all, and the other pages redirect unknown callers to it.
-        """
-        if not is_form:
-            await callers.require(exchange, self._keys)
-            return self._budgets.control
-        if await callers.is_signed_in(exchange.headers):
-            return self._budgets.forms
-        # Many programs send a body right behind its head.
-        with contextlib.suppress(TimeoutError, ProcessEnds):
-            async with asyncio.timeout(FORM_SECONDS):
-                await exchange.some()
-        return self._budgets.whole_forms if exchange.is_whole else self._budgets.unfinished_forms
 
 
 def described(exchange: Exchange) -> dict[str, str]:

@@ -7,7 +7,8 @@ from mqbroker.api.answers import Answer, MessagesAnswer
 from mqbroker.api.bodies import Body
 from mqbroker.api.unread import Unread
 from store.process import pacing, runtime
-from wire.exchange import Exchange, Gone
+from wire.arriving import Gone
+from wire.exchange import Exchange
 
 
 async def send(exchange: Exchange, answer: Answer, body: Body) -> None:

@@ -5,7 +5,8 @@ import contextlib
 
 import structlog
 
-from wire.exchange import Exchange, Gone
+from wire.arriving import Gone
+from wire.exchange import Exchange
 from wire.heads import Headers
 
 logger = structlog.stdlib.get_logger(__name__)

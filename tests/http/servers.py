@@ -9,8 +9,9 @@ from ipaddress import ip_network
 
 from tests.broker.polling import PAUSE_SECONDS
 from wire.accepting import Accepting
+from wire.arriving import Gone
 from wire.connections import Connections
-from wire.exchange import Exchange, Gone
+from wire.exchange import Exchange
 from wire.heads import head_of
 from wire.room import Room
 

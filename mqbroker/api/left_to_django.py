@@ -1,0 +1,70 @@
+"""What the data plane leaves to Django's own handler: the control plane, the console, and paths that nothing has."""
+
+import asyncio
+import contextlib
+
+from mqbroker.api import answers, bodies, callers, request_bytes, responding
+from mqbroker.api.answers import Answer
+from mqbroker.api.bodies import Body
+from mqbroker.rights import KeyRing
+from store.db import patience
+from store.errors import Refusal
+from store.process.budget import Budget
+from wire import bridge
+from wire.arriving import ProcessEnds
+from wire.bridge import Application
+from wire.exchange import Exchange
+
+# Methods whose requests have no body that a view reads.
+READING = frozenset(("GET", "HEAD", "OPTIONS", "TRACE"))
+CONSOLE = "/console/"
+# A form of an unknown caller that has not come whole with its first piece, within this time, is an unfinished one.
+FORM_SECONDS = 1.0
+
+
+class LeftToDjango:
+    """Django's handler, behind a body that was read within the budgets of this process."""
+
+    def __init__(self, application: Application, keys: KeyRing, budgets: bodies.Budgets) -> None:
+        self._application = application
+        self._keys = keys
+        self._budgets = budgets
+
+    async def serve(self, exchange: Exchange) -> None:
+        """Lets Django's handler answer, with a body that was read here: Django would spool one of any size, and only
+        then authenticate its caller.
+        """
+        body = Body(exchange, self._budgets.control)
+        content = b""
+        try:
+            patience.begin(patience.REQUEST_SECONDS, in_all=exchange.method not in READING)
+            # That of a method that only reads stays unread.
+            if exchange.is_unread and exchange.method not in READING:
+                is_form = exchange.path.startswith(CONSOLE)
+                body = Body(exchange, await self._budget_of(exchange, is_form=is_form))
+                content = await body.read(request_bytes.FORM_BYTES if is_form else request_bytes.CONTROL_BYTES)
+                patience.current().renew()
+            found = await bridge.serve(exchange, self._application, content)
+            if found is not None:
+                # Django's thread is free again: however slowly the caller reads, it holds bytes only.
+                await responding.send(exchange, Answer(found.content, found.status, found.headers), body)
+        except Refusal as refusal:
+            responding.write(exchange, answers.refused(refusal))
+        finally:
+            body.release()
+
+    async def _budget_of(self, exchange: Exchange, *, is_form: bool) -> Budget:
+        """The budget for the body of a request outside of the data plane, once its caller is known.
+
+        The login is open to all, and the other pages redirect unknown callers to it.
+        """
+        if not is_form:
+            await callers.require(exchange, self._keys)
+            return self._budgets.control
+        if await callers.is_signed_in(exchange.headers):
+            return self._budgets.forms
+        # Many programs send a body right behind its head.
+        with contextlib.suppress(TimeoutError, ProcessEnds):
+            async with asyncio.timeout(FORM_SECONDS):
+                await exchange.some()
+        return self._budgets.whole_forms if exchange.is_whole else self._budgets.unfinished_forms
