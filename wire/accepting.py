@@ -15,8 +15,8 @@ from wire.connections import Connections
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# Callers beyond the first one of a turn, per second that the turn lasts: an idle process has short turns and leaves
-# some of a crowd to the other processes of its port; a busy one takes in so many a second.
+# Accept rate: per turn of the event loop, one connection plus PER_SECOND × length of the turn. An idle process has
+# short turns and leaves connections to its siblings.
 PER_SECOND = 8000
 MOST_PER_TURN = 128
 # Of each connection, in the kernel, beside what is on its way. Without a limit the kernel takes up to 4 MB for a caller

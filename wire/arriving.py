@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-# A body that is not read is taken from the socket up to so many bytes.
+# Of a body that is not read, this number of bytes at most is taken from the socket.
 UNREAD_BYTES = 64 * 1024
 # Shorter chunks that wait are put together: a body in chunks of two bytes would take thirty times its size.
 SHORT_BYTES = 1024
@@ -123,7 +123,7 @@ class ArrivingBody:
         return self._gone
 
     def whole(self, most: int) -> bytes | None:
-        """The body, if it has arrived whole, in one part and with at most so many bytes, as almost all do.
+        """The body, if it has arrived whole, in one part and with at most `most` bytes, as almost all do.
 
         Else None, and nothing is read.
         """

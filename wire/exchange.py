@@ -12,7 +12,7 @@ HeaderList = list[tuple[bytes, bytes]]
 # Once the process ends, what is under way has a second: so much of it for the rest of a body, then for its answer.
 LAST_BODY_SECONDS = 0.6
 WITHOUT_CONTENT = frozenset((204, 304))
-# Content up to so many bytes is joined to its head: one write of both is cheaper than the copy.
+# Content up to this number of bytes is joined to its head: one write of both is cheaper than the copy.
 COPIED_BYTES = 16 * 1024
 
 

@@ -57,7 +57,7 @@ class Tries:
         return max(min(self._timeout_seconds + waits, share), 0.001)
 
     def pause_after(self, error: errors.BrokerError, what: str) -> float:
-        """The seconds to the next try of a call that failed with what passes. Raises the error if there is none."""
+        """Delay in seconds before the next try after a transient failure. Re-raises it when no try is left."""
         pause = _pause_seconds(error, self._made)
         if self._made >= self._limit or time.monotonic() + pause >= self._give_up_at:
             raise error

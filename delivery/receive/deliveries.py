@@ -108,7 +108,7 @@ class Handout:
     entries: list[HandedOut] = field(default_factory=list)
     # Those that are read already, by their log positions.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
-    # It got nothing, but there may be more behind what its filter passed over or behind large bodies: it reads again.
+    # Empty, but unread entries remain past filtered or oversized ones: read again at once, do not wait.
     more: bool = False
 
     def count_bodies(self) -> None:

@@ -18,12 +18,12 @@ from store.process.budget import RESERVED_PART
 # A second batch under way costs some 0.5 ms of CPU before its first request: at 64 callers 146 µs of PostgreSQL's CPU
 # per transaction with this, 179 with one batch at a time, 161 with half of it.
 WORTH = 32
-# A batch waits for half of the requests that there were at a time lately, but for no more than so many, or so many
-# bytes by `accept.size_of`: two halves take turns in this process and PostgreSQL. With three quarters the second half
-# of 64 callers was never enough, and left when the event loop had nothing else to do: 13,280 sends a second instead of
-# 18,632, 5,966 transactions instead of 6,657, and 19,859 sends over 128 connections instead of 20,966. Batches of 16
-# messages, 64 callers: 115,600 messages a second with 192 kB, 88,100 with 256, where the process waits while PostgreSQL
-# works and PostgreSQL while the process does.
+# A batch is sent as soon as the queue holds half of the recent concurrency (waiting and in flight), MOST_WAITED
+# operations or EARLY_BYTES by `accept.size_of`: two halves take turns in this process and PostgreSQL. With three
+# quarters the second half of 64 callers was never enough, and left when the event loop had nothing else to do: 13,280
+# sends a second instead of 18,632, 5,966 transactions instead of 6,657, and 19,859 sends over 128 connections instead
+# of 20,966. Batches of 16 messages, 64 callers: 115,600 messages a second with 192 kB, 88,100 with 256, where the
+# process waits while PostgreSQL works and PostgreSQL while the process does.
 MOST_WAITED = 128
 EARLY_BYTES = 192 * 1024
 
@@ -45,7 +45,7 @@ def most_wait_seconds() -> float:
 
 
 def too_many(waiting: int) -> SystemBusy:
-    """The refusal of a request when so many wait."""
+    """The refusal of a request while `waiting` others wait."""
     return SystemBusy(f"{waiting} requests wait to be written: nothing was stored, try again in a second.")
 
 
@@ -84,7 +84,7 @@ class Waiting:
         # What is worth the fixed cost of a batch.
         self._enough = WORTH
         # Read once: Django's settings cost 0.3 µs each time, and all of this is asked about each operation.
-        # New work is refused when so many wait: ends have a part of it for themselves.
+        # New work is refused when this number of requests waits: ends have a part of it for themselves.
         self.limit = limit()
         self._urgent_limit = int(settings.GROUP_COMMIT_MAX_WAITING)
         self._most_bytes = int(settings.GROUP_COMMIT_MAX_WAITING_BYTES)
@@ -100,7 +100,7 @@ class Waiting:
 
     @property
     def is_large(self) -> bool:
-        """Whether so many bytes wait that no more are waited for."""
+        """Whether EARLY_BYTES wait: the batch is sent without waiting for more."""
         return self._bytes >= EARLY_BYTES
 
     @property
@@ -114,7 +114,7 @@ class Waiting:
         return self.count >= self._callers
 
     def note(self, under_way: int) -> None:
-        """A batch has been sent: so many requests are under way beside those that wait."""
+        """A batch has been sent: `under_way` requests are in flight beside the waiting ones."""
         self._callers = max(self.count + under_way, self._callers * 7 // 8)
         self._enough = min(max(WORTH, self._callers // 2), MOST_WAITED)
         self._ask()

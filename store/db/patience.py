@@ -93,7 +93,7 @@ class Patience:
         self._silent_at = None
 
     def unanswered(self, waited_seconds: float) -> None:
-        """A wait of so many seconds has ended in vain."""
+        """A wait of this number of seconds has ended in vain."""
         if waited_seconds > LEAST_SECONDS:
             self._silent_at = time.monotonic()
 

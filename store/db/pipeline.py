@@ -33,7 +33,7 @@ from store.db.statements import RowType, Statement
 
 logger = structlog.stdlib.get_logger(__name__)
 
-# A lock that is held longer than a batch takes is held by something that is stuck: its requests take another way.
+# lock_timeout of a batch. A lock held longer belongs to a stuck session; what needs it is written stepwise.
 LOCK_TIMEOUT = "100ms"
 # Ends a transaction whose client stopped in the middle of sending it.
 TRANSACTION_SECONDS = 5
