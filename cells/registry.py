@@ -48,7 +48,16 @@ def find(name: str) -> Cell:
 
 def facts(cell: Cell) -> CellFacts:
     """A cell as its database is reached."""
-    return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics)
+    return CellFacts(cell.id, cell.name, cell.url, cell.takes_topics, cell.parent_id)
+
+
+def url_of(cell: Cell) -> str:
+    """The URL of a cell's database; empty for the control, whose is that of the settings. Raises CellIllegal."""
+    if not cell.url and cell.id != CONTROL:
+        raise CellIllegal(
+            f"The URL of the cell {cell.name} is sealed under a key that is not in MQBROKER_SECRETS_KEYS."
+        )
+    return str(cell.url)
 
 
 def join_beside(name: str, signature: Signature) -> None:
@@ -124,7 +133,7 @@ def _add(name: str, url: str) -> Cell:
             identity = {"cell_id": cell.id, "installation": joining.installation()}
             CellIdentity.objects.using(alias).update(**identity)
         repair(cell)
-        _announce()
+        announce()
     return cell
 
 
@@ -175,7 +184,23 @@ def open_cell(name: str) -> None:
         repair(cell)
         Cell.objects.filter(takes_topics=True).update(takes_topics=False)
         Cell.objects.filter(id=cell.id).update(takes_topics=True)
-        _announce()
+        announce()
+
+
+def close_cell(name: str) -> None:
+    """Has no new topics lie in this cell: they lie in the control again, where it was the open one.
+
+    Raises CellNotExist, or CellIllegal for the control while it is open.
+    """
+    with transaction.atomic():
+        copies.hold()
+        cell = find(name)
+        if cell.takes_topics and cell.id == CONTROL:
+            raise CellIllegal(f"New topics go to {name}: `cells open` names the cell where they are to go instead.")
+        if cell.takes_topics:
+            Cell.objects.filter(id=cell.id).update(takes_topics=False)
+            Cell.objects.filter(id=CONTROL).update(takes_topics=True)
+            announce()
 
 
 def remove(name: str) -> None:
@@ -196,10 +221,10 @@ def remove(name: str) -> None:
         cell.delete()
         Topic.objects.filter(id__in=own).update(cell_id=CONTROL)
         copies.write(Topic, own)
-        _announce()
+        announce()
 
 
-def _announce() -> None:
+def announce() -> None:
     """The map has another version, and every process drops what it has cached, when this transaction is committed."""
     CellMap.objects.update(version=F("version") + 1)
     caches.drop_everywhere()

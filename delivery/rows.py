@@ -73,3 +73,9 @@ class SubscriptionId(NamedTuple):
     """The id of a subscription that may be pushed; of find_waiting_subscriptions: and has something to push."""
 
     id: int
+
+
+class SettledHandle(NamedTuple):
+    """A handle whose delivery was acked or extended: its number in the arrays, from 1."""
+
+    number: int

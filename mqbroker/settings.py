@@ -263,6 +263,7 @@ INSTALLED_APPS = [
     "delivery",
     "analytics",
     "actions",
+    "cells",
     "mqbroker",
 ]
 MIDDLEWARE = [

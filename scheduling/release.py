@@ -10,67 +10,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import NamedTuple, Self
-from uuid import UUID
+from typing import Self
 
 from scheduling import delays, lateness
 from scheduling.publish import Publication, publish_all
-from scheduling.rows import RecalledEntry
+from scheduling.rows import DueEntry, DueTimer, LevelHead, NextTimer, RecalledEntry
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db import connections
 from store.db.statements import Statement
 from store.naming import topics
+from store.process import runtime
 from store.reading import progress
 from store.rows import PositionRow
-
-
-class NextTimer(NamedTuple):
-    """The due time of the next timer, None without timers, and the database's time."""
-
-    due_at: datetime | None
-    now: datetime
-
-
-class LevelHead(NamedTuple):
-    """The entry of a level's queue that is released next, and the database's time."""
-
-    queue_id: int
-    queue_offset: int
-    due_ms: int
-    entered_at: datetime
-    now: datetime
-
-
-class DueTimer(NamedTuple):
-    """A timer that was deleted because it is due, and the database's time then."""
-
-    id: UUID
-    due_at: datetime
-    message_id: UUID | None
-    log_segment: int
-    log_offset: int
-    topic_id: int
-    queue_id: int
-    tags_code: int
-    reconsume_times: int
-    now: datetime
-
-
-class DueEntry(NamedTuple):
-    """The next entry of a level's queue, with its real topic and queue, and the database's time after it was stored."""
-
-    queue_offset: int
-    due_ms: int
-    log_segment: int
-    log_offset: int
-    reconsume_times: int
-    real_topic_id: int
-    real_queue_id: int
-    real_tags_code: int
-    now: datetime
-
 
 DELAY_LEVEL_HEADS = Statement(__file__, "delay_level_heads", LevelHead)
 NEXT_TIMER = Statement(__file__, "next_timer", NextTimer)
@@ -195,10 +148,12 @@ class Release(Operation[int]):
 
 
 async def _timers(batch: Batch) -> int:
-    timers = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
+    taken = await batch.read(TAKE_TIMERS, {"now": batch.now, "max_timers": MAX_PER_BATCH})
+    departed = runtime.here().departed
+    timers = [timer for timer in taken if not departed.has(timer.topic_id, timer.queue_id)]
     _count(batch, lateness.TIMERS, [timer.now - timer.due_at for timer in timers])
     await publish_all(batch, [_of_timer(timer) for timer in sorted(timers, key=lambda row: (row.due_at, row.id))])
-    return len(timers)
+    return len(taken)
 
 
 async def _levels(batch: Batch, level_queues: list[int]) -> int:
@@ -224,10 +179,12 @@ async def _level(batch: Batch, position: PositionRow) -> int:
     )
     due = _due_in_order(entries, position.queue_id)
     recalled = await _recalled(batch, position.queue_id, due)
-    await publish_all(batch, [_of_entry(entry) for entry in due if entry.queue_offset not in recalled])
+    departed = runtime.here().departed
+    own = [entry for entry in due if not departed.has(entry.real_topic_id, entry.real_queue_id)]
+    await publish_all(batch, [_of_entry(entry) for entry in own if entry.queue_offset not in recalled])
     if due:
         queue = (position.topic_id, position.queue_id)
-        _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in due])
+        _count(batch, position.queue_id, [entry.now - delays.time_of(entry.due_ms) for entry in own])
         progress.move(batch, progress.SCHEDULER, queue, (position.move or 0) + 1, due[-1].queue_offset + 1)
     return len(due)
 

@@ -40,7 +40,7 @@ class Cell(models.Model):
     """A database with the tables of the message path, for some of the topics. Rows are kept by the control, cell 0.
 
     The URL of cell 0 is empty: it is that of the process. Ids of messages and receipt handles hold a cell's id in ten
-    bits; that of a cell which was removed is not used again.
+    bits; that of a cell which was removed is not used again. `parent_id`: that which this one was split from.
     """
 
     id = models.AutoField(primary_key=True)
@@ -48,6 +48,7 @@ class Cell(models.Model):
     url = SealedField(default="")
     takes_topics = models.BooleanField(default=False)
     made_at = models.DateTimeField(db_default=Now())
+    parent_id = models.IntegerField(null=True)
 
     class Meta:
         db_table = "cell"
@@ -66,13 +67,18 @@ class Cell(models.Model):
 class CellIdentity(models.Model):
     """Which cell this database is, of which installation: one row in each database, (0, 0) until it joins another.
 
-    `epoch` is raised by each fence. `installation` is made with the tables, and taken over from the control on joining.
+    `epoch` is raised by each fence and by its end; behind `fenced_until` any process may end it. `departed` are topics
+    of other cells that this database once had, and `departed_queues` queues of the broker's own topics that hold their
+    messages, as `topic << 32 | queue`. `installation` is made with the tables, and taken over on joining.
     """
 
     only = models.BooleanField(primary_key=True, default=True, db_default=True)
     cell_id = models.IntegerField()
     epoch = models.BigIntegerField()
     installation = models.UUIDField(db_default=RandomUUID())
+    fenced_until = models.DateTimeField(null=True)
+    departed = ArrayField(models.IntegerField(), default=list, db_default=[])
+    departed_queues = ArrayField(models.BigIntegerField(), default=list, db_default=[])
 
     class Meta:
         db_table = "cell_identity"
@@ -134,8 +140,7 @@ class Segment(models.Model):
 class Export(models.Model):
     """The latest export to a folder, noted when it was complete there: `segment_id` is the last that it holds whole.
 
-    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table.
-    """
+    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table."""
 
     target = models.TextField(primary_key=True)
     taken_at = models.DateTimeField()

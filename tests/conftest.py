@@ -22,7 +22,7 @@ REDIS_URL = "redis://127.0.0.1:6379/0"
 
 # Kinds of test that take long, by the fixtures or the folder that make them so.
 SLOW_FIXTURES = {"browser": {"browser", "chromium"}, "spark": {"spark", "exported", "killed", "cluster"}}
-SLOW_FOLDERS = {"chaos": "chaos"}
+SLOW_FOLDERS = {"chaos": "chaos", "moves": "chaos"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

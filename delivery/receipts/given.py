@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 
 from delivery.errors import ReceiptExpired
+from delivery.receipts import elsewhere
 from delivery.receipts.handles import Handle, by_cell, unpack
 from delivery.rows import GroupFacts
 from store.commit import writer
@@ -42,6 +43,8 @@ async def settle(
         try:
             with runtime.in_cell(cell):
                 done = await writer.run(made(wanted)) if wanted else set()
+                if elsewhere.have_left(None, left := wanted - done):
+                    done = done | await elsewhere.settle(None, left, made)
                 wake(group, done)
                 settled |= done
         except SystemBusy as refusal:

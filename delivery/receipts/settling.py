@@ -2,34 +2,28 @@
 
 from collections.abc import Iterable, Sequence, Set
 from functools import partial
-from typing import NamedTuple, Self
+from typing import Self
 
 from django.conf import settings
 
 from access.callers import Caller
 from delivery import groups
+from delivery.receipts import elsewhere
+from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
 from delivery.receipts.given import ack, outcomes, settle, unpacked, wake
 from delivery.receipts.handles import PACKED, Handle, by_cell, columns
 from delivery.retries import nacks, ordered, redelivery
-from delivery.rows import FailedReceipt, GroupFacts
+from delivery.rows import FailedReceipt, GroupFacts, SettledHandle
 from scheduling.publish import publish
 from store.commit.batch import Batch
 from store.commit.operation import Operation
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
-from store.errors import Refusal, require_between
+from store.errors import Refusal, TopicMoved, require_between
 from store.process import runtime
 from store.process.runtime import CONTROL
 
-
-class SettledHandle(NamedTuple):
-    """A handle whose delivery was acked or extended: its number in the arrays, from 1."""
-
-    number: int
-
-
-ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
 EXTEND_RECEIPTS = Statement(__file__, "extend_receipts", SettledHandle)
 LOCK_RECEIPTS = Statement(__file__, "lock_receipts", FailedReceipt)
 TAKE_RECEIPTS = Statement(__file__, "take_receipts", FailedReceipt)
@@ -73,25 +67,10 @@ async def extend(group_name: str, given: list[str], invisible_seconds: float | N
     return await settle(group, given, lambda handles: Extension(handles, seconds))
 
 
-async def _settled(
-    batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
-) -> set[Handle]:
-    """The handles whose deliveries a statement settled.
-
-    Run twice: a delivery that another process extended at this very moment may be missing from the first snapshot.
-    """
-    settled: set[Handle] = set()
-    for _ in range(2):
-        if left := sorted(handles - settled):
-            rows = await batch.read(statement, parameters | columns(left))
-            settled.update(left[row.number - 1] for row in rows)
-    return settled
-
-
 async def _failed(
     batch: Batch, statement: Statement[FailedReceipt], handles: Set[Handle]
 ) -> dict[Handle, FailedReceipt]:
-    """The receipts that a statement deletes or locks, by their handles. Run twice, as in `_settled`."""
+    """The receipts that a statement deletes or locks, by their handles. Run twice, as in `settled`."""
     failed: dict[Handle, FailedReceipt] = {}
     for _ in range(2):
         if left := handles - failed.keys():
@@ -112,7 +91,7 @@ class Ack(Operation[Set[Handle]]):
     that moment was not in its snapshot.
     """
 
-    __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "unpacked")
+    __slots__ = ("away", "caller", "found", "given", "group", "group_name", "handles", "is_late", "unpacked")
     LANE = "acks"
     URGENT = True
 
@@ -127,6 +106,8 @@ class Ack(Operation[Set[Handle]]):
         self.handles: Set[Handle] = frozenset()
         # What the pipelined batch has deleted, where it is not all.
         self.found: Set[Handle] = frozenset()
+        # Whether those of topics that have left the cell were acked elsewhere.
+        self.is_late = False
         # The refusals of cells that are away, by the handles of their deliveries.
         self.away: dict[str, Refusal] = {}
 
@@ -202,10 +183,22 @@ class Ack(Operation[Set[Handle]]):
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         left = {handle for one in operations for handle in one.handles - one.found}
-        acked = await _settled(batch, ACK_RECEIPTS, left, {})
+        acked = await settled(batch, ACK_RECEIPTS, left, {})
         for one in operations:
-            settled = one.result = one.found | acked.intersection(one.handles)
-            batch.after_commit(partial(wake, one.group, settled))
+            done = one.result = one.found | acked.intersection(one.handles)
+            batch.after_commit(partial(wake, one.group, done))
+            if not one.is_late and elsewhere.have_left(one.cell, one.handles - done):
+                one.found = done
+                one.refusal = TopicMoved("The topic of a delivery has left its cell: try again in a second.")
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """Deliveries of topics that have left the cell are acked where these lie now, once."""
+        if not isinstance(refusal, TopicMoved) or self.is_late:
+            return False
+        self.is_late = True
+        left = {handle for handle in self.handles - self.found if elsewhere.have_left(self.cell, {handle})}
+        self.found = self.found | await elsewhere.settle(self.cell, left, elsewhere.LateAck)
+        return True
 
 
 class Nack(Operation[Set[Handle]]):
@@ -256,4 +249,4 @@ class Extension(Operation[Set[Handle]]):
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
         for one in operations:
             parameters: dict[str, object] = {"invisible_seconds": one.invisible_seconds}
-            one.result = await _settled(batch, EXTEND_RECEIPTS, one.handles, parameters)
+            one.result = await settled(batch, EXTEND_RECEIPTS, one.handles, parameters)

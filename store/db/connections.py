@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import psycopg
 import structlog
@@ -17,7 +17,7 @@ from psycopg.rows import namedtuple_row
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from store.db import disk, patience
+from store.db import disk, fences, patience
 from store.db.conninfo import conninfo
 from store.db.patience import RECONNECT_SECONDS, PatientAsyncConnection, Unanswered
 from store.db.statements import RowType, Statement
@@ -34,16 +34,6 @@ Connection = PatientAsyncConnection
 POOL_WAIT_SECONDS = 3.0
 # The columns of a message that may make a row large: its body, or where that is not read, its properties.
 LARGE = ("body", "properties")
-
-
-class CellIdentity(NamedTuple):
-    """Which cell a database is, and how often it was fenced."""
-
-    cell_id: int
-    epoch: int
-
-
-IDENTIFY_CELL = Statement(__file__, "identify_cell", CellIdentity)
 
 
 class AnotherCell(psycopg.OperationalError):
@@ -69,11 +59,11 @@ async def _prepare(connection: Connection, cell: Runtime) -> None:
     connection.adapters.register_dumper(int, Int8BinaryDumper)
     connection.adapters.register_dumper(int, Int8Dumper)
     connection.prepare_threshold = 0
-    [identity] = await execute(connection, IDENTIFY_CELL)
-    connection.epoch = identity.epoch
+    [identity] = await execute(connection, fences.IDENTIFY_CELL)
     if identity.cell_id != cell.cell:
         logger.error("a database is another cell's", wanted=cell.name, found=identity.cell_id)
         raise AnotherCell(f"the database at the URL of the cell {cell.name} is that of cell {identity.cell_id}")
+    await fences.heed(connection, identity, cell)
 
 
 class Reads:

@@ -41,7 +41,8 @@ async def connect(application: str) -> Connection:
     topics may lie elsewhere.
     """
     connection = await connections.connect(application)
-    if runtime.several:
+    # One cell that was fenced may be two by now.
+    if runtime.several or connection.epoch:
         try:
             connection.map_version = await _version(runtime.here().cell, connection.epoch)
         except BaseException:

@@ -35,6 +35,7 @@ class CellFacts(NamedTuple):
     name: str
     url: str
     takes_topics: bool
+    parent_id: int | None
 
 
 # It, and all configuration, is read from the control.
@@ -96,7 +97,7 @@ async def learn() -> None:
             logger.error("a cell cannot be reached", cell=facts.name, problem=str(problem))
             continue
         if facts.id not in served or (facts.id != CONTROL and served[facts.id].url != url):
-            runtime.current().add(Runtime(facts.id, facts.name, url))
+            runtime.current().add(Runtime(facts.id, facts.name, url, facts.parent_id))
     for gone in served.keys() - {CONTROL, *(facts.id for facts in found)}:
         runtime.current().remove(gone)
 

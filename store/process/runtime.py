@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from store.errors import CellAway, SystemBusy
+from store.process.departed import Departed
 
 Part = TypeVar("Part")
 
@@ -27,13 +28,16 @@ CONTROL = 0
 class Runtime:
     """The parts of one cell in this process, at most one of each kind; the control's has the runtimes of all cells.
 
-    `url` is that of the cell's database; the control's is in the settings.
+    `url` is that of the cell's database; the control's is in the settings. `parent`: that which it was split from.
     """
 
-    def __init__(self, cell: int = CONTROL, name: str = "c0", url: str = "") -> None:
+    def __init__(self, cell: int = CONTROL, name: str = "c0", url: str = "", parent: int | None = None) -> None:
         self.cell = cell
         self.name = name
         self.url = url
+        self.parent = parent
+        # What its database has and is another cell's: each new session brings it up to date.
+        self.departed = Departed()
         # Set for good once it closes: work that is still under way in a thread begins nothing that outlasts it.
         self.is_closing = False
         # By their ids, this one included; of a cell that is not the control only itself.
@@ -186,6 +190,12 @@ def of(cell: int) -> Runtime:
 def serves(cell: int) -> bool:
     """Whether this process knows the cell."""
     return cell in current().cells
+
+
+def split_from(cell: int) -> list[Runtime]:
+    """The runtimes of the cells that were split from a cell, and from those: what it had may lie there."""
+    found = [one for one in current().cells.values() if one.parent == cell and one.cell != cell]
+    return [each for one in found for each in (one, *split_from(one.cell))]
 
 
 def chosen() -> Runtime | None:

@@ -84,5 +84,7 @@ async def _holder(named: uuid.UUID, probe: Statement[RowType], parameters: Mappi
 
 
 async def _probe(cell: Runtime, probe: Statement[RowType], parameters: Mapping[str, object]) -> bool:
+    """Whether the cell has it. What is left of a topic that has left the cell is a copy of what another one has."""
     with cell.entered():
-        return bool(await connections.read(probe, parameters))
+        rows = await connections.read(probe, parameters)
+    return any(getattr(row, "topic_id", None) not in cell.departed.topics for row in rows)

@@ -71,7 +71,7 @@ class OfTransaction(Operation[Result]):
         while one after another was asked.
         """
         if self.cell is None:
-            return False
+            return await self._has_been_split(refusal)
         if isinstance(refusal, TopicMoved):
             return self.topic is not None and await self._has_moved(self.topic)
         if isinstance(refusal, SystemBusy):
@@ -89,6 +89,16 @@ class OfTransaction(Operation[Result]):
             # It may have gone from a cell that was not asked yet to one that was.
             await cells.learn()
             raise TopicMoved(MAP_CHANGED)
+        return False
+
+    async def _has_been_split(self, refusal: Refusal) -> bool:
+        """Whether it was looked for in the only cell that this process knew, which was split meanwhile."""
+        if runtime.chosen() is not None or not runtime.current().departed.topics:
+            return False
+        await cells.learn()
+        if runtime.several and isinstance(refusal, TransactionNotFound):
+            OfTransaction._choose_cell(self)
+            return True
         return False
 
     async def _has_moved(self, topic: str) -> bool:

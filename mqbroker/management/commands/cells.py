@@ -1,4 +1,4 @@
-"""`manage.py cells`: the databases of the installation, listed, added, opened, repaired and removed."""
+"""`manage.py cells`: the databases of the installation, and the topics that move between them."""
 
 import sys
 from typing import Any
@@ -8,56 +8,65 @@ from django.db import DatabaseError
 
 from access import audit
 from access.audit import Signature
-from cells import registry, stats
+from cells import homes, moves, moving, plans, registry, stats
+from cells.plans import Plan
 from store.errors import Refusal
 
 COMMAND = Signature("command", "manage.py cells")
 HEAD = ("cell", "topics", "epoch", "state")
+WORDS = "list | add | open | close | sync | remove | topics | split | move | resume | undo"
 
 
 class Command(BaseCommand):
-    """Each subcommand may be repeated; `add` goes on where one that was killed has stopped."""
+    """Each subcommand may be repeated; `add` and `resume` go on where a run that was killed has stopped."""
 
     # `./mq check` makes them: they import every page of the console, which a deployment need not wait for.
     requires_system_checks = ()
 
-    help = "Lists, adds, opens, repairs and removes cells: the databases among which topics are divided."
+    help = "Lists, adds, opens, repairs, removes, splits and moves cells: the databases that topics are divided among."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        words = parser.add_subparsers(dest="word", required=True, metavar="list | add | open | sync | remove")
+        words = parser.add_subparsers(dest="word", required=True, metavar=WORDS)
         words.add_parser("list", help="cells with their topics, and what is wrong with them")
         adding = words.add_parser("add", help="make an empty database a cell; or set the URL of a cell")
         adding.add_argument("name", help=registry.NAME_RULE)
         adding.add_argument("url", help="postgresql://user:password@host:port/database, or - to read it")
         opening = words.add_parser("open", help="have new topics lie in a cell from now on; the others stay")
         opening.add_argument("name")
+        closing = words.add_parser("close", help="have no new topics lie in a cell: they lie in the control again")
+        closing.add_argument("name")
         syncing = words.add_parser("sync", help="make a cell's copies of the configuration what the control has")
         syncing.add_argument("name", nargs="?", help="of one cell (default: of all)")
         removing = words.add_parser("remove", help="take a cell without topics out; its database is left as it is")
         removing.add_argument("name")
+        topics = words.add_parser("topics", help="give topics a home: they lie in one cell, and move together")
+        topics.add_argument("what", choices=["home"])
+        topics.add_argument("name", metavar="HOME")
+        topics.add_argument("topics", nargs="+", metavar="TOPIC")
+        splitting = words.add_parser("split", help="have homes of a cell lie in a new one, its promoted standby")
+        splitting.add_argument("name")
+        splitting.add_argument("--into", required=True, metavar="CELL", help="the name of the new cell")
+        splitting.add_argument("--home", required=True, action="append", dest="homes", help="may be repeated")
+        moving_whole = words.add_parser("move", help="have a whole cell lie on another server, its promoted standby")
+        moving_whole.add_argument("name")
+        for each in (splitting, moving_whole):
+            each.add_argument(
+                "--standby", required=True, metavar="URL", help="of the cell's database there; - reads it"
+            )
+            each.add_argument("--dry-run", action="store_true", help="check, and print what would be done")
+            each.add_argument("--promote-by-hand", action="store_true", help="wait until a provider has promoted it")
+        words.add_parser("resume", help="finish a move that was stopped")
+        words.add_parser("undo", help="take a move back whose topics lie in the source still")
 
-    def handle(self, *args: Any, word: str, name: str | None = None, url: str = "", **options: Any) -> None:
+    def handle(self, *args: Any, word: str, **given: Any) -> None:
         try:
-            self._run(word, name or "", url)
+            getattr(self, f"_{word}")(**given)
         except Refusal as refusal:
             raise CommandError(refusal.detail) from None
         except DatabaseError as problem:
             raise CommandError(f"A database failed: {' '.join(str(problem).split())}") from problem
 
-    def _run(self, word: str, name: str, url: str) -> None:
-        if word == "list":
-            self._list()
-        elif word == "add":
-            # Every user of the machine can read arguments.
-            self._add(name, sys.stdin.readline().strip() if url == "-" else url)
-        elif word == "open":
-            self._open(name)
-        elif word == "sync":
-            self._sync(name)
-        else:
-            self._remove(name)
-
-    def _list(self) -> None:
+    def _list(self, **_: Any) -> None:
         found = stats.read()
         rows = [
             (cell.name, str(cell.topics), "-" if cell.epoch is None else str(cell.epoch), _words(cell))
@@ -66,25 +75,84 @@ class Command(BaseCommand):
         widths = [max(len(row[column]) for row in (HEAD, *rows)) for column in range(len(HEAD))]
         for row in (HEAD, *rows):
             self.stdout.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+        if (move := moves.running()) is not None:
+            self.stdout.write(f"move: {move}, step {move.step}. {move.error}".rstrip())
         self.stdout.write(f"map: version {found.version}")
 
-    def _add(self, name: str, url: str) -> None:
-        cell = registry.join(name, url, COMMAND)
+    def _add(self, name: str, url: str, **_: Any) -> None:
+        cell = registry.join(name, _read(url), COMMAND)
         self.stdout.write(f"{name} is cell {cell.id}. `cells open {name}` has new topics go there.")
 
-    def _open(self, name: str) -> None:
+    def _open(self, name: str, **_: Any) -> None:
         with audit.change(COMMAND, "cell.open", name):
             registry.open_cell(name)
         self.stdout.write(f"New topics go to {name}.")
 
-    def _sync(self, name: str) -> None:
+    def _close(self, name: str, **_: Any) -> None:
+        with audit.change(COMMAND, "cell.close", name):
+            registry.close_cell(name)
+        self.stdout.write(f"No new topics go to {name}.")
+
+    def _sync(self, name: str | None, **_: Any) -> None:
         for cell in [registry.find(name)] if name else registry.every():
             self.stdout.write(f"{cell.name}: {registry.repair(cell)} rows changed.")
 
-    def _remove(self, name: str) -> None:
+    def _remove(self, name: str, **_: Any) -> None:
         with audit.change(COMMAND, "cell.remove", name):
             registry.remove(name)
         self.stdout.write(f"{name} is no cell any more. Its database is as it was, and running processes have left it.")
+
+    def _topics(self, name: str, topics: list[str], **_: Any) -> None:
+        found = homes.set_home(name, topics, COMMAND)
+        self.stdout.write(f"{name}: {', '.join(topic.name for topic in found)}.")
+
+    def _split(self, name: str, into: str, homes: list[str], standby: str, **given: Any) -> None:
+        self._go(plans.split(name, into, _read(standby), homes, by_hand=given["promote_by_hand"]), given["dry_run"])
+
+    def _move(self, name: str, standby: str, **given: Any) -> None:
+        self._go(plans.whole(name, _read(standby), by_hand=given["promote_by_hand"]), given["dry_run"])
+
+    def _go(self, plan: Plan, dry_run: bool) -> None:
+        for line in _described(plan):
+            self.stdout.write(line)
+        if not dry_run:
+            self._finish(moving.Run(moves.begin(plan.move, COMMAND), COMMAND, self._say))
+
+    def _resume(self, **_: Any) -> None:
+        self._finish(moving.taken_over(COMMAND, self._say))
+
+    def _undo(self, **_: Any) -> None:
+        with moving.taken_over(COMMAND, self._say) as run:
+            run.take_back()
+        self.stdout.write(f"{run.move.source_name} has its topics as before. What was promoted is no cell: drop it.")
+
+    def _finish(self, run: moving.Run) -> None:
+        with run:
+            run.finish()
+        pause = "" if run.move.pause_seconds is None else f" It took no writes for {run.move.pause_seconds:.2f} s."
+        self.stdout.write(f"{run.move}: done.{pause}")
+
+    def _say(self, line: str) -> None:
+        self.stdout.write(line)
+        self.stdout.flush()
+
+
+def _read(url: str) -> str:
+    """Every user of the machine can read arguments: - reads the URL."""
+    return sys.stdin.readline().strip() if url == "-" else url
+
+
+def _described(plan: Plan) -> list[str]:
+    move = plan.move
+    lines = [f"{move}: {len(plan.moving)} topics: {', '.join(topic.name for topic in plan.moving)}."]
+    if not move.is_whole:
+        for name, waiting in ((move.source_name, plan.moved), (move.target_name, plan.stayed)):
+            lines.append(
+                f"To be purged in {name}: {waiting.halves} half messages, {waiting.receipts} deliveries, "
+                f"{waiting.timers} timers."
+            )
+    lines.append(f"The standby is {plan.lag_bytes} bytes behind. Expected pause: {plan.pause_seconds:.1f} s.")
+    return lines
 
 
 def _words(cell: stats.CellState) -> str:

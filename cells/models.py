@@ -1,0 +1,59 @@
+"""The table of moves: topics that go from one cell to a new one, step by step."""
+
+import uuid
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models.functions import Now
+
+from store.db.sealing import SealedField
+
+
+class Move(models.Model):
+    """A split of a cell, or the move of a whole cell to another server; at most one runs. Rows are the control's.
+
+    prepared ─▶ fenced ─▶ replayed ─▶ promoting ─▶ promoted ─▶ divided ─▶ opened ─▶ done
+        └─────────┴───────────┴──────────┴────────────┴──▶ undone
+
+    From `divided` on the map names the new database: what is not done then is finished, and never undone. `holder` is
+    the run that works at it: each step is written only by the run that began or resumed the move last.
+    """
+
+    id = models.AutoField(primary_key=True)
+    running = models.BooleanField(null=True, default=True, unique=True)
+    source_id = models.IntegerField()
+    source_name = models.TextField()
+    # That of the source where the whole cell moves.
+    target_id = models.IntegerField()
+    target_name = models.TextField()
+    target_url = SealedField()
+    homes = ArrayField(models.TextField(), default=list)
+    topic_ids = ArrayField(models.IntegerField(), default=list)
+    by_hand = models.BooleanField(default=False)
+    step = models.TextField(default="prepared")
+    holder = models.UUIDField(default=uuid.uuid4)
+    # Of the source's WAL: what the standby must have replayed.
+    position = models.TextField(default="")
+    started_at = models.DateTimeField(db_default=Now())
+    fenced_at = models.DateTimeField(null=True)
+    opened_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    error = models.TextField(default="")
+
+    class Meta:
+        db_table = "move"
+
+    def __str__(self) -> str:
+        return f"{self.source_name} into {self.target_name}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole cell moves, and keeps its id."""
+        return self.target_id == self.source_id
+
+    @property
+    def pause_seconds(self) -> float | None:
+        """How long the source took no writes; None while that is not over."""
+        if self.fenced_at is None or self.opened_at is None:
+            return None
+        return (self.opened_at - self.fenced_at).total_seconds()

@@ -1,0 +1,71 @@
+"""Handles of deliveries whose topic has left the cell that made them: they are settled where that lies now."""
+
+from collections.abc import Callable, Sequence, Set
+from typing import Self
+
+from delivery.receipts.handles import Handle, columns
+from delivery.rows import SettledHandle
+from store.commit import writer
+from store.commit.batch import Batch
+from store.commit.operation import Operation
+from store.db.statements import Statement
+from store.naming import cells
+from store.process import runtime
+
+Settling = Callable[[Set[Handle]], Operation[Set[Handle]]]
+
+ACK_RECEIPTS = Statement(__file__, "ack_receipts", SettledHandle)
+
+
+def have_left(cell: int | None, handles: Set[Handle]) -> bool:
+    """Whether any of these deliveries is one of a topic that has left their cell."""
+    home = runtime.here() if cell is None else runtime.of(cell)
+    return any(home.departed.has(one.topic_id, one.queue_id) for one in handles)
+
+
+async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[Handle]:
+    """Settles handles in the cells that were split from theirs; returns those that proved a delivery there.
+
+    Raises SystemBusy where one of these cells is away, for that may have the others.
+    """
+    source = runtime.here().cell if cell is None else cell
+    if not runtime.split_from(source):
+        await cells.learn()
+    settled: set[Handle] = set()
+    for child in runtime.split_from(source):
+        if left := handles - settled:
+            with child.entered():
+                settled |= await writer.run(made(left))
+    return settled
+
+
+async def settled(
+    batch: Batch, statement: Statement[SettledHandle], handles: Set[Handle], parameters: dict[str, object]
+) -> set[Handle]:
+    """The handles whose deliveries a statement settled.
+
+    Run twice: a delivery that another process extended at this very moment may be missing from the first snapshot.
+    """
+    found: set[Handle] = set()
+    for _ in range(2):
+        if left := sorted(handles - found):
+            rows = await batch.read(statement, parameters | columns(left))
+            found.update(left[row.number - 1] for row in rows)
+    return found
+
+
+class LateAck(Operation[Set[Handle]]):
+    """Acks deliveries that were made before their topic left for the cell of this task."""
+
+    __slots__ = ("handles",)
+    LANE = "acks"
+    URGENT = True
+
+    def __init__(self, handles: Set[Handle]) -> None:
+        super().__init__()
+        self.handles = handles
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> None:
+        for one in operations:
+            one.result = await settled(batch, ACK_RECEIPTS, one.handles, {})

@@ -1,0 +1,29 @@
+"""Deliveries and retry queues of topics that leave a database."""
+
+from typing import NamedTuple
+
+from store.db.statements import Statement
+
+
+class ReceiptsOf(NamedTuple):
+    """How many deliveries some topics have."""
+
+    receipts: int
+
+
+class PurgedReceipts(NamedTuple):
+    """How many deliveries were deleted."""
+
+    purged: int
+
+
+class QueueOfRetries(NamedTuple):
+    """A queue of a group's retry topic."""
+
+    topic_id: int
+    queue_id: int
+
+
+COUNT_RECEIPTS_OF = Statement(__file__, "count_receipts_of", ReceiptsOf)
+FIND_RETRY_QUEUES = Statement(__file__, "find_retry_queues", QueueOfRetries)
+PURGE_RECEIPTS = Statement(__file__, "purge_receipts", PurgedReceipts)

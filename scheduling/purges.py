@@ -1,0 +1,25 @@
+"""Timers of topics that have left a database."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from store.db.statements import Statement
+
+
+class TimersOf(NamedTuple):
+    """How many timers some topics have."""
+
+    timers: int
+
+
+class PurgedTimers(NamedTuple):
+    """The place behind the timers that were looked at, and how many of them were deleted."""
+
+    due_at: datetime
+    id: UUID
+    purged: int
+
+
+COUNT_TIMERS_OF = Statement(__file__, "count_timers_of", TimersOf)
+PURGE_TIMERS = Statement(__file__, "purge_timers", PurgedTimers)

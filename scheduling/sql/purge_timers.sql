@@ -1,0 +1,28 @@
+-- Delete timers of topics that have left this database, those that are due next first, so many at a time, behind a place in
+-- that order; their copies in another cell are released there. A timer that is being released is passed over: the release
+-- drops it. Returns the place behind those that were looked at; no row behind the last one.
+WITH looked_at AS MATERIALIZED (
+    SELECT t.id, t.due_at, t.topic_id, t.queue_id
+    FROM timer AS t
+    WHERE (t.due_at, t.id) > (%(due_at)s::timestamptz, %(id)s::uuid)
+    ORDER BY t.due_at, t.id
+    LIMIT %(max_timers)s
+    FOR UPDATE SKIP LOCKED
+),
+
+gone AS (
+    DELETE FROM timer AS t
+    USING looked_at AS l
+    WHERE
+        t.id = l.id
+        AND (
+            l.topic_id = any(%(topics)s::integer [])
+            OR l.topic_id::bigint << 32 | l.queue_id = any(%(queues)s::bigint [])
+        )
+    RETURNING 1
+)
+
+SELECT l.due_at, l.id, (SELECT count(*) FROM gone) AS purged
+FROM looked_at AS l
+ORDER BY l.due_at DESC, l.id DESC
+LIMIT 1

@@ -1,0 +1,156 @@
+"""The two databases of a move of topics, as the run that moves them sees them: a session of its own in each.
+
+It is synchronous, keeps one session from begin to end, and never opens a second one: a run that another one has taken
+over, and whose sessions that has ended, changes nothing any more.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, NamedTuple, Self, TypeVar
+from uuid import UUID
+
+import psycopg
+from psycopg.sql import SQL, Composed
+
+from store.db import fences
+from store.db.conninfo import conninfo
+from store.db.patience import PatientConnection
+from store.db.statements import Statement
+from store.errors import CellAway
+
+Row = TypeVar("Row")
+
+
+class SideFacts(NamedTuple):
+    """Which server and database a side is. A system identifier is that of a server and of its standbys."""
+
+    system_identifier: int
+    is_standby: bool
+    database: str
+    may_promote: bool
+    cell_id: int
+    epoch: int
+    installation: UUID
+    is_fenced: bool
+    departed: list[int]
+    departed_queues: list[int]
+    columns: int
+
+
+class CellId(NamedTuple):
+    """The id of a cell that is to be made."""
+
+    id: int
+
+
+class Position(NamedTuple):
+    """A place in the WAL of a server."""
+
+    position: str
+
+
+class Replay(NamedTuple):
+    """What a standby has still to replay up to a position; None where it has replayed nothing yet."""
+
+    lag_bytes: int | None
+    is_standby: bool
+
+
+class Asked(NamedTuple):
+    """The server was asked for it."""
+
+    is_asked: bool
+
+
+class SkippedNumbers(NamedTuple):
+    """How many sequences were moved ahead."""
+
+    moved: int
+
+
+TAKE_CELL_ID = Statement(__file__, "take_cell_id", CellId)
+LOOK_AT_SIDE = Statement(__file__, "look_at_side", SideFacts)
+READ_POSITION = Statement(__file__, "read_position", Position)
+READ_REPLAY = Statement(__file__, "read_replay", Replay)
+PROMOTE = Statement(__file__, "promote", Asked)
+SKIP_NUMBERS = Statement(__file__, "skip_numbers", SkippedNumbers)
+BECOME_CELL = Statement(__file__, "become_cell")
+PLACE_TOPICS = Statement(__file__, "place_topics")
+
+# A purge of many rows goes through its table once, as no statement of the message path may.
+SETTINGS = (
+    b"SET statement_timeout = '60s'; SET lock_timeout = '3s'; SET enable_seqscan = on; SET plan_cache_mode = auto; "
+    b"SET default_transaction_read_only = off"
+)
+
+
+class Side:
+    """One of the databases, by a session that writes behind a fence. Its methods raise CellAway."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        with self._answering():
+            self._session = PatientConnection.connect(conninfo(fences.MOVER, url), autocommit=True)
+            self._session.execute(SETTINGS)
+
+    @property
+    def pid(self) -> int:
+        """The process of the server that has the session."""
+        return self._session.info.backend_pid
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._session.close()
+
+    def ask(self, statement: Statement[Row], **parameters: Any) -> Sequence[Row]:
+        """The rows of a statement."""
+        with self._answering(), self._session.cursor(row_factory=statement.rows) as cursor:
+            cursor.execute(statement.sql(), parameters)
+            return cursor.fetchall() if cursor.description is not None else ()
+
+    def one(self, statement: Statement[Row], **parameters: Any) -> Row:
+        """The only row of a statement."""
+        [row] = self.ask(statement, **parameters)
+        return row
+
+    def change(self, statement: Composed | SQL) -> None:
+        """Executes a statement about the database itself, or about a table's constraints."""
+        with self._answering():
+            self._session.execute(statement)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A block that is one transaction."""
+        with self._answering(), self._session.transaction():
+            yield
+
+    def look(self) -> SideFacts:
+        """Which server and database this is."""
+        return self.one(LOOK_AT_SIDE)
+
+    def depart(self, topics: Sequence[int], queues: Sequence[int]) -> None:
+        """Notes what has left this database, and has it refuse the messages of these topics; within a transaction."""
+        self.change(fences.DROP_GUARD)
+        if topics:
+            self.change(fences.guard(topics))
+        self.ask(fences.SET_DEPARTED, topics=list(topics), queues=list(queues))
+
+    def oust(self, before: datetime | None = None, pids: Sequence[int] | None = None) -> list[int]:
+        """Has the broker's sessions ended, those that began before a moment or some; returns those still there."""
+        parameters = {"mover": fences.MOVER, "before": before, "pids": pids}
+        return [one.pid for one in self.ask(fences.OUST_SESSIONS, **parameters)]
+
+    def take_over(self, own: Sequence[int] = ()) -> None:
+        """Ends the sessions of other runs in this database; `own` are those of this run besides this one."""
+        self.ask(fences.OUST_MOVERS, mover=fences.MOVER, own=list(own))
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        try:
+            yield
+        except (psycopg.OperationalError, psycopg.InterfaceError) as problem:
+            reason = " ".join(str(problem).split()) or type(problem).__name__
+            raise CellAway(f"The database of {self.name} is away ({reason}).") from problem

@@ -1,0 +1,6 @@
+-- Have a fence stand until the run that made it ends it; no row where it was ended before. Safe against a process that ends
+-- a fence whose time is over: both update this row, and the later one finds what the earlier one has made of it.
+UPDATE cell_identity
+SET fenced_until = 'infinity'
+WHERE epoch = %(epoch)s AND fenced_until IS NOT NULL
+RETURNING epoch

@@ -1,0 +1,90 @@
+"""An installation on a PostgreSQL of its own, whose cells are split by standbys of that server."""
+
+import os
+import subprocess
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+
+from embedded import commands
+from embedded.servers import postgres
+from tests.broker import forks
+from tests.broker.running import RunningBroker
+from tests.chaos.standbys import Standby, superuser_url
+
+GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
+
+
+class Ground:
+    """The server `primary` with two cells: the control c0, and c1, where new topics go."""
+
+    def __init__(self, folder: Path, webs: int = 2) -> None:
+        self.folder = folder
+        folder.chmod(0o711)
+        self.primary = postgres.Server(folder / "primary")
+        self.primary.start()
+        self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], webs=webs)
+        self.broker.prepare()
+        made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
+        assert made.returncode == 0, made.stderr
+        for database in ("mqbroker", "mqbroker_c1"):
+            with psycopg.connect(superuser_url(self.primary).rpartition("/")[0] + f"/{database}") as session:
+                session.execute(GRANT)
+        self.cells("open", "c1")
+        self._standbys: list[Standby] = []
+
+    def cells(self, *words: str) -> str:
+        """What `manage.py cells` said."""
+        done = self.run(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """What `manage.py cells` did."""
+        return forks.run(commands.manage("cells", *words), self.broker.environment)
+
+    def refusal(self, *words: str) -> str:
+        """The sentence with which a command was refused."""
+        done = self.run(*words)
+        assert done.returncode == 1, done.stdout
+        return done.stderr.splitlines()[-1].removeprefix("CommandError: ")
+
+    def standby(self, of: postgres.Server | None = None) -> Standby:
+        """A standby that follows a server, by default the primary; it ends with the ground."""
+        made = Standby(of or self.primary, self.folder / f"standby-{len(self._standbys)}")
+        made.copy()
+        made.start()
+        self._standbys.append(made)
+        return made
+
+    def sql(self, cell: str, statement: str, *values: object) -> list[tuple[object, ...]]:
+        """The rows of a statement in the database of a cell."""
+        with psycopg.connect(self.url_of(cell)) as session:
+            cursor = session.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+
+    def url_of(self, cell: str) -> str:
+        """The URL of a cell."""
+        with psycopg.connect(self.primary.url) as session:
+            found = session.execute("SELECT url FROM cell WHERE name = %s", [cell]).fetchone()
+        assert found is not None
+        return str(found[0] or self.primary.url)
+
+    def stored(self, topic: str) -> dict[str, int]:
+        """How many messages of a topic each cell's database has."""
+        with psycopg.connect(self.primary.url) as session:
+            names = [str(row[0]) for row in session.execute("SELECT name FROM cell ORDER BY id").fetchall()]
+        counted = "SELECT count(*) FROM commit_log AS c JOIN topic AS t ON t.id = c.topic_id WHERE t.name = %s"
+        return {name: int(str(self.sql(name, counted, topic)[0][0])) for name in names}
+
+    def close(self) -> None:
+        """Ends the servers."""
+        for standby in self._standbys:
+            standby.stop()
+        self.primary.stop()
+
+
+def url_in(server: postgres.Server, database: str) -> str:
+    """The URL of one of a server's databases."""
+    return urlsplit(server.url)._replace(path=f"/{database}").geturl()

@@ -1,0 +1,8 @@
+-- Count the half messages of some topics, and those that have messages of other topics, too. Reads only.
+SELECT
+    count(*) AS halves,
+    count(*) FILTER (WHERE NOT coalesce(h.topic_ids, ARRAY[h.topic_id]) <@ %(topics)s::integer []) AS torn,
+    min(h.transaction_id::text)
+        FILTER (WHERE NOT coalesce(h.topic_ids, ARRAY[h.topic_id]) <@ %(topics)s::integer []) AS example
+FROM half_message AS h
+WHERE coalesce(h.topic_ids, ARRAY[h.topic_id]) && %(topics)s::integer []
