@@ -1,0 +1,85 @@
+"""Splits beside producers that go on: whole, killed after each step and finished, or taken back. Nothing is lost."""
+
+import asyncio
+import subprocess
+import time
+
+import pytest
+from mqbroker_client import Admin
+
+from embedded import commands
+from embedded.commands import ROOT
+from tests.broker import characters
+from tests.broker.load import Crowd
+from tests.broker.running import RunningBroker
+from tests.chaos.shops import Shop, everything
+from tests.moves.ground import Ground, url_in
+
+ACKNOWLEDGED = 200
+# Within this a move that was stopped is finished or taken back.
+ENDED_SECONDS = 30
+
+
+def _split(ground: Ground, home: str) -> list[str]:
+    standby = ground.standby()
+    url = url_in(standby, "mqbroker_c1")
+    return ["split", "c1", "--into", characters.name("c"), "--standby", url, "--home", home]
+
+
+def _killed_after(ground: Ground, words: list[str], step: str) -> None:
+    """Begins a split, and kills it where it says that a step is done."""
+    command = commands.manage("cells", *words)
+    with subprocess.Popen(
+        command, env=ground.broker.environment, cwd=ROOT, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip() == f"{step}.":
+                process.kill()
+                return
+    pytest.fail(f"the split has ended without the step {step}")
+
+
+async def _beside_producers(ground: Ground, broker: RunningBroker, step: str | None, then: str | None) -> list[str]:
+    """What is wrong with a topic that moves and with one that stays, behind a split beside their producers."""
+    moving, staying = characters.name("moving"), characters.name("staying")
+    for topic in (moving, staying):
+        await asyncio.to_thread(Admin(broker.client()).create_topic, topic, queues=4)
+    # Here, for the system ends a server with the thread that began it.
+    words = _split(ground, moving)
+    async with Crowd(broker.urls) as crowd:
+        async with Shop(crowd, moving) as shop, Shop(crowd, staying) as beside:
+            for each in (shop, beside):
+                await each.has_acknowledged(ACKNOWLEDGED)
+            if step is None:
+                await asyncio.to_thread(ground.cells, *words)
+            else:
+                await asyncio.to_thread(_killed_after, ground, words, step)
+                began = time.monotonic()
+                await asyncio.to_thread(ground.cells, str(then))
+                assert time.monotonic() - began < ENDED_SECONDS
+            for each in (shop, beside):
+                each.forget_acknowledged()
+                await each.has_acknowledged(ACKNOWLEDGED)
+        flaws = [flaw for each in (shop, beside) for flaw in each.ledger.flaws(await everything(crowd, each.topic))]
+    stored = ground.stored(moving)
+    assert (words[3] in stored) is (then != "undo")
+    return flaws
+
+
+async def test_a_split_beside_producers_loses_nothing_and_doubles_nothing(
+    ground: Ground, broker: RunningBroker
+) -> None:
+    assert await _beside_producers(ground, broker, None, None) == []
+
+
+@pytest.mark.parametrize("step", ["fenced", "replayed", "promoting", "promoted", "divided", "opened"])
+async def test_a_split_that_was_killed_is_finished(ground: Ground, broker: RunningBroker, step: str) -> None:
+    assert await _beside_producers(ground, broker, step, "resume") == []
+
+
+@pytest.mark.parametrize("step", ["fenced", "promoting", "promoted"])
+async def test_a_split_that_was_killed_before_the_map_changed_is_taken_back(
+    ground: Ground, broker: RunningBroker, step: str
+) -> None:
+    assert await _beside_producers(ground, broker, step, "undo") == []
