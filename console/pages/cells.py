@@ -1,13 +1,15 @@
-"""The page of the cells: where topics lie, and which databases are away or lag."""
+"""The page of the cells: where topics lie, which databases are away or lag, and moves of topics, live."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_GET
 
-from cells import stats
+from cells import moves, stats
 from console.pages import frame
 
 
 @require_GET
 def cells(request: HttpRequest) -> HttpResponse:
     """All cells with their topics, and what is wrong with them."""
-    return frame.show(request, "console/cells.html", "Cells", found=stats.read())
+    running = moves.running() is not None
+    shown = {"found": stats.read(), "moves": moves.latest(), "every": 1 if running else 30}
+    return frame.show(request, "console/cells.html", "Cells", **shown)

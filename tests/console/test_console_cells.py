@@ -30,3 +30,15 @@ def test_a_cell_that_is_away_is_named(ada: Operator, missing_cell: str) -> None:
     assert [name, topics, epoch] == [missing_cell, "0", "–"]
     assert state.startswith("The cell c9 is away (")
     assert state.endswith("): the configuration cannot change until it is back.")
+
+
+def test_a_move_is_shown_with_its_step(ada: Operator, session: psycopg.Connection[Any]) -> None:
+    session.execute(
+        "INSERT INTO move (running, source_id, source_name, target_id, target_name, target_url, homes, topic_ids, "
+        "by_hand, step, holder, position, error) VALUES (true, 0, 'c0', 7, 'c7', '', ARRAY['shop'], ARRAY[1], false, "
+        "'promoting', gen_random_uuid(), '', 'The standby is away.')"
+    )
+    try:
+        assert ada.sees("cells/").table("moves") == [["c0 into c7", "shop", "promoting", "–", "The standby is away."]]
+    finally:
+        session.execute("DELETE FROM move")
