@@ -11,6 +11,7 @@ from store.commit.operation import Operation
 from store.db.statements import Statement
 from store.naming import cells
 from store.process import runtime
+from store.process.runtime import Runtime
 
 Settling = Callable[[Set[Handle]], Operation[Set[Handle]]]
 
@@ -23,16 +24,22 @@ def have_left(cell: int | None, handles: Set[Handle]) -> bool:
     return any(home.departed.has(one.topic_id, one.queue_id) for one in handles)
 
 
+def split_from(cell: int) -> list[Runtime]:
+    """The runtimes of the cells that were split from a cell, and from those: what it had may lie there."""
+    found = [one for one in runtime.cells() if one.parent == cell and one.cell != cell]
+    return [each for one in found for each in (one, *split_from(one.cell))]
+
+
 async def settle(cell: int | None, handles: Set[Handle], made: Settling) -> set[Handle]:
     """Settles handles in the cells that were split from theirs; returns those that proved a delivery there.
 
     Raises SystemBusy where one of these cells is away, for that may have the others.
     """
     source = runtime.here().cell if cell is None else cell
-    if not runtime.split_from(source):
+    if not split_from(source):
         await cells.learn()
     settled: set[Handle] = set()
-    for child in runtime.split_from(source):
+    for child in split_from(source):
         if left := handles - settled:
             with child.entered():
                 settled |= await writer.run(made(left))

@@ -192,12 +192,6 @@ def serves(cell: int) -> bool:
     return cell in current().cells
 
 
-def split_from(cell: int) -> list[Runtime]:
-    """The runtimes of the cells that were split from a cell, and from those: what it had may lie there."""
-    found = [one for one in current().cells.values() if one.parent == cell and one.cell != cell]
-    return [each for one in found for each in (one, *split_from(one.cell))]
-
-
 def chosen() -> Runtime | None:
     """The runtime of the cell that this task has chosen, if it has."""
     return _here.get()
