@@ -1,0 +1,49 @@
+"""The control is split as any cell is, and a whole cell goes to another server."""
+
+from functools import partial
+
+from mqbroker_client import Admin
+
+from tests.broker import characters
+from tests.broker.polling import eventually
+from tests.broker.running import RunningBroker
+from tests.moves.ground import Ground, url_in
+
+
+def _sends(broker: RunningBroker, topic: str) -> bool:
+    return all(
+        broker.wire(web).post("/v1/messages", {"topic": topic, "body": "x"}).status == 201
+        for web in range(len(broker.webs))
+    )
+
+
+def test_topics_of_the_control_move_to_a_cell_of_their_own(ground: Ground, broker: RunningBroker) -> None:
+    ground.cells("open", "c0")
+    moving, staying = characters.name("moving"), characters.name("staying")
+    for topic in (moving, staying):
+        Admin(broker.client()).create_topic(topic, queues=2)
+        assert _sends(broker, topic)
+    url = url_in(ground.standby(), "mqbroker")
+
+    ground.cells("split", "c0", "--into", "c5", "--standby", url, "--home", moving)
+
+    for topic in (moving, staying):
+        eventually(partial(_sends, broker, topic), within_seconds=10)
+    stored = ground.stored(moving)
+    assert (stored["c0"], stored["c5"]) == (2, stored["c5"])
+    assert stored["c5"] >= 4
+    assert ground.sql("c5", "SELECT count(*) FROM api_key") == [(0,)]
+
+
+def test_a_whole_cell_goes_to_another_server(ground: Ground, broker: RunningBroker) -> None:
+    ground.cells("open", "c1")
+    topic = characters.name("moving")
+    Admin(broker.client()).create_topic(topic, queues=2)
+    assert _sends(broker, topic)
+    url = url_in(ground.standby(), "mqbroker_c1")
+
+    ground.cells("move", "c1", "--standby", url)
+
+    eventually(partial(_sends, broker, topic), within_seconds=20)
+    assert ground.url_of("c1") == url
+    assert ground.stored(topic)["c1"] >= 4
