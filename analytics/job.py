@@ -11,7 +11,7 @@ from analytics import connections
 from analytics.closed import ClosedRange, ClosedSegment
 from analytics.connections import Connection
 from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
-from analytics.files import folder, increments, lineage, manifest, parts, remote
+from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
 from analytics.files.manifest import Manifest, Part, Reached
@@ -93,7 +93,7 @@ def _against(conninfo: str | None, place: Place, made: Manifest, say: Callable[[
     with connections.connect(conninfo) as broker:
         connections.bind(broker)
         if connections.database(broker) == made.database:
-            return check.against(broker, place, made)
+            return [*noted.differs(broker, place, made), *check.against(broker, place, made)]
     say("Not compared with the broker: its database is another than that of the export.")
     return []
 

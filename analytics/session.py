@@ -131,7 +131,12 @@ def joined(scratch: Path) -> Iterator[SparkSession]:
     with _interruptible():
         session = _start(SparkSession.builder, FILES)
     with _ended(session):
-        _ship(session, scratch)
+        context = session.sparkContext
+        if (context.master or "").startswith("local"):
+            # The workers run here and write the files themselves, by more modules than those that read.
+            context.environment["PYTHONPATH"] = str(ROOT)
+        else:
+            _ship(session, scratch)
         yield session
 
 

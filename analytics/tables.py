@@ -117,7 +117,7 @@ TIMER_COLUMNS = (
 MESSAGES = Table(Statement(__file__, "read_messages"), MESSAGE_COLUMNS, "stored_at")
 ENTRIES = Table(Statement(__file__, "read_entries"), ENTRY_COLUMNS, "entered_at")
 ENDED = Table(Statement(__file__, "read_ends"), TRANSACTION_COLUMNS, "decided_at")
-UNDECIDED = Table(Statement(__file__, "read_undecided"), TRANSACTION_COLUMNS)
+UNDECIDED = Table(Statement(__file__, "read_undecided"), TRANSACTION_COLUMNS, "prepared_at")
 CHECKS = Table(Statement(__file__, "read_checks"), CHECK_COLUMNS, "asked_at")
 TIMERS = Table(Statement(__file__, "read_timers"), TIMER_COLUMNS)
 

@@ -140,7 +140,9 @@ class Segment(models.Model):
 class Export(models.Model):
     """The latest export to a folder, noted when it was complete there: `segment_id` is the last that it holds whole.
 
-    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table."""
+    Retention waits for it where RETAIN_UNTIL_EXPORTED is set. `rows` are those of each table, `checksum` is the SHA-256
+    of the list of its files, by which a verification sees that the list was changed.
+    """
 
     target = models.TextField(primary_key=True)
     taken_at = models.DateTimeField()
@@ -148,6 +150,7 @@ class Export(models.Model):
     segment_id = models.IntegerField()
     log_offset = models.BigIntegerField()
     rows = models.JSONField()
+    checksum = models.TextField(null=True)
 
     class Meta:
         db_table = "export"

@@ -107,7 +107,12 @@ def is_of(content: bytes, kind: str) -> bool:
 
 def write(place: Place, manifest: Manifest) -> None:
     """Writes the manifest: the last file of an export."""
-    place.write(NAME, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
+    place.write(NAME, encoded(manifest))
+
+
+def encoded(manifest: Manifest) -> bytes:
+    """The bytes of the file `export.json`."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
 def files(place: Place, table: str) -> list[str]:

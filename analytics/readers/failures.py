@@ -13,6 +13,8 @@ from analytics.errors import ExportFailed, ExtraMissing
 
 # What a worker raised is a line of the trace that Spark hands on.
 OF_ADBC = re.compile(r"^(?:.*: )?adbc_driver_manager\.\w+: (?P<reason>.+)$", re.MULTILINE)
+# What no package index has.
+OURS = frozenset(("analytics", "store"))
 OF_IMPORT = re.compile(r"No module named '(?P<module>\w+)|\[PACKAGE_NOT_INSTALLED\] (?P<package>\w+)")
 
 
@@ -36,8 +38,13 @@ def _of_spark(problem: Exception) -> ExportFailed:
     if answered := OF_ADBC.search(str(problem)):
         return ExportFailed(f"The database did not answer as it should: {answered['reason'].strip(' :.')}.")
     if lacking := OF_IMPORT.search(str(problem)):
+        module = lacking["module"] or lacking["package"].lower()
+        if module in OURS:
+            return ExtraMissing(
+                f"Spark's Python workers lack the broker's code ({module}): put its checkout on their PYTHONPATH."
+            )
         return ExtraMissing(
-            f"Spark's Python workers lack {lacking['module'] or lacking['package'].lower()}: install pyarrow, "
+            f"Spark's Python workers lack {module}: install pyarrow, "
             "adbc-driver-postgresql and msgspec for the Python that PYSPARK_PYTHON names, or export by --reader jdbc."
         )
     return ExportFailed(f"Spark stopped: {_first_line(problem)}.")

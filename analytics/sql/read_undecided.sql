@@ -1,6 +1,7 @@
--- The transactions without an end for the export. Of a discarded one the last discard is taken for the decision.
+-- The transactions without an end for the export, by the segment that their messages lie in. Of a discarded one the last
+-- discard is taken for the decision.
 SELECT
-    NULL::integer AS segment, h.transaction_id, g.name AS producer_group,
+    h.log_segment AS segment, h.transaction_id, g.name AS producer_group,
     CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
     h.stored_at AS prepared_at, h.discarded_at AS decided_at, discard.decided_by,
     extract(EPOCH FROM h.discarded_at - h.stored_at)::double precision AS seconds_to_decision, h.check_times,

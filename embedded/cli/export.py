@@ -16,7 +16,9 @@ def main(given_words: list[str]) -> int:
         metavar="FOLDER",
         help="where the files go, or what is new to them; or its URL",
     )
-    what.add_argument("--verify", type=options.path_given, metavar="FOLDER", help="compare an export with its list")
+    what.add_argument(
+        "--verify", type=options.place_given, metavar="FOLDER", help="compare an export with its list; or its URL"
+    )
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("source", "jdbc"), help="how to read (default: source)")
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")

@@ -1,10 +1,11 @@
 -- Note an export that is complete in its folder: the list of its files is in place. One row per folder, and the latest
 -- export to it counts, also where that holds less than the one before: the files of that one are gone.
-INSERT INTO export (target, taken_at, finished_at, segment_id, log_offset, rows)
+INSERT INTO export (target, taken_at, finished_at, segment_id, log_offset, rows, checksum)
 VALUES (
-    %(target)s, %(taken_at)s::timestamptz, clock_timestamp(), %(segment_id)s, %(log_offset)s, %(rows)s::jsonb
+    %(target)s, %(taken_at)s::timestamptz, clock_timestamp(), %(segment_id)s, %(log_offset)s, %(rows)s::jsonb,
+    %(checksum)s
 )
 ON CONFLICT (target) DO UPDATE
 SET
     taken_at = excluded.taken_at, finished_at = excluded.finished_at, segment_id = excluded.segment_id,
-    log_offset = excluded.log_offset, rows = excluded.rows
+    log_offset = excluded.log_offset, rows = excluded.rows, checksum = excluded.checksum

@@ -17,9 +17,8 @@ def rows(folder: Path) -> list[Row]:
 
 
 def transactions(export: Path) -> list[Row]:
-    """All transactions of an export: those without an end are of no segment."""
-    undecided = [row | {"segment": None} for row in rows(export / "transactions_open")]
-    return [*rows(export / "transactions"), *undecided]
+    """All transactions of an export: those that were ended, and those that were not."""
+    return [*rows(export / "transactions"), *rows(export / "transactions_open")]
 
 
 def sign(folder: Path, **facts: object) -> None:

@@ -235,7 +235,7 @@ class Past:
             **others,
         }
         self.add("half_message", row)
-        self._outcome(half, None, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
+        self._outcome(half, half.segment_id, "DISCARDED" if discarded else "PREPARED", by, discarded, checks, None)
 
     def check(self, segment_id: int, half: Half, **others: Any) -> None:
         """Appends a check. `others` are columns of the check attempts."""

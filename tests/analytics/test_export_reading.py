@@ -39,3 +39,5 @@ def test_the_slowest_end_is_found_by_what_gave_it(
 
     [resolved] = [row for row in past.transactions if row["remark"] == "paid in cash"]
     assert str(resolved["seconds_to_decision"]) in shown
+    # Those without an end as well.
+    assert sum(map(int, re.findall(r"\| +(\d+)\|", shown))) == len(past.transactions)

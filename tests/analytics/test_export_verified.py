@@ -1,0 +1,103 @@
+"""`./mq export --verify`: by the command, also behind a URL, and of an export whose list agrees with its damage."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pyarrow
+import pyarrow.parquet as parquet
+import pytest
+
+from analytics import job
+from analytics.errors import ExportDamaged
+from analytics.files import manifest
+from analytics.files.place import Local
+from tests.analytics import writers
+from tests.analytics.conftest import ROOT, start
+from tests.broker import databases
+
+NOTED = "export.json was changed: its checksum is not the one that the broker noted when it was written."
+
+
+@pytest.fixture(scope="module")
+def database(prepared: str) -> Iterator[str]:
+    """A database with ended and undecided transactions."""
+    with databases.copied(prepared) as url:
+        with psycopg.connect(url) as writer:
+            writers.live(writer, ended=4, undecided=3)
+        yield url
+
+
+@pytest.fixture(scope="module")
+def whole(database: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An export of it that the broker has noted."""
+    target = tmp_path_factory.mktemp("verified") / "export"
+    with start(database, target) as export:
+        _, said = export.communicate()
+    assert (export.returncode, said) == (0, "")
+    return target
+
+
+def said_of(database: str, folder: Path) -> list[str]:
+    """What a verification says."""
+    said: list[str] = []
+    with suppress(ExportDamaged):
+        job.verify(database, Local(folder), said.append)
+    return said
+
+
+def agree(folder: Path) -> None:
+    """Has the list say of its files what they hold now."""
+    made = json.loads((folder / manifest.NAME).read_text())
+    place = Local(folder)
+    listed = [manifest.part(place, part["path"]) for part in made["parts"]]
+    made["rows"] = manifest.rows(listed)
+    for part, found in zip(made["parts"], listed, strict=True):
+        part |= {"rows": found.rows, "checksum": found.checksum}
+    (folder / manifest.NAME).write_text(json.dumps(made))
+
+
+def change(folder: Path, table: str, column: str, values: pyarrow.Array) -> None:
+    """Puts other values into a column of the first file of a table."""
+    file = next((folder / table).rglob("*.parquet"))
+    rows = parquet.read_table(file, partitioning=None).slice(0, len(values))
+    number = rows.schema.get_field_index(column)
+    parquet.write_table(rows.set_column(number, rows.schema.field(column), values), file)
+
+
+@pytest.mark.spark
+def test_a_list_that_agrees_with_its_damage_is_found_by_the_brokers_note(
+    database: str, whole: Path, tmp_path: Path
+) -> None:
+    exported = tmp_path / "export"
+    shutil.copytree(whole, exported)
+    assert said_of(database, exported) == []
+
+    messages = parquet.read_table(next((exported / "messages").rglob("*.parquet")), partitioning=None)
+    bodies = messages["body"].to_pylist()
+    change(exported, "messages", "body", pyarrow.array([b"a forged body", *bodies[1:]]))
+    agree(exported)
+    assert said_of(database, exported) == [NOTED]
+
+    change(exported, "messages", "body", pyarrow.array(bodies))
+    undecided = parquet.read_table(next((exported / "transactions_open").rglob("*.parquet")), partitioning=None)
+    change(exported, "transactions_open", "remark", undecided["remark"].combine_chunks()[1:])
+    agree(exported)
+    assert said_of(database, exported) == [NOTED]
+
+
+@pytest.mark.spark
+def test_the_command_verifies_what_is_behind_a_url(database: str, whole: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "embedded.cli", "export", "--verify", whole.as_uri()]
+    environ = {**os.environ, "DATABASE_URL": database, "MQBROKER_DATA_DIR": str(tmp_path / "data")}
+
+    done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"Verified {whole.as_uri()} in ")
