@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StringType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from analytics.tables import Table
+
+# In files the name of a folder; the data source computes it.
+DAY = "day"
 
 
 class Source(Protocol):
@@ -26,14 +29,17 @@ class Source(Protocol):
         """The same for rows of many sizes, whose `weight` in bytes is a column."""
 
 
-def query(table: Table, clause: str) -> str:
-    """The rows of one slice of a table, ids as text.
+def query(table: Table, clause: str, columns: StructType | None = None) -> str:
+    """The rows of one slice of a table, with all of its columns or with these; ids as text.
 
-    PostgreSQL prunes the partitions through the subquery.
+    PostgreSQL prunes the partitions, and does not compute what is not selected, through the subquery.
     """
-    columns = ", ".join(_column(field.name, field.dataType) for field in table.columns)
-    return f"SELECT {columns} FROM ({table.statement.text}) AS source WHERE {clause}"
+    selected = ", ".join(_column(table, field) for field in columns or table.columns)
+    return f"SELECT {selected} FROM ({table.statement.text}) AS source WHERE {clause}"
 
 
-def _column(name: str, type_: object) -> str:
-    return f'"{name}"::text AS "{name}"' if isinstance(type_, StringType) else f'"{name}"'
+def _column(table: Table, column: StructField) -> str:
+    name = column.name
+    if name == DAY:
+        return f'("{table.day_of}" AT TIME ZONE \'UTC\')::date AS "{DAY}"'
+    return f'"{name}"::text AS "{name}"' if isinstance(column.dataType, StringType) else f'"{name}"'

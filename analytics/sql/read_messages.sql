@@ -2,9 +2,26 @@
 -- `weight` is what a row takes in memory, nearly: by JDBC heavy rows are fetched in smaller steps. The length of a body
 -- is known without reading the body. A name is null when its topic or group is deleted. A copy keeps the time at
 -- which its message was stored first: before its own segment was opened, but for the half second that a roll waits for
--- the log. Only such rows are looked up by their ids, in the segments before.
+-- the log. Only such rows are looked up by their ids, in the segments before. `state` is that of the transaction at the
+-- time of the reading, null for a message of none, and where its end was dropped: files of an export do without it.
 SELECT
-    l.*, l.segment_id AS segment, t.name AS topic, g.name AS producer_group, octet_length(l.body) AS body_bytes,
+    l.*, l.segment_id AS segment,
+    CASE
+        WHEN l.transaction_id IS NOT NULL
+            THEN coalesce(
+                (
+                    SELECT CASE o.decision WHEN 'COMMIT' THEN 'COMMITTED' ELSE 'ROLLED_BACK' END
+                    FROM operation AS o
+                    WHERE o.transaction_id = l.transaction_id AND o.decision IN ('COMMIT', 'ROLLBACK')
+                    LIMIT 1
+                ),
+                (
+                    SELECT CASE WHEN h.discarded_at IS NULL THEN 'PREPARED' ELSE 'DISCARDED' END
+                    FROM half_message AS h
+                    WHERE h.transaction_id = l.transaction_id
+                )
+            )
+    END AS state, t.name AS topic, g.name AS producer_group, octet_length(l.body) AS body_bytes,
     octet_length(l.body) + coalesce(octet_length(l.properties), 0)
     + coalesce(octet_length(array_to_string(l.keys, ' ')), 0) AS weight,
     CASE

@@ -53,12 +53,12 @@ def is_within_a_batch(folder: Path, known: set[int], *, has_written: bool) -> bo
     return any(file.stat().st_mtime >= since for file in (folder / "files").glob("*.parquet"))
 
 
-def kill_within_a_batch(url: str, folder: Path, *, has_written: bool) -> None:
-    """Streams from where the checkpoint stands, until it is killed within a batch of its own."""
+def kill_within_a_batch(url: str, folder: Path, *words: str, has_written: bool) -> None:
+    """Streams from where the checkpoint stands, until it is killed within a batch of its own. `words` are options."""
     while True:
         known = batches(folder, "offsets")
         try:
-            with stream(url, folder) as process:
+            with stream(url, folder, *words) as process:
                 kill_while(partial(is_within_a_batch, folder, known, has_written=has_written), process)
         except Ended as ended:
             if TOO_SLOW not in str(ended):
@@ -67,11 +67,11 @@ def kill_within_a_batch(url: str, folder: Path, *, has_written: bool) -> None:
             return
 
 
-def read_to_the_end(url: str, folder: Path) -> None:
+def read_to_the_end(url: str, folder: Path, *words: str) -> None:
     """Streams all that there is."""
     status, said = 1, TOO_SLOW
     while status and TOO_SLOW in said:
-        with stream(url, folder, "once") as last:
+        with stream(url, folder, "once", *words) as last:
             said, _ = last.communicate()
         status = last.returncode
     assert status == 0, said

@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from analytics import job
 from analytics.errors import ExportDamaged, FolderRefused, LogBehind
 from analytics.files import manifest
 from analytics.files.place import Local
 from analytics.readers.adbc import AdbcSource
-from analytics.stream import BrokerStream
+from analytics.readers.datasource.options import Starting
+from analytics.readers.datasource.published import TABLES
+from analytics.readers.datasource.streams import BrokerStream
 from tests.analytics import writers
 from tests.analytics.parquet import rows
 from tests.analytics.writers import Connection
@@ -74,14 +77,19 @@ def test_an_export_goes_on_from_what_retention_has_dropped_since(
     job.verify(busy_database, Local(tmp_path / "second"), pytest.fail)
 
 
+def stream_of(database: str) -> BrokerStream:
+    """A stream of messages without a checkpoint."""
+    return BrokerStream(database, "messages", TABLES["messages"].columns, Starting(), 8, None)
+
+
 def test_a_stream_that_has_read_more_than_there_is_says_so(busy_database: str, writer: Connection) -> None:
     send(writer, 4)
-    stream = BrokerStream(busy_database, 8)
-    assert stream.latestOffset(stream.initialOffset(), None) == {"log_offset": 4}
+    stream = stream_of(busy_database)
+    assert stream.latestOffset(stream.initialOffset(), ReadAllAvailable()) == {"log_offset": 4}
     restore(writer)
 
     with pytest.raises(LogBehind) as refused:
-        BrokerStream(busy_database, 8).latestOffset({"log_offset": 4}, None)
+        stream_of(busy_database).latestOffset({"log_offset": 4}, ReadAllAvailable())
 
     assert str(refused.value) == (
         "This stream has read the log offsets below 4, and the log ends before 2: a back-up was restored, or the "

@@ -1,6 +1,6 @@
 """The data source `mqbroker`: the tables of the export in any Spark, and the messages as a stream."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,18 +9,23 @@ import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics.stream import BrokerSource
+from analytics.stream import register
 from tests.analytics import writers
 from tests.analytics.conftest import PASSWORD
 from tests.analytics.parquet import ordered, rows
 from tests.analytics.past import Past
 from tests.analytics.writers import Connection
 
+# Without the bodies.
+NARROW = (
+    "log_offset, copy_of, message_id, topic, queue_id, transaction_id, tags, body_bytes, stored_at, segment, state, day"
+)
+
 
 @pytest.fixture(autouse=True)
 def registered(spark: SparkSession) -> None:
     """The source is known to the session."""
-    spark.dataSource.register(BrokerSource)
+    register(spark)
 
 
 def read(spark: SparkSession, url: str, table: str, **options: Any) -> list[dict[str, Any]]:
@@ -29,9 +34,10 @@ def read(spark: SparkSession, url: str, table: str, **options: Any) -> list[dict
     return [row.asDict() for row in frame.collect()]
 
 
-def stream_on(spark: SparkSession, url: str, folder: Path) -> list[int]:
+def stream_on(spark: SparkSession, url: str, folder: Path, table: str = "messages", **options: Any) -> list[int]:
     """Streams what there is to files, from where an earlier stream ended; gives the log offsets in all the files."""
-    frame = spark.readStream.format("mqbroker").option("url", url).option("rows_per_slice", 8).load()
+    source = spark.readStream.format("mqbroker").option("url", url).option("table", table).option("rows_per_slice", 8)
+    frame = source.options(**options).load()
     files, checkpoint = folder / "files", folder / "checkpoint"
     query = (
         frame.writeStream.format("parquet")
@@ -66,7 +72,54 @@ def test_each_table_is_read_whole_in_slices(
     found = read(spark, reader, table, rows_per_slice=200)
 
     expected = getattr(past, table)
+    days = {row.pop("day", None) for row in found}
+    states = {row.pop("state") for row in found} if table == "messages" else set()
     assert ordered(utc(found), *columns) == ordered(expected, *columns)
+    assert all(day is None or isinstance(day, date) for day in days)
+    assert states == ({None, "PREPARED", "COMMITTED", "ROLLED_BACK", "DISCARDED"} if table == "messages" else set())
+
+
+# Each is handed on to PostgreSQL, but those that mean something else there.
+PUSHED = (
+    "log_offset = 3",
+    "log_offset > 300 AND log_offset <= 305",
+    "log_offset IN (1, 2, 9999) AND segment = 1",
+    "segment <> 1 AND log_offset < 20",
+    "topic = 'orders' AND queue_id = 3 AND log_offset < 30",
+    "topic IS NULL OR topic = 'a'",
+    "tags = 'płatne'",
+    "day = DATE'2026-03-01' AND stored_at < TIMESTAMP'2026-03-01T00:00:10Z'",
+    "transaction_id IS NOT NULL AND state = 'PREPARED'",
+    "state NOT IN ('PREPARED', 'COMMITTED') AND transaction_id IS NOT NULL",
+    "message_id = 'no id'",
+    "copy_of <=> NULL AND body_bytes > 4096",
+    "day > DATE'2026-03-01'",
+)
+
+
+def test_filters_that_postgresql_applies_leave_the_rows_that_spark_would(
+    spark: SparkSession, reader: str, past: Past, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_by = {"url": reader, "table": "messages", "columns": NARROW}
+    source = spark.read.format("mqbroker").options(**read_by, rows_per_slice=50)
+    known = spark.createDataFrame(source.load().collect(), source.load().schema).cache()
+
+    source = source.option("pushdown", True)
+    for condition in PUSHED:
+        left = source.load().where(condition).select("log_offset").collect()
+        expected = known.where(condition).select("log_offset").collect()
+        assert sorted(left) == sorted(expected), condition
+
+    source.load().where("log_offset = 3 AND topic = 'orders' AND day = DATE'2026-03-01'").explain("formatted")
+    plan = capsys.readouterr().out
+    for shown in ("EqualTo(log_offset,3)", "EqualTo(topic,orders)", "EqualTo(day,2026-03-01)"):
+        assert shown in plan
+    assert "body#" not in plan
+    # A frame that is used twice has all rows in both.
+    frame = spark.read.format("mqbroker").options(**read_by).load()
+    both = frame.where("log_offset = 3").unionAll(frame.where("log_offset = 4")).select("log_offset").collect()
+    assert sorted(row["log_offset"] for row in both) == [3, 4]
+    assert spark.read.format("mqbroker").schema("log_offset LONG").options(url=reader, table="messages").load().count()
 
 
 def test_a_stream_goes_on_where_an_earlier_one_ended(
@@ -112,8 +165,18 @@ def test_a_stream_that_retention_overtook_names_the_hole(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"table": "queues"}, "There is no table queues: give one of messages, entries, transactions, checks, timers."),
+        (
+            {"table": "queues"},
+            "There is no table queues: give one of committed, messages, entries, transactions, checks, timers.",
+        ),
         ({"rows_per_slice": "0"}, "rows_per_slice is 0: give a whole number from 1 on."),
+        (
+            {"rows_per_slise": "10"},
+            "There is no option rows_per_slise: give one of table, columns, url, rows_per_slice, pushdown, "
+            "maxOffsetsPerTrigger, startingOffsets, startingTimestamp. Did you mean rows_per_slice?",
+        ),
+        ({"columns": "topic, bodies"}, "The table committed has no column bodies: give one of topic, queue_id, "),
+        ({"maxOffsetsPerTrigger": "10"}, "maxOffsetsPerTrigger is an option of streams: give it to spark.readStream."),
     ],
 )
 def test_an_option_that_is_not_understood_is_refused_with_what_is(
@@ -125,13 +188,15 @@ def test_an_option_that_is_not_understood_is_refused_with_what_is(
     assert sentence in str(refused.value)
 
 
-def test_only_messages_are_streamed(spark: SparkSession, database: str, tmp_path: Path) -> None:
-    entries = spark.readStream.format("mqbroker").option("url", database).option("table", "entries").load()
+def test_a_table_without_an_order_is_not_streamed(spark: SparkSession, database: str, tmp_path: Path) -> None:
+    checks = spark.readStream.format("mqbroker").option("url", database).option("table", "checks").load()
 
     with pytest.raises((AnalysisException, StreamingQueryException)) as refused:
-        entries.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().processAllAvailable()
+        checks.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).start().processAllAvailable()
 
-    assert "The table entries has no order to stream by: read it whole, or stream messages." in str(refused.value)
+    assert "The table checks has no order to stream by: read it whole, or stream committed, messages" in str(
+        refused.value
+    )
 
 
 def test_no_plan_shows_the_password(

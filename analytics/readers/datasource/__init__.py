@@ -1,0 +1,1 @@
+"""The data source `mqbroker` of Spark: its options, what it hands on to PostgreSQL, one reading, and the streams."""

@@ -1,0 +1,61 @@
+"""The tables that the data source gives: those of the export, with the day of a row, and what is committed."""
+
+from collections.abc import Sequence
+
+from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
+
+from analytics.errors import OptionRefused
+from analytics.readers.source import DAY
+from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
+from store.db.statements import Statement
+
+
+def _with_day(table: Table, *others: StructField) -> Table:
+    """The table with columns that its files do not have, and with the day by which these lie in folders."""
+    day = [StructField(DAY, DateType())] if table.day_of else []
+    return Table(table.statement, StructType([*table.columns, *others, *day]), table.day_of)
+
+
+# A message as consumers see it: where and when it became visible, what made it so, and the message itself.
+COMMITTED_COLUMNS = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("queue_id", IntegerType()),
+        StructField("queue_offset", LongType()),
+        StructField("state", StringType()),
+        StructField("due_at", TimestampType()),
+        StructField("entered_at", TimestampType()),
+        *(column for column in MESSAGE_COLUMNS if column.name not in ("topic", "queue_id", "copy_of")),
+    ]
+)
+COMMITTED = _with_day(Table(Statement(__file__, "read_committed"), COMMITTED_COLUMNS, "entered_at"))
+TABLES = {
+    "committed": COMMITTED,
+    "messages": _with_day(MESSAGES, StructField("state", StringType())),
+    "entries": _with_day(ENTRIES),
+    "transactions": _with_day(ENDED),
+    "checks": _with_day(CHECKS),
+    "timers": TIMERS,
+}
+OPEN = _with_day(UNDECIDED)
+# The tables whose rows have an order that only grows.
+STREAMED = ("committed", "messages", "entries", "transactions")
+
+
+def narrowed(table: str, names: Sequence[str]) -> StructType:
+    """The columns of these names, in this order. Raises OptionRefused for one that the table has not."""
+    columns = TABLES[table].columns
+    for name in names:
+        if name not in columns.names:
+            raise OptionRefused(f"The table {table} has no column {name}: give one of {', '.join(columns.names)}.")
+    return StructType([columns[name] for name in names])
+
+
+def require_ours(table: str, schema: StructType) -> None:
+    """Raises OptionRefused unless each column of a schema that was given is one of the table, with its type."""
+    for column, known in zip(schema, narrowed(table, schema.names), strict=True):
+        if column.dataType != known.dataType:
+            raise OptionRefused(
+                f"The column {column.name} of {table} is {known.dataType.simpleString()}, not "
+                f"{column.dataType.simpleString()}."
+            )

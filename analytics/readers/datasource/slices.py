@@ -1,0 +1,76 @@
+"""The tasks of a reading: each reads one slice by one query, and knows whether retention took the slice away."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from analytics import connections
+from analytics.connections import read
+from analytics.errors import SegmentDropped
+from analytics.readers import arrow
+from store.db.statements import Statement
+
+
+class SegmentRows(NamedTuple):
+    """Whether a segment holds any row of each table."""
+
+    messages: bool
+    entries: bool
+    operations: bool
+
+
+FIND_SEGMENT_ROWS = Statement(__file__, "find_segment_rows", SegmentRows)
+
+
+@dataclass
+class Slice(InputPartition):
+    """One task: the rows of a query, or rows read before.
+
+    `segment` had rows of the kind `of`, a field of SegmentRows, when the slice was planned: it must still have some
+    where the query finds none.
+    """
+
+    query: str = ""
+    segment: int | None = None
+    of: str = ""
+    rows: bytes = b""
+
+
+def rows(conninfo: str, part: InputPartition, columns: StructType) -> Iterator[pyarrow.RecordBatch]:
+    """In a worker: the rows of a slice. Raises SegmentDropped where its segment is gone."""
+    assert isinstance(part, Slice)
+    if part.rows:
+        yield from pyarrow.ipc.open_stream(part.rows)
+        return
+    if not part.query:
+        return
+    found = 0
+    for batch in arrow.batches(conninfo, part.query, to_arrow_schema(columns, timezone="UTC")):
+        found += batch.num_rows
+        yield batch
+    if not found and part.of:
+        _require_kept(conninfo, part)
+
+
+def packed(batches: Iterator[pyarrow.RecordBatch]) -> Sequence[Slice]:
+    """Rows that change, read now: as slices of their own."""
+    return [Slice(rows=_packed(batch)) for batch in batches]
+
+
+def _packed(batch: pyarrow.RecordBatch) -> bytes:
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def _require_kept(conninfo: str, part: Slice) -> None:
+    with connections.connect(conninfo) as broker:
+        [kept] = read(broker, FIND_SEGMENT_ROWS, {"segment_id": part.segment})
+    if not getattr(kept, part.of):
+        raise SegmentDropped(f"Retention dropped segment {part.segment} while it was read: read again.")

@@ -1,0 +1,112 @@
+"""A stream of a table: positions of a closed range, of which each batch reads what is between two."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import pyarrow
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from analytics import closed, connections
+from analytics.closed import ClosedRange
+from analytics.readers.datasource.log_order import LogOrder
+from analytics.readers.datasource.options import ENDS, Starting
+from analytics.readers.datasource.positions import Order, Position
+from analytics.readers.datasource.published import TABLES
+from analytics.readers.datasource.queue_order import QueueOrder
+from analytics.readers.datasource.slices import Slice, rows
+from analytics.readers.source import query
+
+# Writers wait for the snapshot of a closed range, if only for milliseconds.
+SECONDS_BETWEEN_SNAPSHOTS = 2.0
+# With the field of SegmentRows that each is of.
+ORDERS: dict[str, tuple[Order, str]] = {
+    "committed": (QueueOrder(), "entries"),
+    "entries": (QueueOrder(), "entries"),
+    "messages": (LogOrder("log_offset"), "messages"),
+    "transactions": (LogOrder("operation_id"), "operations"),
+}
+
+
+class BrokerStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads a table in the order of its offsets: a position has the first ones that are not read yet.
+
+    With the trigger `availableNow` a stream ends at what is closed when it begins. Of a source that could not say that
+    Spark would make one batch: after a kill the one that was under way, and nothing of what came since.
+    """
+
+    def __init__(
+        self,
+        conninfo: str,
+        table: str,
+        columns: StructType,
+        starting: Starting,
+        rows_per_slice: int,
+        most_per_trigger: int | None,
+    ) -> None:
+        self.conninfo = conninfo
+        self.table = TABLES[table]
+        self.columns = columns
+        self.starting = starting
+        self.rows_per_slice = rows_per_slice
+        self.most_per_trigger = most_per_trigger
+        self.order, self.kind = ORDERS[table]
+        self._looked_at = -SECONDS_BETWEEN_SNAPSHOTS
+        self._closed: ClosedRange | None = None
+        self._is_to_end = False
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Has the stream end at what is closed now. Raises LogBusy."""
+        self._look()
+        self._is_to_end = True
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """What the option maxOffsetsPerTrigger says."""
+        return ReadMaxRows(self.most_per_trigger) if self.most_per_trigger else ReadAllAvailable()
+
+    def initialOffset(self) -> Position:
+        """Where a stream without a checkpoint begins, by its options. Raises LogBusy, OptionRefused."""
+        with closed.quiet(self.conninfo) as (reader, _):
+            ranges = closed.find(reader)
+            if self.starting.since:
+                return self.order.since(reader, ranges, self.starting.since)
+            if self.starting.position is not None:
+                return self.order.given(reader, ranges, self.starting.position)
+        return self.order.first(ranges) if self.starting.end == ENDS[0] else self.order.end(ranges)
+
+    def latestOffset(self, start: Position, limit: ReadLimit) -> Position:
+        """The end of the closed range, at most two seconds old, or of the limit. Raises LogBusy, LogBehind."""
+        end = self.order.end(self._looked(), start)
+        return self.order.limited(start, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
+
+    def reportLatestOffset(self) -> Position | None:
+        """The end of the closed range that was looked at last: how far the stream is behind, for its progress."""
+        return None if self._closed is None else self.order.end(self._closed)
+
+    def partitions(self, start: Position, end: Position) -> Sequence[InputPartition]:
+        """The slices from one position to another. Raises HoleFound when retention dropped some of them."""
+        if start == end:
+            return []
+        with connections.connect(self.conninfo) as reader:
+            ranges = closed.find(reader)
+        return [
+            Slice(query(self.table, clause, self.columns), segment, self.kind)
+            for segment, clause in self.order.clauses(ranges, start, end, self.rows_per_slice)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+        """In a worker: the rows of one slice. Raises SegmentDropped."""
+        return rows(self.conninfo, partition, self.columns)
+
+    def _looked(self) -> ClosedRange:
+        is_old = time.monotonic() - self._looked_at >= SECONDS_BETWEEN_SNAPSHOTS
+        if self._closed is None or (is_old and not self._is_to_end):
+            return self._look()
+        return self._closed
+
+    def _look(self) -> ClosedRange:
+        with closed.quiet(self.conninfo) as (reader, _):
+            self._closed = closed.find(reader)
+        self._looked_at = time.monotonic()
+        return self._closed
