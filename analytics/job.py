@@ -14,6 +14,7 @@ from analytics.errors import CountsDiffer, ExportDamaged, FolderRefused
 from analytics.files import folder, increments, lineage, manifest, noted, parts, remote
 from analytics.files import verify as check
 from analytics.files.hadoop import Hadoop
+from analytics.files.lake import formats
 from analytics.files.manifest import Manifest, Part, Reached
 from analytics.files.place import Local, Place
 from analytics.readers import counts, opening, saving, slices
@@ -46,6 +47,7 @@ def export(
         made = compacted(to, made)
     manifest.write(to, made)
     parts.sweep(to, made.parts)
+    formats.commit(to.folder, target, wishes.format, made)
     folder.put(to.folder, target, workspace)
     return made
 

@@ -31,7 +31,7 @@ class Contents:
 
 # Hadoop's checksum of the manifest, which it keeps where an export is written by a `file:` URL.
 CHECKSUM = f".{MANIFEST}.crc"
-EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, CHECKSUM, *TABLES)))
+EXPORT = Contents("an", "export", MANIFEST, KIND, frozenset((MANIFEST, CHECKSUM, "_iceberg", *TABLES)))
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from analytics.errors import CellDiffers, ExportFailed, ExportIncomplete, Folder
 from analytics.files import folder, listed, noted
 from analytics.files.folder import EXPORT
 from analytics.files.hadoop import Hadoop
+from analytics.files.lake import formats
 from analytics.files.manifest import Manifest
 from analytics.files.place import Local, Place
 from analytics.job import Announce
@@ -77,6 +78,7 @@ def export(
     `environ` leads to Java. Returns the reasons where a broker could not note the export. Raises ExportFailed, the
     target is then as it was before; ExportIncomplete when some cells were not exported.
     """
+    formats.require(wishes.format, target)
     found = databases(control)
     if not isinstance(target, Path):
         with (

@@ -33,7 +33,8 @@ class Wishes:
     """How an export reads: by `source`, which is ADBC, or by `jdbc`.
 
     `jdbc_jar` is JDBC's driver where one is named, `heaviest` the usual limit of a body in bytes. With
-    `compact` small files are gathered. The broker notes the export under the name `noted_as`.
+    `compact` small files are gathered. The broker notes the export under the name `noted_as`. `format` is that of
+    tables which are kept beside the files.
     """
 
     reader: Reader
@@ -42,6 +43,7 @@ class Wishes:
     noted_as: str
     compact: bool = False
     cluster: Cluster = session.HERE
+    format: str = "parquet"
 
     @property
     def writes_in_workers(self) -> bool:

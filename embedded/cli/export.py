@@ -19,6 +19,9 @@ def main(given_words: list[str]) -> int:
     what.add_argument(
         "--verify", type=options.place_given, metavar="FOLDER", help="compare an export with its list; or its URL"
     )
+    parser.add_argument(
+        "--format", choices=("parquet", "delta", "iceberg"), help="tables to keep beside the files (default: parquet)"
+    )
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("source", "jdbc"), help="how to read (default: source)")
     parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
@@ -28,6 +31,7 @@ def main(given_words: list[str]) -> int:
     refuse_bad_settings()
     words = ["--to", given.to] if given.to else ["--verify", given.verify]
     words += ["--reader", given.reader] if given.reader else []
+    words += ["--format", given.format] if given.format else []
     words += ["--compact"] if given.compact else []
     words += ["--master", given.master] if given.master else []
     words += options.spark_words(given)

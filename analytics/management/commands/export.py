@@ -38,6 +38,12 @@ class Command(BaseCommand):
             help="a new or an empty folder, or an earlier export, to which what is new since is added; or its URL",
         )
         what.add_argument("--verify", type=target, metavar="DIR", help="compare an export with its list and the broker")
+        parser.add_argument(
+            "--format",
+            choices=("parquet", "delta", "iceberg"),
+            default="parquet",
+            help="tables to keep beside the files; later exports to the folder add to them (default: %(default)s)",
+        )
         parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
         parser.add_argument(
             "--reader",
@@ -100,6 +106,7 @@ class Command(BaseCommand):
             noted_as=noted_as(target),
             compact=options["compact"],
             cluster=spark.cluster(options),
+            format=options["format"],
         )
         control = address.conninfo(settings.DATABASES["default"])
         for reason in installation.export(control, target, os.environ, wishes, announce):

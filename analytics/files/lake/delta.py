@@ -1,0 +1,101 @@
+"""Tables of Delta Lake in the folders of an export: a log beside the files, with one version for each export."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from analytics import tables
+from analytics.files.manifest import TABLES, Manifest, Part
+from analytics.files.parts import COLUMNS
+from analytics.readers.source import DAY
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+    from deltalake.transaction import AddAction
+
+LOG = "_delta_log"
+# The names of folders, which the files do not have.
+PLACES = (pyarrow.field("segment", pyarrow.int32()), pyarrow.field(DAY, pyarrow.date32()))
+
+
+def folders() -> list[str]:
+    """Where the logs lie in an export."""
+    return [f"{table}/{LOG}" for table in TABLES]
+
+
+def commit(new: Path, target: Path, made: Manifest, columns: Mapping[str, StructType] = COLUMNS) -> None:
+    """Commits to each table what is new in the list of the export, and takes out what is no longer in it.
+
+    A table without one of the `columns` gets it.
+    """
+    for table in TABLES:
+        _commit(new / table, [part for part in made.parts if part.table == table], _schema(columns[table]), made)
+
+
+def _commit(folder: Path, parts: list[Part], schema: pyarrow.Schema, made: Manifest) -> None:
+    from deltalake import CommitProperties, DeltaTable
+
+    places = [column.name for column in PLACES if column.name in schema.names]
+    properties = CommitProperties(custom_metadata={"mqbroker.taken_at": made.taken_at, "mqbroker.of": made.database})
+    if not DeltaTable.is_deltatable(str(folder)):
+        found = DeltaTable.create(str(folder), schema, partition_by=places, name=folder.name)
+    else:
+        found = _with_all_columns(DeltaTable(str(folder)), schema)
+    known, wanted = _known(found), {_path(part) for part in parts}
+    if known == wanted:
+        return
+    # A version takes out files only as it takes out all.
+    mode = "append" if known <= wanted else "overwrite"
+    actions = [_added(folder, part) for part in parts if mode == "overwrite" or _path(part) not in known]
+    found.create_write_transaction(actions, mode, found.schema(), partition_by=places, commit_properties=properties)
+
+
+def _with_all_columns(found: "DeltaTable", schema: pyarrow.Schema) -> "DeltaTable":
+    """The table with the columns that were added since: earlier files have none of them, so they are null there."""
+    from deltalake import DeltaTable, Schema
+
+    known = {field.name for field in found.schema().fields}
+    added = [field for field in Schema.from_arrow(schema).fields if field.name not in known]
+    if added:
+        found.alter.add_columns(added)
+    return DeltaTable(found.table_uri)
+
+
+def _known(found: "DeltaTable") -> set[str]:
+    """The paths of the files in the latest version."""
+    return set(pyarrow.table(found.get_add_actions())["path"].to_pylist())
+
+
+def _added(folder: Path, part: Part) -> "AddAction":
+    from deltalake.transaction import AddAction
+
+    path = _path(part)
+    about = (folder / path).stat()
+    return AddAction(
+        path=path,
+        size=about.st_size,
+        partition_values=_places(path),
+        modification_time=int(about.st_mtime * 1000),
+        data_change=True,
+        stats=json.dumps({"numRecords": part.rows}),
+    )
+
+
+def _path(part: Part) -> str:
+    return part.path.partition("/")[2]
+
+
+def _places(path: str) -> dict[str, str | None]:
+    """The segment and the day in the names of the folders."""
+    return {name: value for name, equals, value in (word.partition("=") for word in path.split("/")[:-1]) if equals}
+
+
+def _schema(columns: StructType) -> pyarrow.Schema:
+    """The columns of the table's files, and those of their folders."""
+    of_files = to_arrow_schema(tables.in_files(columns), timezone="UTC")
+    return pyarrow.schema([*of_files, *(PLACES if "segment" in columns.names else ())])
