@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("store", "0009_presence")]
+    dependencies = [("store", "0010_fences")]
 
     operations = [
         migrations.AddField(
