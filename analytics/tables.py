@@ -21,6 +21,9 @@ from pyspark.sql.types import (
 
 from store.db.statements import Statement
 
+# A column: in files the name of a folder; the data source computes it.
+DAY = "day"
+
 
 @dataclass(frozen=True, slots=True)
 class Table:

@@ -6,10 +6,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from analytics.tables import Table
-
-# In files the name of a folder; the data source computes it.
-DAY = "day"
+from analytics.tables import DAY, Table
 
 
 class Source(Protocol):

@@ -12,15 +12,14 @@ from pyspark.sql.types import StructType
 from analytics import tables
 from analytics.files.manifest import TABLES, Manifest, Part
 from analytics.files.parts import COLUMNS
-from analytics.readers.source import DAY
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
-    from deltalake.transaction import AddAction
+    from deltalake.transaction import AddAction, RemoveAction
 
 LOG = "_delta_log"
 # The names of folders, which the files do not have.
-PLACES = (pyarrow.field("segment", pyarrow.int32()), pyarrow.field(DAY, pyarrow.date32()))
+PLACES = (pyarrow.field("segment", pyarrow.int32()), pyarrow.field(tables.DAY, pyarrow.date32()))
 
 
 def folders() -> list[str]:
@@ -51,7 +50,9 @@ def _commit(folder: Path, parts: list[Part], schema: pyarrow.Schema, made: Manif
         return
     # A version takes out files only as it takes out all.
     mode = "append" if known <= wanted else "overwrite"
-    actions = [_added(folder, part) for part in parts if mode == "overwrite" or _path(part) not in known]
+    actions: list[AddAction | RemoveAction] = [
+        _added(folder, part) for part in parts if mode == "overwrite" or _path(part) not in known
+    ]
     found.create_write_transaction(actions, mode, found.schema(), partition_by=places, commit_properties=properties)
 
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql.types import DateType, IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from analytics.errors import OptionRefused
-from analytics.readers.source import DAY
-from analytics.tables import CHECKS, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
+from analytics.tables import CHECKS, DAY, ENDED, ENTRIES, MESSAGE_COLUMNS, MESSAGES, TIMERS, UNDECIDED, Table
 from store.db.statements import Statement
 
 

@@ -22,8 +22,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import BooleanType, DateType, IntegerType, LongType, ShortType, StringType, TimestampType
 
 from analytics.closed import Span
-from analytics.readers.source import DAY
-from analytics.tables import Table
+from analytics.tables import DAY, Table
 
 NUMBERS = (IntegerType, LongType, ShortType)
 ORDERS = {GreaterThan: ">", GreaterThanOrEqual: ">=", LessThan: "<", LessThanOrEqual: "<="}
