@@ -22,7 +22,7 @@ REDIS_URL = "redis://127.0.0.1:6379/0"
 
 # Kinds of test that take long, by the fixtures or the folder that make them so.
 SLOW_FIXTURES = {"browser": {"browser", "chromium"}, "spark": {"spark", "exported", "killed", "cluster"}}
-SLOW_FOLDERS = {"chaos": "chaos", "moves": "chaos"}
+SLOW_FOLDERS = {"chaos": {"chaos", "moves"}}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,8 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, names in SLOW_FIXTURES.items():
             if names & fixtures:
                 item.add_marker(marker)
-        for marker, folder in SLOW_FOLDERS.items():
-            if item.path.parent.name == folder:
+        for marker, folders in SLOW_FOLDERS.items():
+            if item.path.parent.name in folders:
                 item.add_marker(marker)
 
 
