@@ -4,15 +4,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID
 
 from mqbroker_client import errors, forks
 from mqbroker_client.calls import Call, Result
-from mqbroker_client.parts import Part, taken
 from mqbroker_client.retries import PASSING
 
-#: How long the first call waits for those of other threads that were just answered; the shorter time where the wait
-#: before brought none.
+#: The broker's limit of operations in a bulk, and how many bytes one may have.
+MAX_OPERATIONS = 1_000
+MAX_BYTES = 4 * 1024 * 1024
+#: How long a request waits for the first and for all next calls of the threads that were just answered. Where the wait
+#: before brought one, it waits for all of them at once.
 FIRST_COMES_SECONDS = 0.0003
 ALL_COME_SECONDS = 0.003
 INTERRUPTED = "the thread that sent this call with its own was interrupted"
@@ -23,10 +26,24 @@ Alone = Callable[[float], Any]
 Together = Callable[[Sequence[Call[Any]], float], Sequence[Any]]
 
 
+class Part:
+    """A call that came while another one was under way, as a part of the request in which it goes."""
+
+    __slots__ = ("call", "size", "transaction_id")
+
+    def __init__(self, call: Call[Any]) -> None:
+        self.call = call
+        self.size = len(call.content or b"")
+        self.transaction_id = call.operation.transaction_id if call.operation else None
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
 class Waiting(Part):
     """The call of a thread, which sleeps until `awake` is released."""
 
-    __slots__ = ("after", "alone", "answer", "awake", "failed", "has_left", "together")
+    __slots__ = ("after", "alone", "answer", "awake", "failed", "has_handed_on", "has_left", "together")
 
     def __init__(self, call: Call[Any], alone: Alone) -> None:
         super().__init__(call)
@@ -34,12 +51,14 @@ class Waiting(Part):
         #: The call's own result or error, or the error of the whole request.
         self.answer: Any = None
         self.failed: errors.BrokerError | None = None
-        #: The calls that this one's thread has to send, its own among them; empty where another thread sends it.
+        #: The calls that this one's thread has to send, its own among them; empty until it is the first of them.
         self.together: list[Waiting] = []
         #: The next thread with an answer, which this one wakes as soon as it is awake.
         self.after: Waiting | None = None
         #: Whether its thread waits no longer, and would wake no other.
         self.has_left = False
+        #: Whether another thread has sent what came after the request of this one.
+        self.has_handed_on = False
         self.awake = Lock()
         self.awake.acquire()
 
@@ -53,13 +72,12 @@ class Waiting(Part):
 class Lane:
     """The calls of the threads of one process.
 
-    1. The thread that finds nothing under way, and no other thread expected, sends its call at once, itself.
-    2. Threads that come meanwhile wait. The thread whose call makes a request large enough sends it for all of them;
-       a second one while another shared request is under way, so that the broker has work while answers are read here.
-    3. It reads all answers, wakes the first of the others, and goes on with its own; each wakes the next one. If all
-       were woken at once, they would contend for the interpreter: 6 switches to a call in place of 2.
-    4. Those that were just answered are expected with their next calls, for a short time: the first that comes then
-       watches it.
+    1. The thread that finds nothing under way sends its call at once, itself.
+    2. Threads that come meanwhile wait.
+    3. The thread that sent makes one of them the sender of all that wait, within the limits of a bulk.
+    4. That one sends them in one request, and wakes the first of the others; each wakes the next one. If all were woken
+       at once, they would contend for the interpreter: 6 switches to a call in place of 2.
+    5. It waits a little for the next calls of those that were woken. The thread that brings the last of them sends.
 
     A thread leaves when its time is over: its call may be answered all the same, and is safe to repeat.
     """
@@ -72,16 +90,13 @@ class Lane:
     def leave_to_parent(self) -> None:
         """In a forked child: the threads that were under way are not here."""
         self._lock = Lock()
-        #: The calls of each request that is under way: two at most.
-        self._under_way: list[list[Waiting]] = []
+        self._under_way = False
         self._waiting: deque[Waiting] = deque()
-        #: How many threads that were just answered are expected with their next calls, and until when.
+        #: The thread that waits until so many calls wait.
+        self._letting_come: Waiting | None = None
         self._expected = 0
-        self._expected_until = 0.0
-        #: Whether threads lately shared a request: so they do not where one is answered before another call has come.
-        self._shares = False
-        #: How long the first of these that comes waits for the others.
-        self._patience_seconds = FIRST_COMES_SECONDS
+        #: Whether the last wait for the next calls brought one.
+        self._have_come = False
 
     def waiting(self) -> int:
         """Calls that wait for the one that is under way."""
@@ -89,72 +104,55 @@ class Lane:
 
     def ask(self, call: Call[Result], seconds: float, alone: Callable[[float], Result]) -> Result:
         """The result of one call, sent alone or with others. Raises the `BrokerError` that says why there is none."""
-        now = time.monotonic()
-        give_up_at = now + seconds
-        mine = Waiting(call, alone)
-        watches = self._join(mine, now)
-        is_over = False
+        give_up_at = time.monotonic() + seconds
+        mine = self._join(call, alone)
+        if mine is None:
+            try:
+                return alone(seconds)
+            finally:
+                self._hand_on()
+        is_woken = False
         try:
-            is_over = bool(mine.together) or self._wait(mine, seconds, watches=watches)
+            is_woken = mine.awake.acquire(timeout=seconds)
             mine.wake_next()
-            if mine.together:
-                left = give_up_at - time.monotonic()
-                is_over = left > 0
-                if is_over:
-                    self._send(mine, left)
+            if mine.together and time.monotonic() < give_up_at:
+                self._send(mine, give_up_at - time.monotonic())
         finally:
-            if not is_over:
+            if not is_woken or mine.answer is None or mine.after is not None:
                 self._leave(mine)
         result: Result = self._answer(mine, give_up_at)
         return result
 
-    def _join(self, mine: Waiting, now: float) -> bool:
-        """Whether its thread is to watch that those that are expected come."""
+    def _join(self, call: Call[Any], alone: Alone) -> Waiting | None:
         with self._lock:
-            if self._expected:
-                self._expected = self._expected - 1 if now < self._expected_until else 0
+            if not self._under_way:
+                self._under_way = True
+                return None
+            mine = Waiting(call, alone)
             self._waiting.append(mine)
-            if self._is_time():
-                self._send_off(mine)
-                return False
-            return not self._under_way and len(self._waiting) == 1
+            if self._letting_come is not None and len(self._waiting) >= self._expected:
+                self._letting_come.has_handed_on = True
+                self._letting_come.awake.release()
+                self._letting_come = None
+                self._send_off()
+            return mine
 
-    def _wait(self, mine: Waiting, seconds: float, *, watches: bool) -> bool:
-        """Until it has its answer or is to send; whether that was in time."""
-        if watches and not mine.awake.acquire(timeout=min(self._patience_seconds, seconds)):
-            with self._lock:
-                if not self._under_way and self._waiting[0] is mine:
-                    # Not all come. Where none did, the next one waits less for them.
-                    self._patience_seconds = ALL_COME_SECONDS if len(self._waiting) > 1 else FIRST_COMES_SECONDS
-                    self._expected = 0
-                    self._send_off(mine)
-                    return True
-        elif watches:
-            return True
-        return mine.awake.acquire(timeout=seconds)
+    def _hand_on(self, mine: Waiting | None = None) -> None:
+        """The request that was under way, of the call of this thread, has its answers, or none."""
+        with self._lock:
+            if mine is not None and mine.has_handed_on:
+                return
+            self._letting_come = None
+            if self._waiting:
+                self._send_off()
+            else:
+                self._under_way = False
 
-    def _is_time(self) -> bool:
-        """Whether those that wait are sent now: once they are half of all that are known or expected."""
-        count = len(self._waiting)
-        if not self._under_way:
-            return count >= self._expected
-        sent = len(self._under_way[0])
-        return len(self._under_way) == 1 and (sent > 1 or self._shares) and count >= sent + self._expected
-
-    def _send_off(self, mine: Waiting | None = None) -> None:
-        """Make one of those whose calls fit into one request their sender: the running thread, if it is among them."""
-        busy = {each.transaction_id for under_way in self._under_way for each in under_way}
-        together = taken(self._waiting, busy)
-        if not together:
-            return
-        self._under_way.append(together)
-        if len(together) > 1:
-            self._patience_seconds = ALL_COME_SECONDS
-        if mine is not None and mine in together:
-            mine.together = together
-        else:
-            together[-1].together = together
-            together[-1].awake.release()
+    def _send_off(self) -> None:
+        """Make the last of those whose calls fit into one request their sender: it may be the running thread."""
+        together = taken(self._waiting)
+        together[-1].together = together
+        together[-1].awake.release()
 
     def _send(self, mine: Waiting, seconds: float) -> None:
         together, mine.together = mine.together, []
@@ -168,17 +166,14 @@ class Lane:
             if not answers:
                 answers = [None] * len(together)
                 failed = failed or errors.Unreachable(INTERRUPTED, code="unreachable")
-            self._end(mine, together, answers, failed)
-
-    def _answers(self, together: list[Waiting], seconds: float) -> Sequence[Any]:
-        if len(together) == 1:
             try:
-                return [together[0].alone(seconds)]
-            except errors.BrokerError as error:
-                return [error]
-        return self._together([each.call for each in together], seconds)
+                self._answer_all(mine, together, answers, failed)
+                if len(together) > 1:
+                    self._let_come(mine)
+            finally:
+                self._hand_on(mine)
 
-    def _end(
+    def _answer_all(
         self,
         mine: Waiting,
         together: list[Waiting],
@@ -188,37 +183,49 @@ class Lane:
         """Give each thread its answer, and wake the first of those that still wait for theirs."""
         last = mine
         with self._lock:
-            self._under_way.remove(together)
             if len(together) > 1:
-                self._expect(len(together))
-            self._shares = len(together) > 1 or (self._shares and bool(self._waiting))
+                self._letting_come, self._expected = mine, len(self._waiting) + len(together) - 1
             for each, answer in zip(together, answers, strict=True):
                 each.answer, each.failed = answer, failed
                 if each is not mine and not each.has_left:
                     last.after = each
                     last = each
-            if self._waiting and (not self._under_way or self._is_time()):
-                self._send_off()
         mine.wake_next()
 
-    def _expect(self, count: int) -> None:
-        now = time.monotonic()
-        self._expected = count + (self._expected if now < self._expected_until else 0)
-        self._expected_until = now + ALL_COME_SECONDS
+    def _answers(self, together: list[Waiting], seconds: float) -> Sequence[Any]:
+        if len(together) == 1:
+            try:
+                return [together[0].alone(seconds)]
+            except errors.BrokerError as error:
+                return [error]
+        return self._together([each.call for each in together], seconds)
+
+    def _let_come(self, mine: Waiting) -> None:
+        """Let the threads that were just woken bring their next calls; the last of them hands on.
+
+        32 callers, each with one transaction after the other: 31 calls to a request, 16 to 22 without this. It costs
+        the waiting ones some 2 ms where the others come, 3 ms once where they come no more, and 0.3 ms as long as none
+        does. The thread sleeps: each of its looks at the others would cost them 20 µs. A thread without others never
+        comes here.
+        """
+        waiting = len(self._waiting)
+        all_came = mine.awake.acquire(timeout=ALL_COME_SECONDS if self._have_come else FIRST_COMES_SECONDS)
+        have_come = all_came or len(self._waiting) > waiting
+        if have_come and not all_came and not self._have_come:
+            mine.awake.acquire(timeout=ALL_COME_SECONDS)
+        self._have_come = have_come
 
     def _leave(self, mine: Waiting) -> None:
-        """Wait no longer. A thread that was to send, to watch, or to wake another one leaves that to the next one."""
+        """Wait no longer. A thread that was to send, or to wake another one, leaves that to the next one."""
         with self._lock:
             mine.has_left = True
             if mine in self._waiting:
                 self._waiting.remove(mine)
-            if mine.together:
-                self._under_way.remove(mine.together)
-                self._waiting.extendleft(each for each in reversed(mine.together) if each is not mine)
-                mine.together = []
-            if self._waiting and not self._under_way:
-                self._send_off()
+            others, mine.together = mine.together, []
+            self._waiting.extendleft(each for each in reversed(others) if each is not mine)
         mine.wake_next()
+        if others:
+            self._hand_on()
 
     def _answer(self, mine: Waiting, give_up_at: float) -> Any:
         if mine.failed is not None and not isinstance(mine.failed, PASSING):
@@ -230,3 +237,21 @@ class Lane:
         if isinstance(answer, errors.BrokerError):
             raise answer
         return answer
+
+
+def taken(waiting: deque[AnyPart]) -> list[AnyPart]:
+    """The first of those that wait, as many as one request may have, taken from them; at least one.
+
+    Two of one transaction go in two requests: the half is stored before its end is sent.
+    """
+    together: list[AnyPart] = []
+    size, transactions = 0, set[UUID]()
+    while waiting and len(together) < MAX_OPERATIONS:
+        next_one = waiting[0]
+        if together and (size + next_one.size > MAX_BYTES or next_one.transaction_id in transactions):
+            break
+        together.append(waiting.popleft())
+        size += next_one.size
+        if next_one.transaction_id is not None:
+            transactions.add(next_one.transaction_id)
+    return together

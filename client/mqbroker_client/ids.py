@@ -1,35 +1,23 @@
 """Ids that the client makes itself, so that every repeated request is the same request."""
 
-from os import urandom
-from time import time_ns
-from typing import Any, TypeVar
-from uuid import UUID, SafeUUID, uuid5
-
-AnyId = TypeVar("AnyId", bound=UUID)
-
-MOMENT = 0xFFFF_FFFF_FFFF << 80
-VERSION_AND_VARIANT = 0x7 << 76 | 0x2 << 62
-RANDOM = (1 << 80) - 1 & ~(0xF << 76 | 0x3 << 62)
+import os
+import time
+from typing import Any
+from uuid import UUID, uuid5
 
 
 def uuid7() -> UUID:
     """A UUID version 7 (RFC 9562): 48 bits of milliseconds, then random ones; what is made later sorts later."""
-    return _made(UUID)
-
-
-def _made(kind: type[AnyId]) -> AnyId:
-    # Python has uuid.uuid7 only since 3.14. Past the immutability of a UUID and the checks of its __init__, which take
-    # six times as long.
-    made = object.__new__(kind)
-    object.__setattr__(made, "int", _value())
-    object.__setattr__(made, "is_safe", SafeUUID.unknown)
-    return made
+    return UUID(int=_value())
 
 
 def _value() -> int:
-    random = int.from_bytes(urandom(10), "big")
-    # The first 4 bits are those of the version, 2 bits behind the next 12 those of the variant.
-    return time_ns() // 1_000_000 << 80 & MOMENT | random & RANDOM | VERSION_AND_VARIANT
+    # Python has uuid.uuid7 only since 3.14.
+    milliseconds = time.time_ns() // 1_000_000
+    random = int.from_bytes(os.urandom(10), "big")
+    value = (milliseconds & 0xFFFF_FFFF_FFFF) << 80 | random
+    value = value & ~(0xF << 76) | 0x7 << 76
+    return value & ~(0x3 << 62) | 0x2 << 62
 
 
 class OwnId(UUID):
@@ -43,7 +31,8 @@ class OwnId(UUID):
 
     @classmethod
     def make(cls) -> "OwnId":
-        made = _made(cls)
+        made = cls(int=_value())
+        # Past the immutability of a UUID, as its own __init__ does.
         object.__setattr__(made, "_transactions", {})
         return made
 
