@@ -10,7 +10,7 @@ from django.conf import settings
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.models import Subscription
-from delivery.push import registry as subscription_registry
+from delivery.push import health as subscription_health
 from delivery.stats import GroupStats
 from monitoring import counts, system
 from monitoring.counts import COUNT_LIMIT, GROUP_LIMIT
@@ -146,7 +146,7 @@ def ailing_endpoints() -> Iterator[Attention]:
 
 def ailing_subscriptions() -> Iterator[Attention]:
     """Subscriptions whose servers are not called."""
-    for subscription in subscription_registry.ailing(SHOWN):
+    for subscription in subscription_health.ailing(SHOWN):
         what = f"The subscription {subscription.name} is {subscription.state}"
         since = subscription.failing_since or subscription.last_failure_at
         is_disabled = subscription.state == "disabled"

@@ -8,6 +8,8 @@ from django.db.models.functions import Now
 
 from store.db.columns import CText
 from store.db.sealing import SealedField
+from store.process.models import Heartbeat as Heartbeat
+from store.process.models import Presence as Presence
 
 
 class Topic(models.Model):
@@ -154,31 +156,6 @@ class Export(models.Model):
 
     class Meta:
         db_table = "export"
-
-
-class Heartbeat(models.Model):
-    """A process of the broker, and when it last noted that it is alive; forgotten after a day."""
-
-    process = models.TextField(primary_key=True)
-    kind = models.TextField()
-    beaten_at = models.DateTimeField()
-
-    class Meta:
-        db_table = "heartbeat"
-
-
-class Presence(models.Model):
-    """A group that asked a web process: over how many connections of late, and when last; forgotten after a day."""
-
-    pk = models.CompositePrimaryKey("process", "role", "group_name")
-    process = models.TextField()
-    role = models.TextField()
-    group_name = models.TextField()
-    connections = models.IntegerField()
-    asked_at = models.DateTimeField()
-
-    class Meta:
-        db_table = "presence"
 
 
 class CommitLog(models.Model):

@@ -4,16 +4,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from threading import Lock
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import Any
 
 from mqbroker_client import errors, forks
 from mqbroker_client.calls import Call, Result
+from mqbroker_client.parts import Part, taken
 from mqbroker_client.retries import PASSING
 
-#: The broker's limit of operations in a bulk, and how many bytes one may have.
-MAX_OPERATIONS = 1_000
-MAX_BYTES = 4 * 1024 * 1024
 #: How long a request waits for the first and for all next calls of the threads that were just answered. Where the wait
 #: before brought one, it waits for all of them at once.
 FIRST_COMES_SECONDS = 0.0003
@@ -24,20 +21,6 @@ INTERRUPTED = "the thread that sent this call with its own was interrupted"
 Alone = Callable[[float], Any]
 #: The result of each of several calls, or its error.
 Together = Callable[[Sequence[Call[Any]], float], Sequence[Any]]
-
-
-class Part:
-    """A call that came while another one was under way, as a part of the request in which it goes."""
-
-    __slots__ = ("call", "size", "transaction_id")
-
-    def __init__(self, call: Call[Any]) -> None:
-        self.call = call
-        self.size = len(call.content or b"")
-        self.transaction_id = call.operation.transaction_id if call.operation else None
-
-
-AnyPart = TypeVar("AnyPart", bound=Part)
 
 
 class Waiting(Part):
@@ -237,21 +220,3 @@ class Lane:
         if isinstance(answer, errors.BrokerError):
             raise answer
         return answer
-
-
-def taken(waiting: deque[AnyPart]) -> list[AnyPart]:
-    """The first of those that wait, as many as one request may have, taken from them; at least one.
-
-    Two of one transaction go in two requests: the half is stored before its end is sent.
-    """
-    together: list[AnyPart] = []
-    size, transactions = 0, set[UUID]()
-    while waiting and len(together) < MAX_OPERATIONS:
-        next_one = waiting[0]
-        if together and (size + next_one.size > MAX_BYTES or next_one.transaction_id in transactions):
-            break
-        together.append(waiting.popleft())
-        size += next_one.size
-        if next_one.transaction_id is not None:
-            transactions.add(next_one.transaction_id)
-    return together

@@ -11,9 +11,10 @@ from typing import Any, Self, Unpack
 
 from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Result, path
-from mqbroker_client.coalescing import Lane, Part, taken
+from mqbroker_client.coalescing import Lane
 from mqbroker_client.documents import Document
 from mqbroker_client.later import LATER_SECONDS, Later
+from mqbroker_client.parts import Part, taken
 from mqbroker_client.pool import FAILURES, ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries

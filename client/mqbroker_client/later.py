@@ -11,8 +11,8 @@ from weakref import WeakSet
 
 from mqbroker_client import forks
 from mqbroker_client.calls import Call
-from mqbroker_client.coalescing import Part, taken
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.parts import Part, taken
 
 log = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -13,14 +12,13 @@ from django.db.models import Count
 from delivery import filters, groups, registry, stats
 from delivery.errors import SubscriptionNotExist
 from delivery.models import ConsumerGroup, RetryQueue, Subscription
+from delivery.push import health
 from delivery.stats import QueueLag
 from store import registry as topic_registry
 from store.db import databases, fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
 from store.naming import cells, copies, names, topics
-from store.process import runtime
-from store.process.runtime import CONTROL
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
@@ -63,31 +61,7 @@ AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
     """Subscriptions by name: the first `count` behind `after` whose names contain `matching`, in any case."""
     found = Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")
-    return _shown(list(found[:count]))
-
-
-def ailing(count: int) -> Sequence[Subscription]:
-    """The first `count` subscriptions whose servers are not called because they fail."""
-    with cells.leaving_out():
-        ill = {id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids}
-    rows = [row for row in _shown(list(Subscription.objects.filter(id__in=ill))) if row.state != "healthy"]
-    return sorted(rows, key=lambda row: (row.failing_since is None, row.failing_since, row.name))[:count]
-
-
-def _ill_of_cell() -> list[int]:
-    ill = Subscription.objects.using(databases.here()).exclude(state="healthy").filter(paused=False)
-    return list(ill.order_by("failing_since", "name").values_list("id", flat=True)[:1000])
-
-
-def _shown(rows: Sequence[Subscription]) -> Sequence[Subscription]:
-    """Subscriptions with their health in the cells of their topics; one that does not answer is left out."""
-    if runtime.several and rows:
-        cell_of = dict(Topic.objects.filter(name__in={row.topic_name for row in rows}).values_list("name", "cell_id"))
-        with cells.leaving_out():
-            found = cells.ask(lambda: _of_cell([row.id for row in rows]))
-        for row in rows:
-            _set_health(row, found.get(cell_of.get(row.topic_name, CONTROL), {}))
-    return rows
+    return health.show(list(found[:count]))
 
 
 def find(name: str) -> Subscription:
@@ -186,24 +160,7 @@ def named(name: str) -> Subscription | None:
     if not names.is_name(name, MAX_NAME):
         raise MessageIllegal(f"subscription {name[:140]!r} is no subscription name: {names.rule(MAX_NAME)}.")
     found = Subscription.objects.filter(name=name).first()
-    return None if found is None else _with_health(found)
-
-
-def _with_health(subscription: Subscription) -> Subscription:
-    """It with its health in the cell of its topic, from where its server is called. Raises CellAway."""
-    if (topic := topic_registry.named(subscription.topic_name) if runtime.several else None) and topic.cell_id:
-        _set_health(subscription, cells.at(topic.cell_id, lambda: _of_cell([subscription.id])))
-    return subscription
-
-
-def _of_cell(ids: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
-    here = Subscription.objects.using(databases.here()).filter(id__in=ids)
-    return {row["id"]: row for row in here.values("id", *Subscription.of_each_cell)}
-
-
-def _set_health(subscription: Subscription, found: Mapping[int, Mapping[str, Any]]) -> None:
-    for name, value in found.get(subscription.id, {}).items():
-        setattr(subscription, name, value)
+    return None if found is None else health.of_one(found)
 
 
 def _change(subscription: Subscription, given: Mapping[str, object]) -> Subscription:

@@ -9,8 +9,8 @@ from typing import Literal, NamedTuple
 
 from store.db import connections
 from store.db.statements import Statement
-from store.models import Heartbeat
 from store.process import runtime
+from store.process.models import Heartbeat
 
 BEAT_HEART = Statement(__file__, "beat_heart")
 

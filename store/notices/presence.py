@@ -16,8 +16,8 @@ from django.db.models.functions import Now
 
 from store.db import connections
 from store.db.statements import Statement
-from store.models import Presence
 from store.notices.heartbeats import NOTED_SECONDS, own_name
+from store.process.models import Presence
 
 NOTE_PRESENCE = Statement(__file__, "note_presence")
 

@@ -95,9 +95,9 @@ def test_no_parameter_of_a_read_makes_the_broker_fail(operator: Operator, known:
 @pytest.mark.parametrize(
     ("path", "fields"),
     [
-        ("/v1/messages?topic={topic}&form=2026-01-01T00:00:00Z", "topic, key, from, to, limit, cursor"),
-        ("/v1/topics/{topic}/queues/0/messages?form=1", "offset, max, wait_seconds"),
-        ("/v1/consumer-groups/{topic}/offsets?form=1", "topic"),
+        ("/v1/messages?topic={topic}&form=2026-01-01T00:00:00Z", "topic, key, from, to, limit, cursor, cell"),
+        ("/v1/topics/{topic}/queues/0/messages?form=1", "offset, max, wait_seconds, cell"),
+        ("/v1/consumer-groups/{topic}/offsets?form=1", "topic, cell"),
         ("/v1/dead-letters/{topic}?form=1", "cursor, limit"),
     ],
 )

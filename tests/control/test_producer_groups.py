@@ -18,6 +18,7 @@ def test_put_makes_a_group_and_changes_what_is_given(operator: Operator, shop: s
         "created_at": ...,
         "pending": 0,
         "oldest_pending_at": None,
+        "missing": [],
     }
 
 

@@ -1,20 +1,18 @@
 """What is longer than its limit, with its lines: no entry is added or raised, and each goes as soon as it can."""
 
 FILES = {
-    "mqbroker/settings.py": 319,
     "wire/connection.py": 319,
     "store/messages/fields.py": 303,
     "store/db/pipeline.py": 299,
     "bench/export.py": 295,
     "transactions/checks/checker.py": 279,
-    "analytics/stream.py": 273,
-    "scheduling/release.py": 271,
     "delivery/push/pusher.py": 268,
+    "mqbroker/settings.py": 267,
     "monitoring/metrics.py": 265,
     "delivery/receive/offsets.py": 264,
-    "delivery/receipts/settling.py": 259,
     "delivery/trace.py": 259,
     "client/mqbroker_client/limits.py": 252,
+    "delivery/receipts/settling.py": 252,
 }
 
 CLASSES = {

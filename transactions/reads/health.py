@@ -12,6 +12,7 @@ from store.db import databases
 from store.naming import cells
 from store.notices import presence
 from store.notices.presence import Asking
+from store.process import runtime
 from transactions.models import Endpoint, ProducerGroup
 
 # Void answers in a row from which an endpoint counts as ailing: one may be a transaction that it does not know yet.
@@ -19,6 +20,7 @@ VOID_ANSWERS = 3
 # In some cell; of these the ailing ones are looked for.
 ILL = ~Q(state="healthy") | Q(void_answers__gte=VOID_ANSWERS)
 MAX_ILL = 1000
+WORST_FIRST = ("-void_answers", "-last_failure_at", "id")
 NEVER = datetime.min.replace(tzinfo=UTC)
 
 Health = Mapping[str, Any]
@@ -38,8 +40,8 @@ def read(narrowed: Q) -> dict[int, Health]:
 
 
 def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
-    """The endpoints with their health in all cells."""
-    found = read(Q(id__in=[endpoint.id for endpoint in endpoints])) if endpoints else {}
+    """The endpoints with their health in all cells; where there is one, they have been read with it."""
+    found = read(Q(id__in=[endpoint.id for endpoint in endpoints])) if endpoints and runtime.several else {}
     for endpoint in endpoints:
         for name in Endpoint.of_each_cell if endpoint.id in found else ():
             setattr(endpoint, name, found[endpoint.id][name])
@@ -48,9 +50,11 @@ def show(endpoints: Sequence[Endpoint]) -> Sequence[Endpoint]:
 
 def ailing(count: int) -> Sequence[Endpoint]:
     """The first `count` endpoints that are not called, or whose answers decide nothing; void answers first."""
-    with cells.leaving_out():
-        ill = cells.ask(_ill_of_cell).values()
-    found = Endpoint.objects.filter(id__in={id_ for ids in ill for id_ in ids}).select_related("group")
+    ill = ILL
+    if runtime.several:
+        with cells.leaving_out():
+            ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
+    found = Endpoint.objects.filter(ill).select_related("group").order_by(*WORST_FIRST)[:MAX_ILL]
     ailing = [one for one in show(list(found)) if one.state != "healthy" or one.void_answers >= VOID_ANSWERS]
     return sorted(ailing, key=lambda one: (-one.void_answers, -(one.last_failure_at or NEVER).timestamp(), one.id))[
         :count
@@ -67,7 +71,7 @@ def states(group_ids: Iterable[int]) -> Mapping[int, Mapping[str, int]]:
 
 def _ill_of_cell() -> list[int]:
     ill = Endpoint.objects.using(databases.here()).filter(ILL)
-    return list(ill.order_by("-void_answers", "-last_failure_at", "id").values_list("id", flat=True)[:MAX_ILL])
+    return list(ill.order_by(*WORST_FIRST).values_list("id", flat=True)[:MAX_ILL])
 
 
 def _of_cell(narrowed: Q) -> list[Health]:

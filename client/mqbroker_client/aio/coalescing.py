@@ -8,7 +8,7 @@ from typing import Any
 
 from mqbroker_client import errors
 from mqbroker_client.calls import Call, Result
-from mqbroker_client.coalescing import Part, taken
+from mqbroker_client.parts import Part, taken
 from mqbroker_client.retries import PASSING
 
 #: Turns of the event loop in which the tasks that were just answered bring their next calls.

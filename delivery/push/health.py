@@ -1,0 +1,63 @@
+"""The health of subscriptions as operators see it: that of the cell of their topic, from where a server is called."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Q
+
+from delivery.models import Subscription
+from store import registry as topic_registry
+from store.db import databases
+from store.models import Topic
+from store.naming import cells
+from store.process import runtime
+from store.process.runtime import CONTROL
+
+# In some cell; of these the ailing ones are looked for.
+ILL = ~Q(state="healthy") & Q(paused=False)
+MAX_ILL = 1000
+WORST_FIRST = ("failing_since", "name")
+
+
+def ailing(count: int) -> Sequence[Subscription]:
+    """The first `count` subscriptions whose servers are not called because they fail."""
+    ill = ILL
+    if runtime.several:
+        with cells.leaving_out():
+            ill = Q(id__in={id_ for ids in cells.ask(_ill_of_cell).values() for id_ in ids})
+    found = Subscription.objects.filter(ill).order_by(*WORST_FIRST)[:MAX_ILL]
+    rows = [row for row in show(list(found)) if row.state != "healthy"]
+    return sorted(rows, key=lambda row: (row.failing_since is None, row.failing_since, row.name))[:count]
+
+
+def show(rows: Sequence[Subscription]) -> Sequence[Subscription]:
+    """Subscriptions with their health in the cells of their topics; one that does not answer is left out."""
+    if runtime.several and rows:
+        cell_of = dict(Topic.objects.filter(name__in={row.topic_name for row in rows}).values_list("name", "cell_id"))
+        with cells.leaving_out():
+            found = cells.ask(lambda: _of_cell([row.id for row in rows]))
+        for row in rows:
+            _set_health(row, found.get(cell_of.get(row.topic_name, CONTROL), {}))
+    return rows
+
+
+def of_one(subscription: Subscription) -> Subscription:
+    """It with its health in the cell of its topic, from where its server is called. Raises CellAway."""
+    if (topic := topic_registry.named(subscription.topic_name) if runtime.several else None) and topic.cell_id:
+        _set_health(subscription, cells.at(topic.cell_id, lambda: _of_cell([subscription.id])))
+    return subscription
+
+
+def _ill_of_cell() -> list[int]:
+    ill = Subscription.objects.using(databases.here()).filter(ILL)
+    return list(ill.order_by(*WORST_FIRST).values_list("id", flat=True)[:MAX_ILL])
+
+
+def _of_cell(ids: Sequence[int]) -> Mapping[int, Mapping[str, Any]]:
+    here = Subscription.objects.using(databases.here()).filter(id__in=ids)
+    return {row["id"]: row for row in here.values("id", *Subscription.of_each_cell)}
+
+
+def _set_health(subscription: Subscription, found: Mapping[int, Mapping[str, Any]]) -> None:
+    for name, value in found.get(subscription.id, {}).items():
+        setattr(subscription, name, value)

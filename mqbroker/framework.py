@@ -1,0 +1,91 @@
+"""Django's own settings and those of its frameworks: nothing here is for an operator to set."""
+
+INSTALLED_APPS = [
+    # Before Unfold: the console's header replaces Unfold's.
+    "console",
+    # Without its own site, which it would put in the console's place.
+    "unfold.apps.BasicAppConfig",
+    "console.apps.ConsoleAdminConfig",
+    "django.contrib.auth",
+    "django.contrib.postgres",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "store",
+    "access",
+    "scheduling",
+    "transactions",
+    "delivery",
+    "analytics",
+    "actions",
+    "cells",
+    "mqbroker",
+]
+MIDDLEWARE = [
+    "mqbroker.web.content_policy.ContentPolicy",
+    "django.middleware.security.SecurityMiddleware",
+    # Inside of that one, whose redirect to HTTPS names the host.
+    "mqbroker.web.own_redirects.OwnRedirects",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "mqbroker.urls"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+PASSWORD_HASHERS = ["console.passwords.SeparateHasher"]
+AUTH_PASSWORD_VALIDATORS = [{"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"}]
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "/static/"
+# `mqbroker.web.static_files` serves the installed packages' own, so that no collect step can be forgotten.
+
+# `mqbroker.api.limits` bounds every request before Django's forms read it.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["mqbroker.rights.ApiKeyAuthentication", "mqbroker.rights.ConsoleSession"],
+    "DEFAULT_PERMISSION_CLASSES": ["mqbroker.rights.MayManage"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "mqbroker.errors.answer_drf",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "mqbroker",
+    "DESCRIPTION": "Transactional messages for teams that already run PostgreSQL.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/v1",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "mqbroker.schema.add_data_plane",
+    ],
+}
