@@ -46,7 +46,7 @@ def open_source(move: Move, source: Side) -> None:
             purging.of_fence(source, move.topic_ids)
             source.ask(PLACE_TOPICS, cell_id=move.target_id, topics=move.topic_ids)
         source.change(fences.reopen(source.look().database))
-    source.oust(before=lifted[0].lifted_at if lifted else None)
+    source.oust_readers()
 
 
 def leave(source: Side) -> None:
@@ -60,10 +60,9 @@ def take_back(move: Move, source: Side) -> None:
     """Ends the fence of the source, which has its topics as before. May be repeated."""
     with source.transaction():
         facts = source.look()
-        lifted = source.ask(fences.LIFT_FENCE)
+        source.ask(fences.LIFT_FENCE)
         if not move.is_whole and {*facts.departed} & {*move.topic_ids}:
             gone = sorted({*facts.departed} - {*move.topic_ids})
             source.depart(gone, plans.queues_of(source, gone))
         source.change(fences.reopen(facts.database))
-    if lifted:
-        source.oust(before=lifted[0].lifted_at)
+    source.oust_readers()

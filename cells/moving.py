@@ -20,6 +20,8 @@ from cells.errors import CellIllegal
 from cells.models import Move
 from store.db import fences
 from store.db.sides import (
+    LOOK_SECONDS,
+    OUST_SECONDS,
     PROMOTE,
     READ_POSITION,
     READ_REPLAY,
@@ -35,8 +37,6 @@ FENCE_SECONDS = 15.0
 REPLAY_SECONDS = 10.0
 PROMOTE_SECONDS = 20.0
 BY_HAND_SECONDS = 600.0
-OUST_SECONDS = 5.0
-LOOK_SECONDS = 0.001
 
 Say = Callable[[str], None]
 

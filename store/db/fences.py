@@ -48,10 +48,9 @@ class Held(NamedTuple):
 
 
 class Lifted(NamedTuple):
-    """The epoch behind a fence, and when that was ended, by the database's clock."""
+    """The epoch behind a fence."""
 
     epoch: int
-    lifted_at: datetime
 
 
 class Ousted(NamedTuple):

@@ -4,6 +4,7 @@ It is synchronous, keeps one session from begin to end, and never opens a second
 over, and whose sessions that has ended, changes nothing any more.
 """
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -57,6 +58,12 @@ class Replay(NamedTuple):
     is_standby: bool
 
 
+class Clock(NamedTuple):
+    """The time of a server."""
+
+    now: datetime
+
+
 class Asked(NamedTuple):
     """The server was asked for it."""
 
@@ -72,6 +79,7 @@ class SkippedNumbers(NamedTuple):
 TAKE_CELL_ID = Statement(__file__, "take_cell_id", CellId)
 LOOK_AT_SIDE = Statement(__file__, "look_at_side", SideFacts)
 READ_POSITION = Statement(__file__, "read_position", Position)
+READ_CLOCK = Statement(__file__, "read_clock", Clock)
 READ_REPLAY = Statement(__file__, "read_replay", Replay)
 PROMOTE = Statement(__file__, "promote", Asked)
 SKIP_NUMBERS = Statement(__file__, "skip_numbers", SkippedNumbers)
@@ -83,6 +91,10 @@ SETTINGS = (
     b"SET statement_timeout = '60s'; SET lock_timeout = '3s'; SET enable_seqscan = on; SET plan_cache_mode = auto; "
     b"SET default_transaction_read_only = off"
 )
+
+
+OUST_SECONDS = 5.0
+LOOK_SECONDS = 0.001
 
 
 class Side:
@@ -142,6 +154,15 @@ class Side:
         """Has the broker's sessions ended, those that began before a moment or some; returns those still there."""
         parameters = {"mover": fences.MOVER, "before": before, "pids": pids}
         return [one.pid for one in self.ask(fences.OUST_SESSIONS, **parameters)]
+
+    def oust_readers(self) -> None:
+        """Has those sessions ended that began while the database had each new session read only: they would for good.
+
+        Behind the transaction that ended that. One that was about to begin then is in the list of sessions soon.
+        """
+        now, until = self.one(READ_CLOCK).now, time.monotonic() + OUST_SECONDS
+        while self.oust(before=now) and time.monotonic() < until:
+            time.sleep(LOOK_SECONDS)
 
     def take_over(self, own: Sequence[int] = ()) -> None:
         """Ends the sessions of other runs in this database; `own` are those of this run besides this one."""

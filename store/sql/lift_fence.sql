@@ -3,4 +3,4 @@
 UPDATE cell_identity
 SET epoch = epoch + 1, fenced_until = NULL
 WHERE fenced_until IS NOT NULL
-RETURNING epoch, clock_timestamp() AS lifted_at
+RETURNING epoch
