@@ -10,7 +10,7 @@ import pytest
 from embedded.servers import postgres
 from tests.actions.conftest import PASSWORD, made_at
 from tests.broker import characters
-from tests.broker.polling import eventually
+from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import API_KEY, RunningBroker
 from tests.chaos.stopped_sessions import STOPPED_AT, Place, stopping
 from tests.chaos.test_operators_writes import (
@@ -130,7 +130,8 @@ def test_a_form_of_a_user_whose_session_is_stopped_is_answered_by_what_became_of
     path, fields = FORMS[action](name, known[0])
     page, seconds, stored = stopped_at(mortal_broker, server, place, lambda: ada.posts(path, fields), (name, action))
 
-    assert seconds < PROMISED_SECONDS
+    # A password is hashed beside it, which takes a core's time.
+    assert seconds < at_this_load(PROMISED_SECONDS)
     assert is_true(page, path, stored), page.text
     # Another commit of the request, as of the attempts at a password, may be the one that is stopped.
     assert not stored or place == "during the commit"
@@ -151,7 +152,8 @@ def test_the_change_of_ones_own_password_is_answered_by_what_became_of_it(
         mortal_broker, server, place, lambda: users[name].posts(path, fields), (name, "user.password")
     )
 
-    assert seconds < PROMISED_SECONDS
+    # A password is hashed beside it, which takes a core's time.
+    assert seconds < at_this_load(PROMISED_SECONDS)
     assert is_true(page, path, stored), page.text
     # Another commit of the request, as of the attempts at a password, may be the one that is stopped.
     assert not stored or place == "during the commit"

@@ -6,17 +6,20 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.broker.polling import eventually
 from tests.console.operators import Operator
+from tests.console.test_console_agreement import document
 
 NOWHERE = "postgresql://127.0.0.1:1/nowhere"
 
 
 @pytest.fixture
-def missing_cell(session: psycopg.Connection[Any]) -> Iterator[str]:
-    """A cell whose server is gone."""
+def missing_cell(session: psycopg.Connection[Any], ada: Operator) -> Iterator[str]:
+    """A cell whose server is gone; the web process has left it behind the test."""
     session.execute("INSERT INTO cell (name, url, takes_topics) VALUES ('c9', %s, false)", [NOWHERE])
     yield "c9"
     session.execute("DELETE FROM cell WHERE name = 'c9'")
+    eventually(lambda: "mqbroker_cell_up{" not in document(ada, "/metrics"))
 
 
 def test_an_installation_of_one_database_is_one_cell(ada: Operator) -> None:
