@@ -1,6 +1,7 @@
 """Runs the command that `./mq <command>` names, and prints in one sentence why it cannot go on."""
 
 import importlib
+import importlib.util
 import os
 import signal
 import sys
@@ -27,6 +28,7 @@ TOOLS = {
     "chaos": "Kills, freezes and cuts off a broker under load, and compares what it kept with what it acknowledged.",
     "fuzz": "Makes requests up from the schema, right and wrong ones, and holds every answer to it.",
     "bench": "Runs the benchmarks on servers of their own.",
+    "build": "Makes the source archives and wheels of the broker and its client.",
     "audit": "Compares the locked packages with the known weaknesses, where the advisories can be reached.",
     "sbom": "Writes the components of the broker as a CycloneDX document.",
     "lock": "Remakes the hash-locked requirements from pyproject.toml.",
@@ -51,8 +53,9 @@ def run(words: list[str]) -> int:
     if name in ("-h", "--help", "help"):
         print(usage())
         return 0
-    if name not in COMMANDS | TOOLS:
-        print(f"mq: {name!r} is no command of mq.\n{usage()}", file=sys.stderr)
+    if name not in available():
+        needs = "needs a checkout" if name in TOOLS else "is no command of mq"
+        print(f"mq: {name!r} {needs}.\n{usage()}", file=sys.stderr)
         return 2
     # Only the named command is imported, which shortens its start.
     room = "tools" if name in TOOLS else "embedded.cli"
@@ -66,11 +69,19 @@ def run(words: list[str]) -> int:
         return 130
 
 
+def available() -> dict[str, str]:
+    """The commands of this installation: the wheel has no room `tools`."""
+    return COMMANDS | TOOLS if importlib.util.find_spec("tools") else COMMANDS
+
+
 def usage() -> str:
-    commands = COMMANDS | TOOLS
+    commands = available()
+    command = os.environ.get("MQ_COMMAND", "./mq")
     width = max(map(len, commands))
     lines = [f"  {name:<{width}}  {meaning}" for name, meaning in commands.items()]
-    return "\n".join(["usage: ./mq <command> [options]", "", *lines, "", "./mq <command> --help lists its options."])
+    return "\n".join(
+        [f"usage: {command} <command> [options]", "", *lines, "", f"{command} <command> --help lists its options."]
+    )
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def test_the_newest_changes_are_those_of_this_version() -> None:
 def test_the_license_is_the_one_that_the_project_names() -> None:
     text = (ROOT / "LICENSE").read_text()
 
-    assert PROJECT["license"] == {"text": "Apache-2.0"}
+    assert PROJECT["license"] == "Apache-2.0"
     assert text.split()[:4] == ["Apache", "License", "Version", "2.0,"]
     assert "END OF TERMS AND CONDITIONS" in text
 

@@ -14,7 +14,9 @@ from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
 from analytics.management.spark import target
 
-MISSING = "PySpark is not installed: `./mq export` installs it, as does the extra `analytics`."
+MISSING = (
+    "PySpark is not installed: `./mq export` installs it, as does `pip install 'mqbroker[analytics]'` beside a wheel."
+)
 
 
 def noted_as(target: Path | str) -> str:

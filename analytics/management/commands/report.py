@@ -14,7 +14,9 @@ from analytics.errors import ExportFailed, ExtraMissing
 from analytics.management import spark
 from analytics.management.spark import URL, target
 
-MISSING = "PySpark is not installed: `./mq report` installs it, as does the extra `analytics`."
+MISSING = (
+    "PySpark is not installed: `./mq report` installs it, as does `pip install 'mqbroker[analytics]'` beside a wheel."
+)
 
 
 def file(text: str) -> Path:
