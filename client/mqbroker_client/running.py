@@ -2,15 +2,13 @@
 
 import logging
 import queue
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
 
-from mqbroker_client import errors, tracing
+from mqbroker_client import errors, signals, tracing
 from mqbroker_client.handlers import Handler, require_run
 from mqbroker_client.messages import Delivery
 from mqbroker_client.receipts import Receipts, give_back, keep, settle
@@ -192,17 +190,6 @@ class Runner:
 @contextmanager
 def stopped_by_signals(stop: threading.Event) -> Iterator[None]:
     """SIGTERM and SIGINT set the event, where this is the main thread."""
-    if threading.current_thread() is not threading.main_thread():
+    # In a thread: the one that is interrupted may hold the event's lock.
+    with signals.heard(lambda: threading.Thread(target=stop.set).start()):
         yield
-        return
-
-    def set_stop(number: int, frame: FrameType | None) -> None:
-        # In a thread: the one that is interrupted here may hold the event's lock.
-        threading.Thread(target=stop.set).start()
-
-    before = {number: signal.signal(number, set_stop) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

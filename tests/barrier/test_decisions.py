@@ -77,6 +77,20 @@ def test_a_transaction_commits_once(place: Place) -> None:
     assert place.barrier.check(asked) == COMMIT
 
 
+def test_processes_that_start_together_make_the_table_once_and_each_later_start_changes_nothing(place: Place) -> None:
+    asked = half()
+    commit(place, asked)
+    place.barrier.create_table()
+    assert place.barrier.check(asked) == COMMIT
+
+    place.run("DROP TABLE mqbroker_barrier")
+    with ThreadPoolExecutor(8) as starts:
+        for start in [starts.submit(place.barrier.create_table) for _ in range(8)]:
+            start.result()
+
+    assert place.barrier.check(asked) == ROLLBACK
+
+
 def test_an_error_that_is_not_the_barriers_stays_what_it_is(place: Place) -> None:
     connection = place.connect()
     connection.close()

@@ -15,7 +15,7 @@ from tests.barrier.local import engine_url
 from tests.barrier.places import Place
 
 
-def test_an_async_local_transaction_is_refused_behind_a_check_and_a_second_time(place: Place) -> None:
+def test_an_async_local_transaction_has_its_table_and_is_refused_behind_a_check_and_a_second_time(place: Place) -> None:
     if place.kind == "mysql":
         pytest.skip("no asynchronous driver of MariaDB is among the tests' packages")
     behind_a_check, twice = places.half(), places.half()
@@ -28,6 +28,8 @@ def test_an_async_local_transaction_is_refused_behind_a_check_and_a_second_time(
     async def run() -> None:
         isolation = {"isolation_level": place.isolation.upper()} if place.isolation else {}
         engine = create_async_engine(engine_url(place.url, "aiosqlite"), **isolation)
+        place.run("DROP TABLE mqbroker_barrier")
+        await EngineBarrier(engine, place.group).create_table_async()
         await insert(engine, twice)
         assert place.barrier.check(behind_a_check) == "ROLLBACK"
         with pytest.raises(TransactionAbandoned):

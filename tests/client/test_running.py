@@ -279,3 +279,17 @@ def test_sigterm_ends_a_program_when_its_handlers_are_done(kind: str, broker: Ru
 
     assert (program.returncode, said) == (0, "done\n")
     assert Consumer(broker.client(), orders).receive(orders) == []
+
+
+def test_sigterm_ends_all_consumers_of_a_program_and_reaches_its_own_handler(
+    broker: RunningBroker, orders: str
+) -> None:
+    Producer(broker.client(), orders).send(orders, b"x")
+    words = [sys.executable, "-m", "tests.client.runs", "both", broker.url, API_KEY, orders]
+    with subprocess.Popen(words, env=broker.environment, stdout=subprocess.PIPE, text=True) as program:
+        assert program.stdout is not None
+        assert [program.stdout.readline() for _ in range(2)] == ["begun\n"] * 2
+        program.send_signal(signal.SIGTERM)
+        said, _ = program.communicate(timeout=20)
+
+    assert (program.returncode, sorted(said.split())) == (0, ["done", "done", "heard"])

@@ -3,11 +3,10 @@
 import asyncio
 import inspect
 import logging
-import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from mqbroker_client import errors, tracing
+from mqbroker_client import errors, signals, tracing
 from mqbroker_client.aio.handlers import AsyncHandler
 from mqbroker_client.aio.receipts import AsyncReceipts, give_back, keep, settle
 from mqbroker_client.messages import Delivery
@@ -136,15 +135,12 @@ class AsyncRunner:
 
 @asynccontextmanager
 async def stopped_by_signals(stop: asyncio.Event) -> AsyncIterator[None]:
-    """SIGTERM and SIGINT set the event, where the event loop can hear them: in the main thread, and not on Windows."""
+    """SIGTERM and SIGINT set the event, where the event loop runs in the main thread."""
     loop = asyncio.get_running_loop()
-    heard = []
-    for number in (signal.SIGTERM, signal.SIGINT):
-        with suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.add_signal_handler(number, stop.set)
-            heard.append(number)
-    try:
+
+    def set_stop() -> None:
+        with suppress(RuntimeError):  # a loop that is closed has no run any more
+            loop.call_soon_threadsafe(stop.set)
+
+    with signals.heard(set_stop):
         yield
-    finally:
-        for number in heard:
-            loop.remove_signal_handler(number)

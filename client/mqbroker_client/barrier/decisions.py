@@ -79,8 +79,12 @@ class Barrier:
         return made
 
     def create_table(self) -> None:
-        """Creates `mqbroker_barrier`; fails where it is."""
-        self.in_own_session(lambda table: table.create())
+        """Makes `mqbroker_barrier`, unless it is there; so each process of a program may call it at its start."""
+        try:
+            self.in_own_session(lambda table: table.create())
+        except Exception:  # noqa: BLE001  the errors of drivers have no common class
+            # Another process may have made it at the same moment, which PostgreSQL reports in spite of IF NOT EXISTS.
+            self.in_own_session(lambda table: table.create())
 
     def insert_commit(
         self,

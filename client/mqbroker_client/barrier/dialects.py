@@ -32,7 +32,9 @@ class Dialect:
     """
 
     name: str
+    #: What makes the table and its indexes, unless they are there.
     create: tuple[str, ...]
+    #: The index by which rows with messages are found, which Django has no words for.
     index_kept: str
     #: In the local transaction. A row that is there makes it fail.
     insert_commit: str
@@ -64,26 +66,30 @@ def _insert_rollback(now: str) -> str:
     return _INSERT.format(decision="ROLLBACK", now=now, messages="NULL")
 
 
-def _create(text: str, moment: str, suffix: str = "") -> str:
+def _create(text: str, moment: str, more: str = ")") -> str:
     return (
-        "CREATE TABLE mqbroker_barrier ("
+        "CREATE TABLE IF NOT EXISTS mqbroker_barrier ("
         "transaction_id varchar(36) NOT NULL PRIMARY KEY, "
         "producer_group varchar(255) NOT NULL, "
         "decision varchar(8) NOT NULL CHECK (decision IN ('COMMIT', 'ROLLBACK')), "
         f"decided_at {moment} NOT NULL, "
         f"messages {text}, "
-        f"refused {text}){suffix}"
+        f"refused {text}{more}"
     )
 
 
-_INDEX_DECIDED = "CREATE INDEX mqbroker_barrier_decided ON mqbroker_barrier (decided_at)"
+_INDEX_DECIDED = "CREATE INDEX IF NOT EXISTS mqbroker_barrier_decided ON mqbroker_barrier (decided_at)"
 # Rows with messages are few, and are looked for every few seconds.
-_INDEX_KEPT = "CREATE INDEX mqbroker_barrier_kept ON mqbroker_barrier (transaction_id) WHERE messages IS NOT NULL"
+_INDEX_KEPT = (
+    "CREATE INDEX IF NOT EXISTS mqbroker_barrier_kept ON mqbroker_barrier (transaction_id) WHERE messages IS NOT NULL"
+)
 _INDEX_KEPT_MYSQL = "CREATE INDEX mqbroker_barrier_kept ON mqbroker_barrier (messages(1))"
+# MySQL has no CREATE INDEX IF NOT EXISTS.
+_MORE_MYSQL = ", INDEX mqbroker_barrier_decided (decided_at), INDEX mqbroker_barrier_kept (messages(1))) ENGINE=InnoDB"
 
 POSTGRESQL = Dialect(
     name="postgresql",
-    create=(_create("text", "timestamp with time zone"), _INDEX_DECIDED),
+    create=(_create("text", "timestamp with time zone"), _INDEX_DECIDED, _INDEX_KEPT),
     index_kept=_INDEX_KEPT,
     insert_commit=_insert_commit("now()"),
     insert_rollback=_insert_rollback("now()") + " ON CONFLICT DO NOTHING",
@@ -106,7 +112,7 @@ _INSERT_ROLLBACK_MYSQL = (
 
 MYSQL = Dialect(
     name="mysql",
-    create=(_create("longtext", "datetime(6)", " ENGINE=InnoDB"), _INDEX_DECIDED),
+    create=(_create("longtext", "datetime(6)", _MORE_MYSQL),),
     index_kept=_INDEX_KEPT_MYSQL,
     insert_commit=_insert_commit("UTC_TIMESTAMP(6)"),
     # Never INSERT IGNORE: it turns other errors into a success. The text in /*M! … */ is read by MariaDB alone.
@@ -124,7 +130,7 @@ MYSQL = Dialect(
 
 SQLITE = Dialect(
     name="sqlite",
-    create=(_create("text", "datetime"), _INDEX_DECIDED),
+    create=(_create("text", "datetime"), _INDEX_DECIDED, _INDEX_KEPT),
     index_kept=_INDEX_KEPT,
     insert_commit=_insert_commit("strftime('%Y-%m-%d %H:%M:%f', 'now')"),
     insert_rollback=_insert_rollback("strftime('%Y-%m-%d %H:%M:%f', 'now')") + " ON CONFLICT DO NOTHING",
@@ -146,9 +152,8 @@ def dialect_of(name: str) -> Dialect:
 
 
 def create_statements(database: str) -> tuple[str, ...]:
-    """What makes `mqbroker_barrier`, for a migration: in `postgresql`, `mysql`, `mariadb` or `sqlite`.
+    """What makes `mqbroker_barrier`, unless it is there, in a migration: `postgresql`, `mysql`, `mariadb` or `sqlite`.
 
     Raises ValueError for another kind of database.
     """
-    dialect = dialect_of(database)
-    return (*dialect.create, dialect.index_kept)
+    return dialect_of(database).create

@@ -1,5 +1,6 @@
 """The barrier in the database of an engine, for transactions that begin with their half."""
 
+import asyncio
 from uuid import UUID
 
 from sqlalchemy import Engine
@@ -18,6 +19,10 @@ class EngineBarrier(Barrier):
     def __init__(self, engine: Engine | AsyncEngine, producer_group: str) -> None:
         self.sessions = EngineSessions(engine.sync_engine if isinstance(engine, AsyncEngine) else engine)
         self.producer_group = producer_group
+
+    async def create_table_async(self) -> None:
+        """As `create_table`, in a running event loop."""
+        await asyncio.to_thread(self.create_table)
 
     async def insert_commit_async(self, session: AsyncSession | AsyncConnection, transaction_id: UUID) -> None:
         """Writes COMMIT into the local transaction of an asynchronous session or connection; as `insert_commit`."""
