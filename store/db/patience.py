@@ -7,6 +7,7 @@ A request that has waited in vain does not wait for its next statements, until t
 `Patience` also knows whether it has sent a commit: from then on no failure means that nothing is stored.
 """
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Iterator
@@ -14,8 +15,9 @@ from contextvars import ContextVar
 from typing import Any
 
 import psycopg
+from psycopg import waiting
 from psycopg.abc import PQGen
-from psycopg.errors import _WaitTimeout
+from psycopg.errors import QueryCanceled, _WaitTimeout
 from psycopg.pq import TransactionStatus
 from psycopg.pq.abc import PGconn
 
@@ -31,6 +33,9 @@ KEEPALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepa
 RECONNECT_SECONDS = 1.0
 # Of psycopg: between two looks for a signal.
 INTERVAL_SECONDS = 0.1
+# What a server gets to end a statement that nobody waits for any more. psycopg's own ten seconds would be added to the
+# time of the request that gave it up.
+CANCEL_SECONDS = 0.5
 
 # What a wait gets after one in vain: the answer may be here already.
 LEAST_SECONDS = 0.01
@@ -143,7 +148,25 @@ class PatientAsyncConnection(psycopg.AsyncConnection[Any]):
         if timeout is not None or self.is_patient:
             return await super().wait(gen, interval, timeout)
         with current().waiting(self.pgconn) as left_seconds:
-            return await super().wait(gen, interval, left_seconds)
+            try:
+                return await waiting.wait_async(gen, self.pgconn.socket, interval=interval, timeout=left_seconds)
+            except asyncio.CancelledError:
+                await self._give_up(gen)
+                raise
+
+    async def _give_up(self, gen: PQGen[Any]) -> None:
+        """Has the server end a statement whose wait was cancelled; closes the connection where it does not at once."""
+        if self.pgconn.transaction_status != TransactionStatus.ACTIVE:
+            return
+        try:
+            await self.cancel_safe(timeout=CANCEL_SECONDS)
+            await waiting.wait_async(gen, self.pgconn.socket, interval=INTERVAL_SECONDS, timeout=CANCEL_SECONDS)
+        except QueryCanceled:
+            pass  # as it was asked to
+        except BaseException as problem:
+            self.pgconn.finish()
+            if not isinstance(problem, Exception):
+                raise
 
 
 class PatientConnection(psycopg.Connection[Any]):

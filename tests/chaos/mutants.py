@@ -37,11 +37,16 @@ def broker(
         with psycopg.connect(database_url, autocommit=True) as connection:
             for statement in mutant.statements:
                 connection.execute(statement.encode())
-        path = os.pathsep.join([str(Path(__file__).parent / "mutant"), running.environment["PYTHONPATH"]])
-        for child in running.children:
-            child.environment.update(PYTHONPATH=path, MUTANT=json.dumps(mutant.changes))
+        give(mutant, running)
     with running:
         yield running
+
+
+def give(mutant: Mutant, running: RunningBroker) -> None:
+    """Has the processes of a broker, and the commands that are run beside it, read the changed texts."""
+    path = os.pathsep.join([str(Path(__file__).parent / "mutant"), running.environment["PYTHONPATH"]])
+    for environment in (running.environment, *(child.environment for child in running.children)):
+        environment.update(PYTHONPATH=path, MUTANT=json.dumps(mutant.changes))
 
 
 @contextmanager
@@ -169,4 +174,16 @@ TAKES_LATE_ANSWERS = Mutant(
         ),
     ),
     (DECIDES_ONCE,),
+)
+# A connection is compared with the newest map that the process knows, not with the one that led an operation to it.
+NEWEST_MAP = Mutant(
+    (
+        ("store.commit.operation", "one.version is not None and one.version < version", "False"),
+        ("store.db.routing", "        if known.epochs.get(cell, epoch) != epoch:\n            raise\n", ""),
+        (
+            "store.db.fences",
+            "CHECK (topic_id <> ALL ({}::integer[]))",
+            "CHECK (topic_id <> ALL ({}::integer[]) OR true)",
+        ),
+    )
 )

@@ -11,6 +11,8 @@ from embedded import commands
 from embedded.servers import postgres
 from tests.broker import forks
 from tests.broker.running import RunningBroker
+from tests.chaos import mutants
+from tests.chaos.mutants import Mutant
 from tests.chaos.standbys import Standby, superuser_url
 
 GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
@@ -19,12 +21,12 @@ GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
 class Ground:
     """The server `primary` with two cells: the control c0, and c1, where new topics go."""
 
-    def __init__(self, folder: Path, webs: int = 2) -> None:
+    def __init__(self, folder: Path, mutant: Mutant | None = None) -> None:
         self.folder = folder
         folder.chmod(0o711)
         self.primary = postgres.Server(folder / "primary")
         self.primary.start()
-        self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], webs=webs)
+        self.broker = RunningBroker(folder / "broker", self.primary.url, os.environ["REDIS_URL"], webs=2)
         self.broker.prepare()
         made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
         assert made.returncode == 0, made.stderr
@@ -32,6 +34,8 @@ class Ground:
             with psycopg.connect(superuser_url(self.primary).rpartition("/")[0] + f"/{database}") as session:
                 session.execute(GRANT)
         self.cells("open", "c1")
+        if mutant is not None:
+            mutants.give(mutant, self.broker)
         self._standbys: list[Standby] = []
 
     def cells(self, *words: str) -> str:
