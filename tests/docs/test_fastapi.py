@@ -52,6 +52,10 @@ def asked(method: str, url: str) -> Any:
         raise
 
 
+def has_coupons(url: str, count: int) -> bool:
+    return len(asked("GET", f"{url}/coupons")) == count
+
+
 def test_an_order_over_fastapi_is_followed_by_its_coupon_also_behind_a_second_start(
     broker: RunningBroker, tmp_path: Path
 ) -> None:
@@ -61,7 +65,7 @@ def test_an_order_over_fastapi_is_followed_by_its_coupon_also_behind_a_second_st
     for start, item in enumerate(("tea", "coffee"), start=1):
         with served(tmp_path, free_port(), broker) as url:
             assert eventually(partial(asked, "POST", f"{url}/orders/{item}"), within_seconds=30) == start
-            eventually(lambda url=url, start=start: len(asked("GET", f"{url}/coupons")) == start, within_seconds=30)
+            eventually(partial(has_coupons, url, start), within_seconds=30)
 
     with served(tmp_path, free_port(), broker) as url:
         assert eventually(partial(asked, "GET", f"{url}/coupons"), within_seconds=30) == ["tea", "coffee"]
