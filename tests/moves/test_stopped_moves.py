@@ -13,11 +13,9 @@ from tests.broker import characters
 from tests.broker.load import Crowd
 from tests.broker.running import RunningBroker
 from tests.chaos.shops import Shop, everything
-from tests.moves.ground import Ground, url_in
+from tests.moves.ground import ENDED_SECONDS, Ground, url_in
 
 ACKNOWLEDGED = 200
-# Within this a move that was stopped is finished or taken back.
-ENDED_SECONDS = 30
 
 
 def _split(ground: Ground, home: str) -> list[str]:
