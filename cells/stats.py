@@ -1,17 +1,23 @@
 """The state of each cell, as a list and a page show it."""
 
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Count
 
 from cells import registry
 from store import registry as topic_registry
+from store.db import health
 from store.errors import CellAway
-from store.models import Cell, CellIdentity, CellMap
+from store.models import CellIdentity, CellMap
 from store.naming import copies, repairs
+from store.naming.cells import CellFacts
+from store.process.runtime import CONTROL
 
 MAX_ASKED_AT_ONCE = 16
 
@@ -20,15 +26,21 @@ MAX_ASKED_AT_ONCE = 16
 class CellState:
     """A cell, and how many topics of users it has. `epoch` is None while it is away.
 
-    `problem` is empty where there is none.
+    `standbys` follow its server, the furthest behind by `lag_bytes` of WAL; None without one, and where the role of the
+    broker may not see that (`pg_monitor`). `per_second` are messages stored, where that was asked for. `problem` is
+    empty where there is none.
     """
 
     id: int
     name: str
     is_open: bool
     topics: int
-    epoch: int | None
-    problem: str
+    epoch: int | None = None
+    problem: str = ""
+    standbys: int = 0
+    lag_bytes: int | None = None
+    last_number: int | None = None
+    per_second: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,32 +51,57 @@ class CellStates:
     cells: Sequence[CellState]
 
 
-def read() -> CellStates:
-    """The cells as they are now, all asked at once. One that does not answer within 2 s is away."""
+def read(rate_seconds: float = 0.0) -> CellStates:
+    """The cells as they are now, all asked at once. One that does not answer within 2 s is away.
+
+    With `rate_seconds` they are asked twice, with this pause between.
+    """
     topics = dict(topic_registry.of_users().order_by().values_list("cell_id").annotate(topics=Count("*")))
-    ours, *others = registry.every()
-    control = CellIdentity.objects.get()
-    configuration = repairs.of_control(registry.COPIED) if others else {}
+    every = registry.every()
+    known = [CellState(cell.id, cell.name, cell.takes_topics, topics.get(cell.id, 0)) for cell in every]
+    installation = CellIdentity.objects.get().installation
+    configuration = repairs.of_control(registry.COPIED) if len(every) > 1 else {}
+    facts = [registry.facts(cell) for cell in every]
     with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
-        asked = [pool.submit(_look, cell, control.installation, configuration) for cell in others]
-        looked = [(control.epoch, ""), *(each.result() for each in asked)]
-    states = [
-        CellState(cell.id, cell.name, cell.takes_topics, topics.get(cell.id, 0), epoch, problem)
-        for cell, (epoch, problem) in zip((ours, *others), looked, strict=True)
-    ]
+        asked = [pool.submit(_look, *one, installation, configuration) for one in zip(facts, known, strict=True)]
+        states = [each.result() for each in asked]
+        if rate_seconds:
+            time.sleep(rate_seconds)
+            later = list(pool.map(_last_number, facts))
+            states = [_with_rate(*one, rate_seconds) for one in zip(states, later, strict=True)]
     return CellStates(CellMap.objects.get().version, states)
 
 
-def _look(cell: Cell, installation: UUID, configuration: repairs.Rows) -> tuple[int | None, str]:
-    """The epoch of a cell, and what is wrong with it; from a thread that asks nothing of the control."""
-    facts = registry.facts(cell)
+def _look(facts: CellFacts, known: CellState, installation: UUID, configuration: repairs.Rows) -> CellState:
+    """What a cell says of itself, and what is wrong with it; from a thread that asks nothing of the control."""
     try:
-        with copies.of_cell(facts) as alias:
+        with _database_of(facts) as alias:
             identity = CellIdentity.objects.using(alias).get()
-        if (identity.cell_id, identity.installation) != (cell.id, installation):
-            return None, f"its database is another one: `cells add {cell.name} URL` sets the URL"
-        rows = sum(len(each.lagging) + len(each.extra) for each in repairs.compare(facts, configuration))
+            followers = health.followers(alias)
+        if (identity.cell_id, identity.installation) != (facts.id, installation):
+            return replace(known, problem=f"its database is another one: `cells add {facts.name} URL` sets the URL")
+        differing = [] if facts.id == CONTROL else repairs.compare(facts, configuration)
     except CellAway as problem:
-        return None, problem.detail
-    lag = f"{rows} rows of configuration differ from the control's: `cells sync {cell.name}` copies them"
-    return identity.epoch, lag if rows else ""
+        return replace(known, problem=problem.detail)
+    rows = sum(len(each.lagging) + len(each.extra) for each in differing)
+    lag = f"{rows} rows of configuration differ from the control's: `cells sync {facts.name}` copies them"
+    found = replace(known, epoch=identity.epoch, problem=lag if rows else "", standbys=followers.standbys)
+    return replace(found, lag_bytes=followers.lag_bytes, last_number=followers.last_number)
+
+
+def _last_number(facts: CellFacts) -> int | None:
+    try:
+        with _database_of(facts) as alias:
+            return health.followers(alias).last_number
+    except CellAway:
+        return None
+
+
+def _with_rate(state: CellState, later: int | None, seconds: float) -> CellState:
+    if state.last_number is None or later is None:
+        return state
+    return replace(state, per_second=(later - state.last_number) / seconds)
+
+
+def _database_of(facts: CellFacts) -> AbstractContextManager[str]:
+    return nullcontext(DEFAULT_DB_ALIAS) if facts.id == CONTROL else copies.of_cell(facts)

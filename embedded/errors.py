@@ -68,6 +68,29 @@ class CellsNotPrivate(CannotStart):
         )
 
 
+class StandbyNotPrivate(CannotStart):
+    """A standby was to be made of a server that is not the private one."""
+
+    code = "standby_not_private"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A standby is made of the private PostgreSQL, and DATABASE_URL names another server: make one there by "
+            "your provider's means or pg_basebackup, and give its URL to `./mq cells split`."
+        )
+
+
+class NoSuchDatabase(CannotStart):
+    """The private server has no database of this cell."""
+
+    code = "no_such_database"
+
+    def __init__(self, cell: str) -> None:
+        super().__init__(
+            f"The private PostgreSQL has no database of the cell {cell}: `./mq cells list` names the cells."
+        )
+
+
 class RootRefused(CannotStart):
     """PostgreSQL does not run as root, and no change of user is possible."""
 

@@ -170,7 +170,7 @@ class Server:
         """initdb beside the final place, then a rename: a start killed in the middle leaves no half database."""
         draft, password_file = self.data.with_suffix(".new"), self.data.with_suffix(".password")
         # The initdb of a killed start may still write there.
-        wait_until(lambda: _removed(draft), STOP_SECONDS)
+        wait_until(lambda: removed(draft), STOP_SECONDS)
         draft.mkdir(mode=0o700)
         password = self.folder.secret("postgres")
         with os.fdopen(os.open(password_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as opened:
@@ -243,6 +243,7 @@ def environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C"}
 
 
-def _removed(folder: Path) -> bool:
+def removed(folder: Path) -> bool:
+    """Whether nothing is left of a folder, which is deleted as far as possible."""
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()

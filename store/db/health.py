@@ -52,10 +52,22 @@ class SegmentSize(NamedTuple):
     log_bytes: int
 
 
+class Followers(NamedTuple):
+    """The standbys of the server, by how many bytes of WAL the one furthest behind is, and the last message's number.
+
+    `lag_bytes` is None without a standby, and where the role may not see it.
+    """
+
+    standbys: int
+    lag_bytes: int | None
+    last_number: int
+
+
 OLDEST_SNAPSHOTS = Statement(__file__, "oldest_snapshots", Snapshot)
 COUNT_CONNECTIONS = Statement(__file__, "count_connections", Connections)
 HOT_TABLES_STATS = Statement(__file__, "hot_tables", HotTable)
 SEGMENT_SIZES = Statement(__file__, "segment_sizes", SegmentSize)
+READ_FOLLOWERS = Statement(__file__, "read_followers", Followers)
 
 
 def snapshots() -> Sequence[Snapshot]:
@@ -76,3 +88,9 @@ def hot_tables() -> Sequence[HotTable]:
 def segments() -> Sequence[SegmentSize]:
     """The segments that are not dropped, the latest first, with their sizes."""
     return sync.read(SEGMENT_SIZES, {"max_rows": MAX_ROWS})
+
+
+def followers(alias: str) -> Followers:
+    """What follows the server of a cell, by Django's alias of its database."""
+    [found] = sync.read_of(alias, READ_FOLLOWERS)
+    return found

@@ -33,7 +33,7 @@ KEEPALIVES = "-c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepa
 RECONNECT_SECONDS = 1.0
 # Of psycopg: between two looks for a signal.
 INTERVAL_SECONDS = 0.1
-# What a server gets to end a statement that nobody waits for any more. psycopg's own ten seconds would be added to the
+# What a server gets to end a statement whose caller has given it up. psycopg's own ten seconds would be added to the
 # time of the request that gave it up.
 CANCEL_SECONDS = 0.5
 

@@ -19,7 +19,14 @@ def read(statement: Statement[RowType], parameters: Mapping[str, Any] | None = N
 
     Raises Django's OperationalError when the database is away.
     """
-    asked = connections[databases.here()]
+    return read_of(databases.here(), statement, parameters)
+
+
+def read_of(
+    alias: str, statement: Statement[RowType], parameters: Mapping[str, Any] | None = None
+) -> Sequence[RowType]:
+    """As `read`, on Django's connection of this alias."""
+    asked = connections[alias]
     asked.ensure_connection()
     with asked.wrap_database_errors, asked.connection.cursor(row_factory=statement.rows) as cursor:
         cursor.execute(statement.sql(), parameters or {})

@@ -47,7 +47,7 @@ class Installation:
         """What `cells list` says of a cell."""
         done = self.run("list")
         assert done.returncode == 0, done.stderr
-        return next(" ".join(line.split()[3:]) for line in done.stdout.splitlines() if line.split()[0] == name)
+        return next(" ".join(line.split()[5:]) for line in done.stdout.splitlines() if line.split()[0] == name)
 
     def differences(self, name: str) -> Mapping[str, Any]:
         """The tables whose copies in a cell are not the control's rows."""

@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 from mqbroker_client import Admin
 
 from embedded.servers import postgres
+from embedded.servers.standby import NAME, Standby, superuser_url
 from tests.broker.load import Crowd
+from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
-from tests.chaos import mutants, standbys
+from tests.chaos import mutants
 from tests.chaos.shops import Shop, everything
-from tests.chaos.standbys import Standby
 
 ACKNOWLEDGED = 300
 
@@ -35,9 +37,18 @@ def standby(primary: postgres.Server, tmp_path: Path) -> Iterator[Standby]:
     server = Standby(primary, tmp_path / "standby")
     server.copy()
     server.start()
-    standbys.synchronize(primary)
+    synchronize(primary)
     yield server
     server.stop()
+
+
+def synchronize(primary: postgres.Server) -> None:
+    """Has every commit wait for the standby; returns when it follows."""
+    with psycopg.connect(superuser_url(primary), autocommit=True) as connection:
+        connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{NAME}'".encode())
+        connection.execute("SELECT pg_reload_conf()")
+        following = "SELECT sync_state FROM pg_stat_replication"
+        eventually(lambda: connection.execute(following.encode()).fetchall() == [("sync",)])
 
 
 def both(primary: postgres.Server, standby: postgres.Server) -> str:

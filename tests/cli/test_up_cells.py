@@ -1,19 +1,22 @@
 """`./mq up --cells N` makes cells of databases of the private server, and `./mq cells` shows them."""
 
+import signal
+import subprocess
 from pathlib import Path
 
 from embedded.folder import free_port
+from embedded.processes.child import wait_until
 from tests.cli.conftest import Run
 from tests.cli.test_up import KEY, Up
 
 
 def cells(run_python: Run, up: Up) -> list[list[str]]:
-    """The rows of `./mq cells list`: name, topics, epoch, state."""
+    """The rows of `./mq cells list`: name, topics, messages/s, epoch, standby, state."""
     words = ("-m", "embedded.cli", "cells", "--data-dir", str(up.folder.path), "list")
     process = run_python(*words, DATABASE_URL="", REDIS_URL="", MQ_CALLED_FROM="/")
     listed, complaint = process.communicate()
     assert process.returncode == 0, complaint
-    return [line.split(maxsplit=3) for line in listed.splitlines()[1:-1]]
+    return [line.split(maxsplit=5) for line in listed.splitlines()[1:-1]]
 
 
 def test_up_has_as_many_cells_as_were_asked_for_and_keeps_them(run_python: Run, tmp_path: Path) -> None:
@@ -33,10 +36,10 @@ def test_up_has_as_many_cells_as_were_asked_for_and_keeps_them(run_python: Run, 
         up.stop()
 
     assert made == kept
-    assert [[name, epoch, state] for name, _, epoch, state in made] == [
-        ["c0", "0", "takes new topics"],
-        ["c1", "0", "ready"],
-        ["c2", "0", "ready"],
+    assert [[name, epoch, standby, state] for name, _, _, epoch, standby, state in made] == [
+        ["c0", "0", "-", "takes new topics"],
+        ["c1", "0", "-", "ready"],
+        ["c2", "0", "-", "ready"],
     ]
 
 
@@ -61,3 +64,40 @@ def test_cells_are_made_on_no_server_that_the_user_names(run_python: Run, tmp_pa
         "mq: --cells makes databases of the private PostgreSQL, and DATABASE_URL names another server: make databases "
         "there, and add each by `./mq cells add NAME URL`."
     )
+
+
+def test_a_standby_of_the_private_server_becomes_a_cell_and_is_started_again(run_python: Run, tmp_path: Path) -> None:
+    up, place = Up(run_python, tmp_path / "data folder"), tmp_path / "standby"
+    up.start("--cells", "2", "--api-key", KEY)
+    words = ("-m", "embedded.cli", "cells", "--data-dir", str(up.folder.path))
+    given = {"DATABASE_URL": "", "REDIS_URL": "", "MQ_CALLED_FROM": "/"}
+
+    def run(*more: str, said: str = "") -> str:
+        done, complaint = run_python(*words, *more, **given).communicate(said)
+        return done + complaint
+
+    def standby(said: str) -> subprocess.Popen[str]:
+        follows = run_python(*words, "standby", "c1", "--to", str(place), **given)
+        assert follows.stdout
+        assert any(line.startswith(f"Standby  {said}") for line in follows.stdout)
+        return follows
+
+    try:
+        assert "New topics go to c1." in run("open", "c1")
+        assert up.send() == 201
+        follows = standby("follows")
+        assert [row[4] for row in cells(run_python, up)] == ["0B", "0B"]
+        url = (place / "secrets" / "url").read_text()
+        assert "c1 into c2: done." in run("split", "c1", "--into", "c2", "--home", "orders", "--standby", "-", said=url)
+        assert up.send() == 201
+        follows.send_signal(signal.SIGTERM)
+        assert follows.wait(30) == 0
+        assert up.send() != 201
+        again = standby("was promoted")
+        assert wait_until(lambda: up.send() == 201, 20)
+        again.send_signal(signal.SIGTERM)
+        assert "The private PostgreSQL has no database of the cell c7" in run(
+            "standby", "c7", "--to", str(place) + "-7"
+        )
+    finally:
+        up.stop()

@@ -23,14 +23,14 @@ def missing_cell(session: psycopg.Connection[Any], ada: Operator) -> Iterator[st
 
 
 def test_an_installation_of_one_database_is_one_cell(ada: Operator) -> None:
-    assert [[row[0], *row[2:]] for row in ada.sees("cells/").table("cells")] == [["c0", "0", "takes new topics"]]
+    assert [[row[0], *row[2:]] for row in ada.sees("cells/").table("cells")] == [["c0", "0", "–", "takes new topics"]]
 
 
 def test_a_cell_that_is_away_is_named(ada: Operator, missing_cell: str) -> None:
     page = ada.sees("cells/")
 
-    [_, [name, topics, epoch, state]] = page.table("cells")
-    assert [name, topics, epoch] == [missing_cell, "0", "–"]
+    [_, [name, topics, epoch, standby, state]] = page.table("cells")
+    assert [name, topics, epoch, standby] == [missing_cell, "0", "–", "–"]
     assert state.startswith("The cell c9 is away (")
     assert state.endswith("): the configuration cannot change until it is back.")
 

@@ -9,15 +9,14 @@ import psycopg
 
 from embedded import commands
 from embedded.servers import postgres
+from embedded.servers.standby import Standby, let_promote
 from tests.broker import forks
 from tests.broker.running import RunningBroker
 from tests.chaos import mutants
 from tests.chaos.mutants import Mutant
-from tests.chaos.standbys import Standby, superuser_url
 
 # Within this a move that was stopped is finished or taken back.
 ENDED_SECONDS = 30
-GRANT = "GRANT EXECUTE ON FUNCTION pg_promote TO mqbroker"
 
 
 class Ground:
@@ -33,7 +32,7 @@ class Ground:
         made = forks.run(commands.manage("prepare", "--cells", "2"), self.broker.environment)
         assert made.returncode == 0, made.stderr
         for database in ("mqbroker", "mqbroker_c1"):
-            self.grant(self.primary, database)
+            let_promote(self.primary, database)
         self.cells("open", "c1")
         if mutant is not None:
             mutants.give(mutant, self.broker)
@@ -54,11 +53,6 @@ class Ground:
         done = self.run(*words)
         assert done.returncode == 1, done.stdout
         return done.stderr.splitlines()[-1].removeprefix("CommandError: ")
-
-    def grant(self, server: postgres.Server, database: str) -> None:
-        """Lets the broker's role promote a standby of a database."""
-        with psycopg.connect(superuser_url(server).rpartition("/")[0] + f"/{database}") as session:
-            session.execute(GRANT)
 
     def standby(self, of: postgres.Server | None = None) -> Standby:
         """A standby that follows a server, by default the primary; it ends with the ground."""

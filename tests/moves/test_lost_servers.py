@@ -13,6 +13,7 @@ from mqbroker_client import Admin
 from embedded import commands
 from embedded.commands import ROOT
 from embedded.servers import postgres
+from embedded.servers.standby import let_promote
 from tests.broker import characters
 from tests.broker.polling import eventually
 from tests.broker.running import RunningBroker
@@ -133,7 +134,7 @@ def away(ground: Ground, tmp_path: Path) -> Iterator[postgres.Server]:
     server = postgres.Server(tmp_path / "away")
     server.start()
     ground.cells("add", "c9", server.url)
-    ground.grant(server, "mqbroker")
+    let_promote(server, "mqbroker")
     ground.cells("open", "c9")
     yield server
     ground.cells("open", "c1")

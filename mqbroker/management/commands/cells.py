@@ -13,7 +13,8 @@ from cells.plans import Plan
 from store.errors import Refusal
 
 COMMAND = Signature("command", "manage.py cells")
-HEAD = ("cell", "topics", "epoch", "state")
+HEAD = ("cell", "topics", "messages/s", "epoch", "standby", "state")
+RATE_SECONDS = 1.0
 WORDS = "list | add | open | close | sync | remove | topics | split | move | resume | undo"
 
 
@@ -67,11 +68,8 @@ class Command(BaseCommand):
             raise CommandError(f"A database failed: {' '.join(str(problem).split())}") from problem
 
     def _list(self, **_: Any) -> None:
-        found = stats.read()
-        rows = [
-            (cell.name, str(cell.topics), "-" if cell.epoch is None else str(cell.epoch), _words(cell))
-            for cell in found.cells
-        ]
+        found = stats.read(RATE_SECONDS)
+        rows = [_row(cell) for cell in found.cells]
         widths = [max(len(row[column]) for row in (HEAD, *rows)) for column in range(len(HEAD))]
         for row in (HEAD, *rows):
             self.stdout.write("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
@@ -153,6 +151,19 @@ def _described(plan: Plan) -> list[str]:
             )
     lines.append(f"The standby is {plan.lag_bytes} bytes behind. Expected pause: {plan.pause_seconds:.1f} s.")
     return lines
+
+
+def _row(cell: stats.CellState) -> tuple[str, ...]:
+    rate = "-" if cell.per_second is None else f"{cell.per_second:,.0f}"
+    epoch = "-" if cell.epoch is None else str(cell.epoch)
+    return cell.name, str(cell.topics), rate, epoch, _standby(cell), _words(cell)
+
+
+def _standby(cell: stats.CellState) -> str:
+    """How far behind the standby furthest behind is."""
+    if not cell.standbys:
+        return "-"
+    return "?" if cell.lag_bytes is None else f"{cell.lag_bytes:,}B"
 
 
 def _words(cell: stats.CellState) -> str:

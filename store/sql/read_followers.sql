@@ -1,0 +1,7 @@
+-- Read how many standbys follow this server, how many bytes of WAL the one furthest behind has still to replay (nothing without a
+-- standby, and for a role that may not see them), and the number of the last message.
+SELECT
+    count(*)::integer AS standbys,
+    max(pg_wal_lsn_diff(pg_current_wal_lsn(), r.replay_lsn))::bigint AS lag_bytes,
+    (SELECT s.last_value FROM commit_log_offset AS s) AS last_number
+FROM pg_stat_replication AS r
