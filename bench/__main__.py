@@ -16,6 +16,7 @@ from bench import (
     lateness,
     limit,
     overload,
+    split,
     throughput,
     wal,
 )
@@ -32,10 +33,12 @@ BENCHMARKS = {
     "disturbed": disturbed.main,
     "wal": wal.main,
     "cells": cells.main,
+    "split": split.main,
     "export": export.main,
 }
-# Needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without.
-BY_NAME_ONLY = {"export"}
+# The first needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without. The
+# other copies a server in each round.
+BY_NAME_ONLY = {"export", "split"}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -52,13 +55,14 @@ def parser() -> argparse.ArgumentParser:
         "--case",
         action="append",
         default=[],
-        help="throughput, cells: only the cases with this in their name; export: only readers, increment or senders",
+        help="throughput, cells: only the cases with this in their name; export: only readers, increment or senders; "
+        "split: small or large",
     )
     words.add_argument(
         "--rounds",
         type=int,
         default=Options.rounds,
-        help="of limit, throughput, client, cells and export's senders (default: %(default)s)",
+        help="of limit, throughput, client, cells, split and export's senders (default: %(default)s)",
     )
     words.add_argument(
         "--seconds",
@@ -82,6 +86,8 @@ def unknown_cases(names: list[str], words: list[str]) -> list[str]:
     """The cases that there are, where none of them is chosen."""
     if "export" in names:
         return [] if export.chosen(words) else [*export.PARTS]
+    if "split" in names:
+        return [] if not words or set(words) <= set(split.SIZES) else [*split.SIZES]
     if "cells" in names:
         return [] if cells.chosen(words) else [*cells.PARTS]
     return [] if throughput.chosen(words) else [case.name for case in throughput.CASES]
