@@ -77,6 +77,7 @@ class Fallback:
                 if cell not in self._tasks:
                     self._tasks[cell] = cell.task(CellFallback().poll_forever(), f"fallback of {cell.name}")
             await asyncio.sleep(POLL_SECONDS)
+            await _try("heartbeat", lambda: heartbeats.beat("web"))
             await _try("limits", key_limits.keep)
             await _try("presence", runtime.control(Present).note)
             await _try("actions", self._act)
@@ -107,7 +108,6 @@ class CellFallback:
         notifier.start()
         while True:
             await asyncio.sleep(POLL_SECONDS)
-            await _try("heartbeat", lambda: heartbeats.beat("web"))
             await _try("work", self._work)
             if time.monotonic() - self._maintained_at >= MAINTENANCE_SECONDS:
                 self._maintained_at = time.monotonic()

@@ -17,4 +17,4 @@ def segments() -> None:
 @shared_task(name="store.heartbeat")
 def heartbeat() -> None:
     """Notes that a tick of beat has reached this worker."""
-    event_loop.run(cells.in_each(lambda: heartbeats.beat("worker")), limit_seconds=10)
+    event_loop.run(heartbeats.beat("worker"), limit_seconds=10)

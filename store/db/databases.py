@@ -30,7 +30,6 @@ OF_EACH_CELL = frozenset(
         "consume_queue",
         "export",
         "half_message",
-        "heartbeat",
         "lateness",
         "nack",
         "operation",

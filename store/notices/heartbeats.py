@@ -1,4 +1,4 @@
-"""Heartbeats: the processes of this broker that are alive, noted by each of them. Nothing depends on them."""
+"""Heartbeats: the processes of this broker that are alive, each noted by itself. Nothing depends on them."""
 
 import os
 import socket
@@ -40,11 +40,11 @@ class Heart:
 
 async def beat(kind: Kind) -> None:
     """Notes that this process is alive: a web process that polls, or a worker that beat's tick has reached."""
-    heart = runtime.part(Heart)
+    heart = runtime.control(Heart)
     if time.monotonic() - heart.beaten_at < NOTED_SECONDS:
         return
     heart.beaten_at = time.monotonic()
-    await connections.read(BEAT_HEART, {"process": own_name(kind), "kind": kind})
+    await connections.read_control(BEAT_HEART, {"process": own_name(kind), "kind": kind})
 
 
 def own_name(kind: Kind) -> str:
