@@ -6,6 +6,7 @@ from mqbroker_client.checks import Check, CheckListener
 from mqbroker_client.connection import Broker, Retry
 from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
 from mqbroker_client.errors import BrokerError
+from mqbroker_client.executor import CheckExecutor
 from mqbroker_client.halves import HalfMessage
 from mqbroker_client.messages import Delivery, Entry, Message, StoredMessage
 from mqbroker_client.polling import CheckPoller
@@ -20,6 +21,7 @@ __all__ = [
     "Broker",
     "BrokerError",
     "Check",
+    "CheckExecutor",
     "CheckListener",
     "CheckPoller",
     "Consumer",

@@ -7,7 +7,8 @@ from contextlib import closing
 
 from mqbroker_client import errors
 from mqbroker_client.calls import producer as calls
-from mqbroker_client.checks import Check, outcomes_of
+from mqbroker_client.checks import BatchCheck, Check, outcomes_of
+from mqbroker_client.executor import CheckExecutor, Work, ended
 from mqbroker_client.halves import HalfMessage
 from mqbroker_client.producers import Producer
 from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
@@ -22,22 +23,35 @@ GROUP_PAUSE_SECONDS = 1.0
 
 
 class Checking:
-    """Fetches due checks and answers them, for producers that the broker cannot call."""
+    """Fetches due checks and answers them, for producers that the broker cannot call.
+
+    One after the other, or with an `executor` several at once, while more are fetched.
+    """
 
     def __init__(
-        self, producer: Producer, check: Check, *, max_transactions: int = 16, wait_seconds: float = 20.0
+        self,
+        producer: Producer,
+        check: Check,
+        *,
+        max_transactions: int = 16,
+        wait_seconds: float = 20.0,
+        executor: CheckExecutor | None = None,
     ) -> None:
         self.producer = producer
         self.check = check
         self.max_transactions = max_transactions
         self.wait_seconds = wait_seconds
+        self.executor = executor
+        self._handed: set[Work] = set()
         self._line = apart(producer.broker)
         self._stopping = threading.Event()
         self._answering = False
 
     def answer_due(self) -> int:
         """Fetch and answer what is due, once; how many were asked."""
-        return self._answer_due(self._line.retry)
+        asked = self._answer_due(self._line.retry)
+        ended(list(self._handed))
+        return asked
 
     def _run(self) -> None:
         # One try: the pauses between tries are here, where `stop` ends them.
@@ -66,11 +80,22 @@ class Checking:
     def _answer_due(self, retry: Retry) -> int:
         fetch = calls.receive_checks(self.producer.group, self.max_transactions, self.wait_seconds)
         halves = self._line.do(fetch, retry=retry)
+        if self.executor is not None:
+            return self._hand_over(self.executor, halves)
         self._answering = True
         try:
             return self._answer_all(halves)
         finally:
             self._answering = False
+
+    def _hand_over(self, executor: CheckExecutor, halves: list[HalfMessage]) -> int:
+        # A check of many answers them by one SELECT.
+        parts = [halves] if isinstance(self.check, BatchCheck) else [[half] for half in halves]
+        for part in parts:
+            begun = executor.begin(self._answer_all, part)
+            self._handed.add(begun)
+            begun.add_done_callback(self._handed.discard)
+        return len(halves)
 
     def _answer_all(self, halves: list[HalfMessage]) -> int:
         with closing(outcomes_of(self.check, halves)) as outcomes:

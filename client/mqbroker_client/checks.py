@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from mqbroker_client.documents import Document
+from mqbroker_client.executor import CheckExecutor, ended
 from mqbroker_client.halves import HalfMessage
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_of
 
@@ -153,11 +154,15 @@ class SignedListener:
 
 @dataclass(frozen=True, slots=True)
 class CheckListener(SignedListener):
-    """Answers signed `transaction.check` calls at the endpoint's URL; `SignedListener` says how it is served."""
+    """Answers signed `transaction.check` calls at the endpoint's URL; `SignedListener` says how it is served.
+
+    The halves of a call are answered one after the other, or with an `executor` several at once.
+    """
 
     EVENT = "transaction.check"
     check: Check
     secrets: Sequence[str] = field(repr=False)
+    executor: CheckExecutor | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secrets", listed(self.secrets, "a check listener", "registering the endpoint"))
@@ -166,7 +171,17 @@ class CheckListener(SignedListener):
         return [HalfMessage.read(entry, event["producer_group"]) for entry in event["transactions"]]
 
     def _results(self, read: Sequence[HalfMessage]) -> list[Document]:
-        return [_result(*found) for found in outcomes_of(self.check, read)]
+        if self.executor is None or isinstance(self.check, BatchCheck):
+            return [_result(*found) for found in outcomes_of(self.check, read)]
+        found: dict[int, Document] = {}
+
+        def answer(number: int) -> int:
+            [(half, outcome)] = outcomes_of(self.check, [read[number]])
+            found[number] = _result(half, outcome)
+            return 1
+
+        ended([self.executor.begin(answer, number) for number in range(len(read))])
+        return [found[number] for number in range(len(read))]
 
 
 def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:

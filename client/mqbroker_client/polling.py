@@ -4,6 +4,7 @@ import threading
 import time
 
 from mqbroker_client.checking import Checking
+from mqbroker_client.executor import ended
 
 # Between two looks of `stop` at a thread that may just have begun its request.
 STOP_PAUSE_SECONDS = 0.05
@@ -32,6 +33,7 @@ class CheckPoller(Checking):
             if not self._answering:
                 self._line.hang_up()
             self._thread.join(STOP_PAUSE_SECONDS)
+        ended(list(self._handed), None if give_up_at is None else max(give_up_at - time.monotonic(), 0))
         self._line.close()
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from mqbroker_client.aio.administration import AsyncAdmin
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.aio.consumers import AsyncConsumer
+from mqbroker_client.aio.executor import AsyncCheckExecutor
 from mqbroker_client.aio.polling import AsyncCheckPoller
 from mqbroker_client.aio.producers import AsyncProducer, AsyncTransaction
 from mqbroker_client.aio.transactional import AsyncTransactionListener, AsyncTransactionProducer
@@ -10,6 +11,7 @@ from mqbroker_client.aio.transactional import AsyncTransactionListener, AsyncTra
 __all__ = [
     "AsyncAdmin",
     "AsyncBroker",
+    "AsyncCheckExecutor",
     "AsyncCheckPoller",
     "AsyncConsumer",
     "AsyncProducer",

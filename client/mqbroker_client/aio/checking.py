@@ -6,9 +6,11 @@ from contextlib import aclosing
 
 from mqbroker_client import errors
 from mqbroker_client.aio.checks import AsyncCheck, outcomes_of
+from mqbroker_client.aio.executor import AsyncCheckExecutor, Work, ended
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import apart, pause
 from mqbroker_client.calls import producer as calls
+from mqbroker_client.checks import BatchCheck
 from mqbroker_client.halves import HalfMessage
 from mqbroker_client.retries import PASSING, Retry, round_pause_seconds
 from mqbroker_client.states import Outcome
@@ -21,22 +23,35 @@ GROUP_PAUSE_SECONDS = 1.0
 
 
 class AsyncChecking:
-    """Fetches due checks and answers them, for producers that the broker cannot call."""
+    """Fetches due checks and answers them, for producers that the broker cannot call.
+
+    One after the other, or with an `executor` several at once, while more are fetched.
+    """
 
     def __init__(
-        self, producer: AsyncProducer, check: AsyncCheck, *, max_transactions: int = 16, wait_seconds: float = 20.0
+        self,
+        producer: AsyncProducer,
+        check: AsyncCheck,
+        *,
+        max_transactions: int = 16,
+        wait_seconds: float = 20.0,
+        executor: AsyncCheckExecutor | None = None,
     ) -> None:
         self.producer = producer
         self.check = check
         self.max_transactions = max_transactions
         self.wait_seconds = wait_seconds
+        self.executor = executor
+        self._handed: set[Work] = set()
         self._line = apart(producer.broker)
         self._stopping = asyncio.Event()
         self._answering = False
 
     async def answer_due(self) -> int:
         """Fetch and answer what is due, once; how many were asked."""
-        return await self._answer_due(self._line.retry)
+        asked = await self._answer_due(self._line.retry)
+        await ended(list(self._handed))
+        return asked
 
     async def _run(self) -> None:
         # One try: the pauses between tries are here, where `stop` ends them.
@@ -65,11 +80,22 @@ class AsyncChecking:
     async def _answer_due(self, retry: Retry) -> int:
         fetch = calls.receive_checks(self.producer.group, self.max_transactions, self.wait_seconds)
         halves = await self._line.do(fetch, retry=retry)
+        if self.executor is not None:
+            return await self._hand_over(self.executor, halves)
         self._answering = True
         try:
             return await self._answer_all(halves)
         finally:
             self._answering = False
+
+    async def _hand_over(self, executor: AsyncCheckExecutor, halves: list[HalfMessage]) -> int:
+        # A check of many answers them by one SELECT.
+        parts = [halves] if isinstance(self.check, BatchCheck) else [[half] for half in halves]
+        for part in parts:
+            begun = await executor.begin(self._answer_all, part)
+            self._handed.add(begun)
+            begun.add_done_callback(self._handed.discard)
+        return len(halves)
 
     async def _answer_all(self, halves: list[HalfMessage]) -> int:
         async with aclosing(outcomes_of(self.check, halves)) as outcomes:

@@ -4,6 +4,7 @@ import asyncio
 
 from mqbroker_client.aio.checking import AsyncChecking
 from mqbroker_client.aio.checks import AsyncCheck
+from mqbroker_client.aio.executor import ended
 
 __all__ = ["AsyncCheck", "AsyncCheckPoller"]
 
@@ -28,6 +29,9 @@ class AsyncCheckPoller(AsyncChecking):
             return
         if self._answering:
             await asyncio.wait([self._task], timeout=timeout_seconds)
+        await ended(list(self._handed), timeout_seconds)
+        for work in self._handed:
+            work.cancel()
         self._task.cancel()
         await asyncio.wait([self._task])
 
