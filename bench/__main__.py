@@ -37,7 +37,7 @@ BENCHMARKS = {
     "export": export.main,
 }
 # The first needs the extra `analytics`, which `./mq bench export` installs: 890 MB that the others do without. The
-# other copies a server in each round.
+# second copies a server in each round.
 BY_NAME_ONLY = {"export", "split"}
 
 

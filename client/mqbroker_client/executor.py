@@ -29,23 +29,26 @@ class CheckExecutor:
 
     def begin(self, work: Callable[Given, int], *given: Given.args, **more: Given.kwargs) -> Work:
         """Has a thread do this; returns when there is room for it. Raises RuntimeError behind `close`."""
+
+        def run() -> int:
+            try:
+                return work(*given, **more)
+            except Exception:
+                log.exception("a check was not answered, and is asked again")
+                raise
+            finally:
+                self._room.release()
+
         self._room.acquire()
         try:
-            begun = self._pool.submit(work, *given, **more)
+            return self._pool.submit(run)
         except RuntimeError:
             self._room.release()
             raise
-        begun.add_done_callback(self._has_ended)
-        return begun
 
     def close(self) -> None:
         """Waits for the checks that run; those that wait are asked again later."""
         self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _has_ended(self, work: Work) -> None:
-        self._room.release()
-        if not work.cancelled() and (error := work.exception()) is not None:
-            log.error("a check was not answered, and is asked again", exc_info=error)
 
 
 def ended(works: Collection[Work], timeout_seconds: float | None = None) -> None:

@@ -92,9 +92,8 @@ class AsyncChecking:
         # A check of many answers them by one SELECT.
         parts = [halves] if isinstance(self.check, BatchCheck) else [[half] for half in halves]
         for part in parts:
-            begun = await executor.begin(self._answer_all, part)
-            self._handed.add(begun)
-            begun.add_done_callback(self._handed.discard)
+            self._handed.add(await executor.begin(self._answer_all, part))
+        self._handed = {work for work in self._handed if not work.done()}
         return len(halves)
 
     async def _answer_all(self, halves: list[HalfMessage]) -> int:

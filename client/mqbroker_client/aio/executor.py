@@ -24,15 +24,21 @@ class AsyncCheckExecutor:
 
     async def begin(self, work: Callable[Given, Awaitable[int]], *given: Given.args, **more: Given.kwargs) -> Work:
         """Has a task do this; returns when there is room for it."""
-        await self._room.acquire()
 
         async def run() -> int:
-            async with self._turns:
-                return await work(*given, **more)
+            try:
+                async with self._turns:
+                    return await work(*given, **more)
+            except Exception:
+                log.exception("a check was not answered, and is asked again")
+                raise
+            finally:
+                self._room.release()
 
+        await self._room.acquire()
         begun = asyncio.get_running_loop().create_task(run())
-        self._works.add(begun)
-        begun.add_done_callback(self._has_ended)
+        # The event loop alone would not keep it.
+        self._works = {begun, *(one for one in self._works if not one.done())}
         return begun
 
     async def close(self) -> None:
@@ -40,12 +46,6 @@ class AsyncCheckExecutor:
         for work in list(self._works):
             work.cancel()
         await asyncio.gather(*self._works, return_exceptions=True)
-
-    def _has_ended(self, work: Work) -> None:
-        self._works.discard(work)
-        self._room.release()
-        if not work.cancelled() and (error := work.exception()) is not None:
-            log.error("a check was not answered, and is asked again", exc_info=error)
 
 
 async def ended(works: Collection[Work], timeout_seconds: float | None = None) -> None:
