@@ -1,10 +1,11 @@
 """The state of each cell, as a list and a page show it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeVar
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS
@@ -18,6 +19,9 @@ from store.models import CellIdentity, CellMap
 from store.naming import copies, repairs
 from store.naming.cells import CellFacts
 from store.process.runtime import CONTROL
+
+Asked = TypeVar("Asked")
+Found = TypeVar("Found")
 
 MAX_ASKED_AT_ONCE = 16
 
@@ -62,18 +66,24 @@ def read(rate_seconds: float = 0.0) -> CellStates:
     installation = CellIdentity.objects.get().installation
     configuration = repairs.of_control(registry.COPIED) if len(every) > 1 else {}
     facts = [registry.facts(cell) for cell in every]
-    with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
-        asked = [pool.submit(_look, *one, installation, configuration) for one in zip(facts, known, strict=True)]
-        states = [each.result() for each in asked]
-        if rate_seconds:
-            time.sleep(rate_seconds)
-            later = list(pool.map(_last_number, facts))
-            states = [_with_rate(*one, rate_seconds) for one in zip(states, later, strict=True)]
+    states = _at_once(lambda one: _look(*one, installation, configuration), list(zip(facts, known, strict=True)))
+    if rate_seconds:
+        time.sleep(rate_seconds)
+        later = _at_once(_last_number, facts)
+        states = [_with_rate(*one, rate_seconds) for one in zip(states, later, strict=True)]
     return CellStates(CellMap.objects.get().version, states)
 
 
+def _at_once(ask: Callable[[Asked], Found], cells: Sequence[Asked]) -> list[Found]:
+    """The answers of all cells. The control is asked on the connection of this thread: another would keep one more."""
+    ours, *others = cells
+    with ThreadPoolExecutor(MAX_ASKED_AT_ONCE) as pool:
+        asked = [pool.submit(ask, each) for each in others]
+        return [ask(ours), *(each.result() for each in asked)]
+
+
 def _look(facts: CellFacts, known: CellState, installation: UUID, configuration: repairs.Rows) -> CellState:
-    """What a cell says of itself, and what is wrong with it; from a thread that asks nothing of the control."""
+    """What a cell says of itself, and what is wrong with it; it asks nothing else of the control."""
     try:
         with _database_of(facts) as alias:
             identity = CellIdentity.objects.using(alias).get()

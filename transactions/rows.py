@@ -9,6 +9,16 @@ Decision = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "DISCARD", "RESUME"]
 Decider = Literal["producer", "check", "operator", "limit"]
 # What a check was answered.
 CheckAnswer = Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+# A state as a producer gives it: RocketMQ's spellings are taken, too, and never answered.
+GivenState = Literal["COMMIT", "ROLLBACK", "UNKNOWN", "COMMIT_MESSAGE", "ROLLBACK_MESSAGE", "UNKNOW"]
+STATE_OF: dict[GivenState, CheckAnswer] = {
+    "COMMIT": "COMMIT",
+    "ROLLBACK": "ROLLBACK",
+    "UNKNOWN": "UNKNOWN",
+    "COMMIT_MESSAGE": "COMMIT",
+    "ROLLBACK_MESSAGE": "ROLLBACK",
+    "UNKNOW": "UNKNOWN",
+}
 
 # Producer groups and their endpoints.
 

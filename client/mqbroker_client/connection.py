@@ -13,7 +13,7 @@ from mqbroker_client import calls, errors, requests
 from mqbroker_client.calls import Call, Result, path
 from mqbroker_client.coalescing import Lane
 from mqbroker_client.documents import Document
-from mqbroker_client.later import LATER_SECONDS, Later
+from mqbroker_client.later import LATER_SECONDS, Later, fate
 from mqbroker_client.parts import Part, taken
 from mqbroker_client.pool import FAILURES, ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, Options, OwnRequest, Request, Requests
@@ -143,8 +143,13 @@ class Broker:
         return results
 
     def do_later(self, call: Call[Any]) -> None:
-        """Send a call in the background, where a failure is only logged."""
+        """Send a call in the background, where a failure is only logged, and counted in `lost`."""
         self._later.add(call)
+
+    @property
+    def lost(self) -> int:
+        """How many calls of the background were not sent, or refused."""
+        return self._later.lost
 
     def _send_later(self, calls: Sequence[Call[Any]]) -> None:
         """Send calls together. What the broker is too busy for is repeated alone. Raises a `BrokerError`."""
@@ -155,7 +160,8 @@ class Broker:
             if isinstance(result, PASSING):
                 self.do(call)
             elif isinstance(result, errors.BrokerError):
-                log.warning("%s was refused: %s", call.what, result)
+                self._later.lost += 1
+                log.warning("%s was refused (%s): %s", call.what, fate(call), result)
 
     def _do_together(self, calls: Sequence[Call[Result]], retry: Retry) -> list[Result | errors.BrokerError]:
         tries = Tries(retry, timeout_seconds=self.timeout_seconds)

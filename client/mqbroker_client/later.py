@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 #: How long the end of a program, or of a broker's use, waits for what was not sent yet.
 LATER_SECONDS = 3.0
-#: So many may wait while the broker is away. What comes above is left to a check.
+#: So many may wait while the broker is away. An end that comes above is left to a check, and a message is lost.
 MOST_WAITING = 10_000
 
 _all: "WeakSet[Later]" = WeakSet()
@@ -29,6 +29,8 @@ class Later:
 
     def __init__(self, send: Callable[[Sequence[Call[Any]]], None]) -> None:
         self._send = send
+        #: The calls that were not sent, or refused, since the program began.
+        self.lost = 0
         self.leave_to_parent()
         forks.remember(self)
         _all.add(self)
@@ -44,7 +46,8 @@ class Later:
         """Have a call sent. Without room for it, that is logged."""
         with self._changed:
             if len(self._waiting) >= MOST_WAITING:
-                log.warning("%d calls wait already, %s is not sent: a check decides", MOST_WAITING, call.what)
+                self.lost += 1
+                log.warning("%d calls wait already, %s is not sent: %s", MOST_WAITING, call.what, fate(call))
                 return
             self._waiting.append(Part(call))
             if self._thread is None:
@@ -66,11 +69,18 @@ class Later:
             try:
                 self._send([each.call for each in together])
             except BrokerError as error:
-                log.warning("%d ends were not sent, a check decides: %s", len(together), error)
+                self.lost += len(together)
+                fates = ", ".join(sorted({fate(each.call) for each in together}))
+                log.warning("%d calls were not sent (%s): %s", len(together), fates, error)
             finally:
                 with self._changed:
                     self._sending = False
                     self._changed.notify_all()
+
+
+def fate(call: Call[Any]) -> str:
+    """What becomes of a call that is not sent."""
+    return "a check decides" if call.what.endswith("/end") else "the message is lost"
 
 
 @atexit.register

@@ -9,6 +9,7 @@ from uuid import UUID
 from mqbroker_client import batches
 from mqbroker_client.batches import SentList
 from mqbroker_client.calls import producer as calls
+from mqbroker_client.calls.producer import EndFields
 from mqbroker_client.connection import Broker
 from mqbroker_client.documents import Document
 from mqbroker_client.errors import BrokerError
@@ -64,16 +65,53 @@ class Producer:
     broker: Broker
     group: str
 
+    @overload
     def send(
-        self, topic: str, body: bytes | str | None = None, *, json: object = None, **fields: Unpack[MessageFields]
-    ) -> Sent:
+        self,
+        topic: str,
+        body: bytes | str | None = ...,
+        *,
+        json: object = ...,
+        wait: Literal[True] = True,
+        **fields: Unpack[MessageFields],
+    ) -> Sent: ...
+
+    @overload
+    def send(
+        self,
+        topic: str,
+        body: bytes | str | None = ...,
+        *,
+        json: object = ...,
+        wait: Literal[False],
+        **fields: Unpack[MessageFields],
+    ) -> None: ...
+
+    def send(
+        self,
+        topic: str,
+        body: bytes | str | None = None,
+        *,
+        json: object = None,
+        wait: bool = True,
+        **fields: Unpack[MessageFields],
+    ) -> Sent | None:
         """Store a message that is visible at once, or after its delay. The fields are those of `Message`.
 
         The topic is made with its first message, unless the broker's AUTO_CREATE_TOPICS is off. Raises a `BrokerError`:
         `Refused` or `MessageTooLarge` for a message that breaks a rule, `Unavailable` or `Unreachable` after the last
         try.
+
+        Without `wait` it is RocketMQ's one-way send: the message waits in memory, with 9,999 others at most, and goes
+        in the background. One that is refused or finds no room is **lost**, and so is one that waits when the program
+        is killed, or when the broker is away for longer than the tries take: that is logged, and counted in `lost` of
+        the broker. `Broker.close`, and for threads the end of the program, give it three seconds.
         """
-        return self.send_message(Message.of(topic, body, json=json, **fields))
+        message = Message.of(topic, body, json=json, **fields)
+        if wait:
+            return self.send_message(message)
+        send_later(self.broker, calls.send(message))
+        return None
 
     def send_message(self, message: Message) -> Sent:
         """Store a message that was made before. The same object again stores nothing new."""
@@ -148,25 +186,14 @@ class Producer:
         transaction_id: UUID,
         state: LocalTransactionState,
         *,
-        from_transaction_check: bool = ...,
-        commit_log_offset: int | None = ...,
-        remark: str | None = ...,
-        topic: str | None = ...,
         retry: Retry | None = ...,
         wait: Literal[True] = True,
+        **fields: Unpack[EndFields],
     ) -> Ended: ...
 
     @overload
     def end(
-        self,
-        transaction_id: UUID,
-        state: LocalTransactionState,
-        *,
-        from_transaction_check: bool = ...,
-        commit_log_offset: int | None = ...,
-        remark: str | None = ...,
-        topic: str | None = ...,
-        wait: Literal[False],
+        self, transaction_id: UUID, state: LocalTransactionState, *, wait: Literal[False], **fields: Unpack[EndFields]
     ) -> None: ...
 
     @overload
@@ -175,12 +202,9 @@ class Producer:
         transaction_id: UUID,
         state: LocalTransactionState,
         *,
-        from_transaction_check: bool = ...,
-        commit_log_offset: int | None = ...,
-        remark: str | None = ...,
-        topic: str | None = ...,
         retry: Retry | None = ...,
         wait: bool = ...,
+        **fields: Unpack[EndFields],
     ) -> Ended | None: ...
 
     def end(
@@ -188,30 +212,20 @@ class Producer:
         transaction_id: UUID,
         state: LocalTransactionState,
         *,
-        from_transaction_check: bool = False,
-        commit_log_offset: int | None = None,
-        remark: str | None = None,
-        topic: str | None = None,
         retry: Retry | None = None,
         wait: bool = True,
+        **fields: Unpack[EndFields],
     ) -> Ended | None:
         """Decide a transaction. The first decision wins: the same again is answered alike, another is refused.
 
+        `from_transaction_check`: it answers a check. With `commit_log_offset`, another half message is refused.
         A broker of several cells looks for it in the cell of `topic` alone, which is that of one of its messages. An
         older broker refuses the field: `Transaction` sends it where the broker has named a cell.
 
         Without `wait` it is sent in the background, and a failure is only logged: a check decides then.
         `Broker.close`, and for threads the end of the program, give it three seconds.
         """
-        end = calls.end(
-            self.group,
-            transaction_id,
-            state,
-            from_transaction_check=from_transaction_check,
-            commit_log_offset=commit_log_offset,
-            remark=remark,
-            topic=topic,
-        )
+        end = calls.end(self.group, transaction_id, state, **fields)
         if wait:
             return self.broker.do(end, retry=retry)
         send_later(self.broker, end)

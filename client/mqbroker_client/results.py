@@ -12,10 +12,12 @@ from mqbroker_client.halves import HalfMessage
 from mqbroker_client.messages import Entry, Message
 from mqbroker_client.states import LocalTransactionState
 
+SEND_OK = "SEND_OK"
+
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Where a message was stored. `queue_offset` is None while it is delayed.
+    """Where a message was stored. `queue_offset` is None while it is delayed. `send_status` is SEND_OK: it is on disk.
 
     `recall_handle` is what `Producer.recall` takes, None without a delay. `duplicate`: it was stored before.
     """
@@ -27,6 +29,7 @@ class Sent:
     commit_log_offset: int
     recall_handle: str | None = field(repr=False)
     duplicate: bool
+    send_status: str = SEND_OK
 
     @classmethod
     def read(cls, document: Document) -> Self:
@@ -39,6 +42,7 @@ class Sent:
             document["commit_log_offset"],
             document.get("recall_handle"),
             document.get("duplicate", False),
+            document.get("send_status", SEND_OK),
         )
 
 
@@ -95,13 +99,38 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class TransactionSent:
-    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks."""
+    """A half was stored and its local transaction ran. When `ended` is False the end was lost: a check asks.
+
+    As RocketMQ's TransactionSendResult. `commit_log_offset` is the half message's; `queue_id` and `queue_offset` are
+    the place of the committed message, None of another one, of one that is delayed, and of one whose end was lost.
+    """
 
     transaction_id: UUID
     message_id: UUID
     state: LocalTransactionState
     remark: str | None
     ended: bool
+    topic: str
+    commit_log_offset: int
+    queue_id: int | None = None
+    queue_offset: int | None = None
+    send_status: str = SEND_OK
+
+    @classmethod
+    def of(cls, begun: Begun, state: LocalTransactionState, remark: str | None, ended: Ended | None) -> Self:
+        """From the answers to a half and to its end, None where that was lost."""
+        [placed] = ended.messages if ended is not None and ended.state == "COMMITTED" else [None]
+        return cls(
+            begun.transaction_id,
+            begun.message_id,
+            state,
+            remark,
+            ended is not None,
+            begun.messages[0].topic,
+            begun.commit_log_offset,
+            None if placed is None else placed.queue_id,
+            None if placed is None else placed.queue_offset,
+        )
 
 
 def require_undecided(begun: Begun) -> None:

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 from mqbroker_client.documents import in_utf8
 
@@ -17,11 +18,19 @@ FAILED = "the producer's function failed; the transaction stays undecided"
 
 
 class LocalTransactionState(enum.StrEnum):
-    """RocketMQ's LocalTransactionState."""
+    """RocketMQ's LocalTransactionState. `LocalTransactionState("COMMIT_MESSAGE")` takes its spellings, too."""
 
     COMMIT = "COMMIT"
     ROLLBACK = "ROLLBACK"
     UNKNOWN = "UNKNOWN"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        found = OF_ROCKETMQ.get(value) if isinstance(value, str) else None
+        return None if found is None else cls(found)
+
+
+OF_ROCKETMQ = {"COMMIT_MESSAGE": "COMMIT", "ROLLBACK_MESSAGE": "ROLLBACK", "UNKNOW": "UNKNOWN"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +78,8 @@ async def outcome_awaited(run: Callable[[], object]) -> Outcome:
 def _outcome(state: object) -> Outcome:
     if isinstance(state, LocalTransactionState):
         return Outcome(state)
+    if isinstance(state, str) and (state in OF_ROCKETMQ or state in LocalTransactionState.__members__):
+        return Outcome(LocalTransactionState(state))
     return unknown(f"returned {state!r}, not COMMIT, ROLLBACK or UNKNOWN")
 
 

@@ -2,11 +2,10 @@
 
 import threading
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mqbroker_client.calls import Call
 from mqbroker_client.connection import Broker
-from mqbroker_client.results import Ended
 
 Given = ParamSpec("Given")
 Found = TypeVar("Found")
@@ -17,9 +16,9 @@ def blocking(run: Callable[Given, Found], *given: Given.args, **more: Given.kwar
     return run(*given, **more)
 
 
-def send_later(broker: Broker, end: Call[Ended]) -> None:
-    """Send an end in the background, where a failure is only logged."""
-    broker.do_later(end)
+def send_later(broker: Broker, call: Call[Any]) -> None:
+    """Send a call in the background, where a failure is only logged and counted."""
+    broker.do_later(call)
 
 
 def apart(broker: Broker) -> Broker:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from uuid import UUID
 
-from mqbroker_client.errors import BrokerError
+from mqbroker_client.errors import BrokerError, OutcomeUnknown, Unreachable
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import Message
 from mqbroker_client.producers import Producer
-from mqbroker_client.results import TransactionSent, half_of, require_undecided
+from mqbroker_client.results import Begun, Ended, TransactionSent, half_of, require_undecided
 from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_of
 from mqbroker_client.threads import blocking
@@ -27,6 +28,8 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+
+IN_DOUBT = "the answer to the half message was lost, so its local transaction did not run"
 
 
 class LocalTransaction(Protocol):
@@ -74,18 +77,11 @@ class TransactionProducer:
         does not run. Afterwards nothing raises: an end that fails is logged, and the broker's check asks
         `check_local_transaction`. To try again, call it again: that is a new transaction unless its id is given.
         """
-        begun = self.producer.begin_messages(
-            [message],
-            transaction_id=transaction_id,
-            check_immunity_seconds=self.check_immunity_seconds,
-            check_url=self.check_url,
-            retry=self.half_retry,
-        )
+        begun = self._begin(message, transaction_id)
         require_undecided(begun)
         half = half_of(begun, self.producer.group)
         outcome = self._execute(half, arg)
-        ended = self._end(half, outcome)
-        return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
+        return TransactionSent.of(begun, outcome.state, outcome.remark, self._end(half, outcome))
 
     def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """The function to give to `CheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
@@ -93,6 +89,26 @@ class TransactionProducer:
             return blocking(self.barrier.check, half)
         assert isinstance(self.listener, TransactionListener)
         return self.listener.check_local_transaction(half)
+
+    def _begin(self, message: Message, given: UUID | None) -> Begun:
+        """The half. One that may be stored though its answer did not come is rolled back, as RocketMQ does.
+
+        Its local transaction does not run, so no check needs to be asked. Not where the caller gave the id, and may try
+        the same transaction again.
+        """
+        transaction_id = given or uuid7()
+        try:
+            return self.producer.begin_messages(
+                [message],
+                transaction_id=transaction_id,
+                check_immunity_seconds=self.check_immunity_seconds,
+                check_url=self.check_url,
+                retry=self.half_retry,
+            )
+        except (Unreachable, OutcomeUnknown):
+            if given is None:
+                self.producer.end(transaction_id, LocalTransactionState.ROLLBACK, remark=IN_DOUBT, wait=False)
+            raise
 
     def _execute(self, half: HalfMessage, arg: object) -> Outcome:
         def execute() -> object:
@@ -105,12 +121,11 @@ class TransactionProducer:
         [found] = blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 
-    def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
+    def _end(self, half: HalfMessage, outcome: Outcome) -> Ended | None:
         try:
-            self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end)
+            return self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end)
         except BrokerError as error:
             log.warning(
                 "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error
             )
-            return False
-        return True
+            return None

@@ -176,3 +176,53 @@ def test_an_id_that_the_program_chose_is_not_used_for_a_second_transaction(broke
 
     with pytest.raises(errors.MessageIdReused):
         producer.begin_messages([message])
+
+
+def test_the_result_has_what_rocketmqs_has(broker: RunningBroker) -> None:
+    topic, orders = name("orders"), Orders()
+    producer = TransactionProducer(Producer(broker.client(), name("shop")), orders)
+
+    committed = producer.send_message_in_transaction(Message(topic, b"order 1"))
+    orders.local = lambda: LocalTransactionState.ROLLBACK
+    rolled_back = producer.send_message_in_transaction(Message(topic, b"order 2"))
+
+    [delivery] = Consumer(broker.client(), name("mail")).receive(topic)
+    assert (committed.send_status, committed.topic, committed.state) == ("SEND_OK", topic, COMMIT)
+    assert committed.queue_offset == 0
+    assert committed.queue_id in range(8)
+    assert committed.message_id == delivery.message.message_id
+    assert (rolled_back.queue_id, rolled_back.queue_offset) == (None, None)
+    assert rolled_back.commit_log_offset > committed.commit_log_offset
+
+
+@pytest.mark.parametrize("spelling", ["COMMIT_MESSAGE", "COMMIT"])
+def test_a_state_is_taken_in_rocketmqs_spelling(broker: RunningBroker, spelling: str) -> None:
+    topic, local = name("orders"), Orders(lambda: spelling)  # type: ignore[arg-type, return-value]  # a program may do so
+
+    sent = TransactionProducer(Producer(broker.client(), name("shop")), local).send_message_in_transaction(
+        Message(topic, b"order 1")
+    )
+
+    assert (sent.state, sent.ended) == (COMMIT, True)
+    assert LocalTransactionState("UNKNOW") is UNKNOWN
+    with pytest.raises(ValueError, match="MAYBE"):
+        LocalTransactionState("MAYBE")
+
+
+def test_a_half_whose_answer_is_lost_is_rolled_back_unless_its_id_was_given() -> None:
+    given = uuid7()
+    for id_, wanted in ((None, ["transactions", "end"]), (given, ["transactions"])):
+        with scripted(lambda asked: COMMITTED if asked.path.endswith("/end") else HangUp()) as server:
+            orders = Orders()
+            producer = TransactionProducer(
+                Producer(Broker(server.url, "mq_key"), "shop"), orders, half_retry=Retry(tries=1, seconds=2)
+            )
+            with pytest.raises(errors.Unreachable):
+                producer.send_message_in_transaction(Message("orders", b"order 1"), transaction_id=id_)
+            producer.producer.broker.close()
+
+            assert [asked.path.rsplit("/")[-1] for asked in server.asked] == wanted
+            assert orders.executed == []
+            if id_ is None:
+                assert server.asked[1].body["state"] == "ROLLBACK"
+                assert server.asked[0].body["transaction_id"] in server.asked[1].path

@@ -80,6 +80,7 @@ NO_DECISION: dict[str, tuple[Reply, int | None, str | None]] = {
     "two states": (contradicts_itself(), 200, "two different states"),
     "one state twice": (names_a_state_twice(), 200, f'{VOID} {{"results": [{{"transaction_id": '),
     "UNKNOWN": (states("UNKNOWN"), 200, None),
+    "RocketMQ's UNKNOW": (states("UNKNOW"), 200, None),
 }
 
 
@@ -142,7 +143,7 @@ def test_whatever_is_no_clear_state_is_unknown_and_asked_again(
         transactions = {}
         for case, (bad, _, _) in NO_DECISION.items():
             server = servers.enter_context(ProducerEndpoint())
-            server.replies(bad, states("COMMIT"))
+            server.replies(bad, states("COMMIT_MESSAGE"))
             producer = Producer(broker.client(), characters.name("order-service"))
             register(broker, producer.group, server.url)
             transactions[case] = producer.begin(orders, case.encode())

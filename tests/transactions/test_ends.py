@@ -38,6 +38,19 @@ def test_the_same_decision_again_is_answered_the_same(
     assert bodies(consumer.receive(orders)) == ([b"order 1"] if decision == "COMMIT" else [])
 
 
+@pytest.mark.parametrize(
+    ("given", "state"), [("COMMIT_MESSAGE", "COMMITTED"), ("ROLLBACK_MESSAGE", "ROLLED_BACK"), ("UNKNOW", "PREPARED")]
+)
+def test_a_state_in_rocketmqs_spelling_is_taken_and_answered_in_ours(
+    wire: Wire, producer: Producer, orders: str, given: str, state: str
+) -> None:
+    transaction_id = producer.begin(orders, b"order 1").transaction_id
+
+    ended = end(wire, producer, transaction_id, given)
+
+    assert (ended.status, ended.document["state"]) == (202 if given == "UNKNOW" else 200, state)
+
+
 @pytest.mark.parametrize("decision", ["COMMIT", "ROLLBACK"])
 def test_the_opposite_decision_is_refused(
     wire: Wire, producer: Producer, consumer: Consumer, orders: str, decision: str

@@ -14,7 +14,7 @@ from transactions.checks.noted_answers import NotedAnswers
 from transactions.checks.outcomes import Attempt
 from transactions.checks.questions import Question
 from transactions.checks.rows import ClaimedHalf
-from transactions.rows import CheckAnswer
+from transactions.rows import STATE_OF, CheckAnswer
 from webhooks.callees import Callee
 from webhooks.caller import Caller
 from webhooks.endpoint_answers import Answer, sentence, way_out
@@ -171,7 +171,7 @@ def _attempt(half: ClaimedHalf, endpoint: Callee, answer: Answer) -> Attempt:
     state: CheckAnswer = "UNKNOWN"
     reason: str | None = answer.reason
     if result is not None:
-        state, reason = result.state, None if result.remark is None else sentence(result.remark)
+        state, reason = STATE_OF[result.state], None if result.remark is None else sentence(result.remark)
     elif answer.ok and answer.asked:
         reason = questions.void(answer)
     elif answer.asked and answer.status is not None:

@@ -13,7 +13,7 @@ from store.messages.times import encode
 from store.naming import topic_names
 from store.segments import log
 from transactions.checks.rows import ClaimedHalf
-from transactions.rows import CheckAnswer
+from transactions.rows import STATE_OF, GivenState
 from webhooks.endpoint_answers import Answer
 from webhooks.results import NoResults, results_of
 
@@ -40,7 +40,7 @@ class Result(msgspec.Struct):
     """One transaction's state in an answer; other fields are ignored."""
 
     transaction_id: uuid.UUID
-    state: CheckAnswer
+    state: GivenState
     remark: str | None = None
 
 
@@ -105,7 +105,7 @@ def read(body: bytes) -> dict[uuid.UUID, Result]:
     found: dict[uuid.UUID, Result] = {}
     for result in results:
         # Two different states for one transaction decide nothing.
-        if result.transaction_id in found and found[result.transaction_id].state != result.state:
+        if result.transaction_id in found and STATE_OF[found[result.transaction_id].state] != STATE_OF[result.state]:
             found[result.transaction_id] = Result(result.transaction_id, "UNKNOWN", "two different states")
         else:
             found[result.transaction_id] = result

@@ -3,7 +3,7 @@
 import uuid
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -28,21 +28,21 @@ from transactions.operations.judging import INSERT_OPERATIONS, STATE_AFTER, Dele
 from transactions.operations.located import UNKNOWN_VERSION, OfTransaction
 from transactions.reads import history, states
 from transactions.results import Ended, EndedMessage
+from transactions.rows import STATE_OF, GivenState
 
 END_HALVES = Statement(__file__, "end_halves", DeletedHalf)
 INSERT_CHECK_ATTEMPTS = Statement(__file__, "insert_check_attempts")
 
 MAX_REMARK = 1000
 NAMED_TOPIC = "That of one of its messages. Over several cells, its cell alone is asked for the transaction then."
-# No group has this id: an end that names a group that does not exist finds no half message of it.
-UNKNOWN_GROUP = -1
+UNKNOWN_GROUP = -1  # no group has this id, so that an end of it finds no half message
 
 
 class EndTransaction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet."""
+    """The call that ends a transaction. UNKNOWN says that the producer cannot tell yet. RocketMQ's states are taken."""
 
     producer_group: str
-    state: Literal["COMMIT", "ROLLBACK", "UNKNOWN"]
+    state: GivenState
     from_transaction_check: bool = False
     commit_log_offset: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)] | None = None
     remark: str | None = None
@@ -104,9 +104,9 @@ class End(OfTransaction[Ended]):
     def of_producer(cls, transaction_id: uuid.UUID, given: EndTransaction, caller: Caller | None = None) -> Self:
         """The end that a producer calls for; without a caller it is the broker's own."""
         decided_by = "check" if given.from_transaction_check else "producer"
-        end = cls(transaction_id, given.state, decided_by, log_offset=given.commit_log_offset, remark=given.remark)
-        end.group_name = given.producer_group
-        end.caller = caller
+        decision, log_offset = STATE_OF[given.state], given.commit_log_offset
+        end = cls(transaction_id, decision, decided_by, log_offset=log_offset, remark=given.remark)
+        end.group_name, end.caller = given.producer_group, caller
         end.topic = given.topic
         return end
 

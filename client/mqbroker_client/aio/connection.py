@@ -1,7 +1,7 @@
 """One broker, reached over HTTP by the tasks of an event loop."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -14,6 +14,7 @@ from mqbroker_client import calls, errors, forks, requests
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.calls import Call, Result
 from mqbroker_client.documents import Document
+from mqbroker_client.later import MOST_WAITING
 from mqbroker_client.requests import Answer, Options, OwnRequest, Request, Requests
 from mqbroker_client.retries import DEFAULT_RETRY, PASSING, Retry, Tries
 
@@ -77,6 +78,8 @@ class AsyncBroker:
         self._requests = Requests(api_key)
         self._used = 0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
+        #: How many calls of the background were not sent, or refused.
+        self.lost = 0
         #: The event loops in which it was closed.
         self._closed: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
         forks.remember(self)
@@ -158,18 +161,21 @@ class AsyncBroker:
             lane = None
             await asyncio.sleep(pause)
 
-    def do_later(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run it in the background; `close` waits for it."""
+    def do_later(self, work: Callable[[], Coroutine[Any, Any, None]]) -> bool:
+        """Run it in the background, unless 10,000 wait already; whether there was room. `close` waits for it."""
         later = self._line().later
+        if len(later) >= MOST_WAITING:
+            return False
 
         async def run() -> None:
             try:
-                await work
+                await work()
             finally:
                 later.discard(task)
 
         task = asyncio.get_running_loop().create_task(run())
         later.add(task)
+        return True
 
     def _line(self) -> Line:
         loop = asyncio.get_running_loop()

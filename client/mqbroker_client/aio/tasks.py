@@ -3,12 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.calls import Call
 from mqbroker_client.errors import BrokerError
-from mqbroker_client.results import Ended
+from mqbroker_client.later import MOST_WAITING, fate
 
 # By the module of the producer, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.producers")
@@ -22,16 +22,19 @@ async def blocking(run: Callable[Given, Found], *given: Given.args, **more: Give
     return await asyncio.to_thread(run, *given, **more)
 
 
-def send_later(broker: AsyncBroker, end: Call[Ended]) -> None:
-    """Send an end in the background, where a failure is only logged."""
+def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
+    """Send a call in the background, where a failure is only logged and counted."""
 
     async def send() -> None:
         try:
-            await broker.do(end)
+            await broker.do(call)
         except BrokerError as error:
-            log.warning("%s was not sent, a check ends the transaction: %s", end.what, error)
+            broker.lost += 1
+            log.warning("%s was not sent (%s): %s", call.what, fate(call), error)
 
-    broker.do_later(send())
+    if not broker.do_later(send):
+        broker.lost += 1
+        log.warning("%d calls wait already, %s is not sent: %s", MOST_WAITING, call.what, fate(call))
 
 
 def apart(broker: AsyncBroker) -> AsyncBroker:

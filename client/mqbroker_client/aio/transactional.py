@@ -7,10 +7,11 @@ from uuid import UUID
 
 from mqbroker_client.aio.producers import AsyncProducer
 from mqbroker_client.aio.tasks import blocking
-from mqbroker_client.errors import BrokerError
+from mqbroker_client.errors import BrokerError, OutcomeUnknown, Unreachable
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.ids import uuid7
 from mqbroker_client.messages import Message
-from mqbroker_client.results import TransactionSent, half_of, require_undecided
+from mqbroker_client.results import Begun, Ended, TransactionSent, half_of, require_undecided
 from mqbroker_client.retries import HALF_RETRY, Retry
 from mqbroker_client.states import LocalTransactionState, Outcome, outcome_awaited
 
@@ -26,6 +27,8 @@ __all__ = [
 ]
 
 log = logging.getLogger(__name__)
+
+IN_DOUBT = "the answer to the half message was lost, so its local transaction did not run"
 
 
 class AsyncLocalTransaction(Protocol):
@@ -73,18 +76,11 @@ class AsyncTransactionProducer:
         does not run. Afterwards nothing raises: an end that fails is logged, and the broker's check asks
         `check_local_transaction`. To try again, call it again: that is a new transaction unless its id is given.
         """
-        begun = await self.producer.begin_messages(
-            [message],
-            transaction_id=transaction_id,
-            check_immunity_seconds=self.check_immunity_seconds,
-            check_url=self.check_url,
-            retry=self.half_retry,
-        )
+        begun = await self._begin(message, transaction_id)
         require_undecided(begun)
         half = half_of(begun, self.producer.group)
         outcome = await self._execute(half, arg)
-        ended = await self._end(half, outcome)
-        return TransactionSent(half.transaction_id, half.message_id, outcome.state, outcome.remark, ended)
+        return TransactionSent.of(begun, outcome.state, outcome.remark, await self._end(half, outcome))
 
     async def check_local_transaction(self, half: HalfMessage) -> LocalTransactionState | None:
         """The function to give to `AsyncCheckPoller`, or a plain one to `CheckListener`; an exception means UNKNOWN."""
@@ -92,6 +88,26 @@ class AsyncTransactionProducer:
             return await blocking(self.barrier.check, half)
         assert isinstance(self.listener, AsyncTransactionListener)
         return await self.listener.check_local_transaction(half)
+
+    async def _begin(self, message: Message, given: UUID | None) -> Begun:
+        """The half. One that may be stored though its answer did not come is rolled back, as RocketMQ does.
+
+        Its local transaction does not run, so no check needs to be asked. Not where the caller gave the id, and may try
+        the same transaction again.
+        """
+        transaction_id = given or uuid7()
+        try:
+            return await self.producer.begin_messages(
+                [message],
+                transaction_id=transaction_id,
+                check_immunity_seconds=self.check_immunity_seconds,
+                check_url=self.check_url,
+                retry=self.half_retry,
+            )
+        except (Unreachable, OutcomeUnknown):
+            if given is None:
+                await self.producer.end(transaction_id, LocalTransactionState.ROLLBACK, remark=IN_DOUBT, wait=False)
+            raise
 
     async def _execute(self, half: HalfMessage, arg: object) -> Outcome:
         async def execute() -> object:
@@ -104,12 +120,13 @@ class AsyncTransactionProducer:
         [found] = await blocking(self.barrier.answer, [half])
         return Outcome(found.state, outcome.remark or found.remark)
 
-    async def _end(self, half: HalfMessage, outcome: Outcome) -> bool:
+    async def _end(self, half: HalfMessage, outcome: Outcome) -> Ended | None:
         try:
-            await self.producer.end(half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end)
+            return await self.producer.end(
+                half.transaction_id, outcome.state, remark=outcome.remark, topic=half.topic_of_end
+            )
         except BrokerError as error:
             log.warning(
                 "transaction %s: %s was not sent, a check ends it: %s", half.transaction_id, outcome.state, error
             )
-            return False
-        return True
+            return None

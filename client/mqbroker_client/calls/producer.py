@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import lru_cache
+from typing import TypedDict
 from uuid import UUID
 
 from mqbroker_client import tracing
@@ -53,6 +54,15 @@ def begin(
         operation=half,
         traceparent=_traceparent(messages),
     )
+
+
+class EndFields(TypedDict, total=False):
+    """What an end may have besides its state, as keywords."""
+
+    from_transaction_check: bool
+    commit_log_offset: int | None
+    remark: str | None
+    topic: str | None
 
 
 def end(
