@@ -137,7 +137,7 @@ def put(registry: Any) -> Change:
     return lambda found, columns: registry.put(found.name, columns)[0]
 
 
-TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission"))
+TOPIC = Thing("topic", topics.find, put(topics), "topic.put", ("queues", "reserved_hours", "permission", "sends_from"))
 PRODUCERS = Thing(
     "producer group",
     producer_groups.find,

@@ -187,7 +187,7 @@ CLOSED_FIRST = (Pusher, Checker, Alarms, Writers, Watch, Wakeups, Reads)
 def start() -> None:
     """Makes this process's runtime, whose alarms release what the process delays; other cells are learnt later."""
     made = Runtime()
-    made.begins, made.ends = _begin, made.part(Left).close_soon
+    made.begins, made.ends = _begin_anew, made.part(Left).close_soon
     _begin(made)
     made.part(Producers).start(groups.names)
     runtime.install(made)
@@ -195,6 +195,11 @@ def start() -> None:
 
 def _begin(cell: Runtime) -> None:
     cell.part(Alarms).start(release.run)
+
+
+def _begin_anew(cell: Runtime) -> None:
+    _begin(cell)
+    cell.part(Alarms).look_ahead()
 
 
 async def close() -> None:

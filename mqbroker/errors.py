@@ -56,6 +56,7 @@ STATUS_OF_CODE = {
     "system_busy": 503,
     "cell_away": 503,
     "topic_moved": 503,
+    "sends_forbidden": 503,
     "outcome_unknown": 503,
 }
 # Of what no refusal of the domain stands for.
@@ -114,7 +115,7 @@ def status_of(refusal: errors.Refusal) -> int:
 
 def headers_of(refusal: errors.Refusal) -> dict[str, str]:
     """The headers that a refusal's answer bears besides its type."""
-    if isinstance(refusal, errors.RateLimited):
+    if isinstance(refusal, errors.RateLimited | errors.SendsForbidden):
         return {"Retry-After": str(refusal.retry_after_seconds)}
     if status_of(refusal) == 503:
         return {"Retry-After": str(BUSY_SECONDS)}

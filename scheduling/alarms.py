@@ -19,6 +19,8 @@ logger = structlog.stdlib.get_logger(__name__)
 HORIZON_SECONDS = 3.5
 # Alarms nearer to each other than this are one.
 BUCKET_SECONDS = 0.005
+# Between two tries of a release whose cell is away for a moment, as behind a fence.
+AWAY_SECONDS = 0.3
 
 
 class Alarms:
@@ -26,14 +28,25 @@ class Alarms:
 
     def __init__(self) -> None:
         self._home = runtime.here()
-        self._release: Callable[[], Awaitable[object]] | None = None
+        self._release: Callable[[float], Awaitable[object]] | None = None
         self._buckets: set[int] = set()
         self._task: asyncio.Task[None] | None = None
         self._again = False
+        # Of the next release.
+        self._ahead_seconds = 0.0
 
-    def start(self, release: Callable[[], Awaitable[object]]) -> None:
-        """Lets alarms be set; each runs `release`, which releases everything that is due."""
+    def start(self, release: Callable[[float], Awaitable[object]]) -> None:
+        """Lets alarms be set; each runs `release`, which releases what is due, or becomes due in so many seconds."""
         self._release = release
+
+    def look_ahead(self) -> None:
+        """Releases at once, and ahead as far as an alarm may be set, in the running event loop.
+
+        For a cell that this process has just learned of: its messages were delayed in another cell, where alarms may
+        be set for them, and beat's ticks reach it seconds later.
+        """
+        self._ahead_seconds = HORIZON_SECONDS
+        self._schedule(0)
 
     def set(self, batch: Batch, seconds: float) -> None:
         """Sets an alarm `seconds` after the batch's commit, unless that is past HORIZON_SECONDS."""
@@ -68,14 +81,21 @@ class Alarms:
             self._again = True
 
     async def _run(self) -> None:
-        try:
-            while self._release is not None:
-                self._again = False
-                await self._release()
-                if not self._again:
+        give_up_at = asyncio.get_running_loop().time() + HORIZON_SECONDS
+        while self._release is not None:
+            self._again = False
+            ahead_seconds, self._ahead_seconds = self._ahead_seconds, 0.0
+            try:
+                await self._release(ahead_seconds)
+            except Refusal as refusal:
+                self._ahead_seconds = ahead_seconds
+                if asyncio.get_running_loop().time() > give_up_at:
+                    logger.info("a release is left to the next tick", reason=refusal.detail)
                     return
-        except Refusal as refusal:
-            logger.info("a release is left to the next tick", reason=refusal.detail)
+                await asyncio.sleep(AWAY_SECONDS)
+                continue
+            if not self._again:
+                return
 
 
 def set_after(batch: Batch, seconds: float) -> None:

@@ -132,6 +132,16 @@ class RateLimited(Refusal):
         self.retry_after_seconds = retry_after_seconds
 
 
+class SendsForbidden(Refusal):
+    """The topic takes no messages until a time, which an operator has set; nothing was stored."""
+
+    code = "sends_forbidden"
+
+    def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
+        super().__init__(detail, retry_after_seconds=retry_after_seconds)
+        self.retry_after_seconds = retry_after_seconds
+
+
 class SystemBusy(Refusal):
     """Too many requests wait, or the database is away; nothing was stored."""
 

@@ -23,6 +23,8 @@ class Topic(models.Model):
     queues = models.IntegerField()
     reserved_hours = models.IntegerField(null=True)
     permission = models.TextField(default="rw")
+    # Until then it takes no messages: RocketMQ's startAcceptSendRequestTimestamp, of a topic.
+    sends_from = models.DateTimeField(null=True)
     created_at = models.DateTimeField(db_default=Now())
     cell_id = models.IntegerField(default=0, db_default=0)
     home = models.TextField(default="", db_default="")

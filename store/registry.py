@@ -48,6 +48,12 @@ FIELDS = fields.of(
         component="Permission",
         choices=PERMISSIONS,
     ),
+    fields.Time(
+        "sends_from",
+        "Sends from",
+        help="Until then sends and half messages are refused; ends, receives and what was sent before go on",
+        unset="at once",
+    ),
 )
 
 

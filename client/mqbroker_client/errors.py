@@ -33,14 +33,8 @@ class BrokerError(Exception):
 
     def anew(self) -> Self:
         """The same error for another caller: one exception object has one traceback."""
-        return type(self)(
-            self.detail,
-            status=self.status,
-            code=self.code,
-            request_id=self.request_id,
-            retry_after_seconds=self.retry_after_seconds,
-            problem=self.problem,
-        )
+        names = ("status", "code", "request_id", "retry_after_seconds", "problem")
+        return type(self)(self.detail, **{name: getattr(self, name) for name in names})
 
 
 class Unreachable(BrokerError):
@@ -215,6 +209,10 @@ class CellAway(SystemBusy):
 
 class TopicMoved(SystemBusy):
     code_of_class = "topic_moved"
+
+
+class SendsForbidden(Unavailable):
+    code_of_class = "sends_forbidden"
 
 
 class OutcomeUnknown(Unavailable):

@@ -1,6 +1,5 @@
 """Topics by name and id, cached for a moment by each process."""
 
-from typing import NamedTuple
 from urllib.parse import quote
 
 from django.conf import settings
@@ -12,26 +11,17 @@ from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.models import Topic
 from store.naming import cells, copies, names
 from store.naming.names import is_name, rule
+from store.naming.permissions import SCHEDULE as SCHEDULE
+from store.naming.permissions import TopicFacts as TopicFacts
+from store.naming.permissions import require_readable as require_readable
+from store.naming.permissions import require_writable
 from store.process import runtime
-
-
-class TopicFacts(NamedTuple):
-    """A topic as the message path needs it. `version` is that of the map by which it lies in its cell."""
-
-    id: int
-    name: str
-    queues: int
-    permission: str
-    cell_id: int
-    version: int
-
 
 FIND_TOPIC = Statement(__file__, "find_topic", TopicFacts)
 CREATE_TOPIC = Statement(__file__, "create_topic")
 
 RETRY_PREFIX = names.RETRY_PREFIX
 DEAD_LETTER_PREFIX = names.DEAD_LETTER_PREFIX
-SCHEDULE = "SCHEDULE_TOPIC_XXXX"
 DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 # Entries there make a message visible to no consumer of its topic.
 HIDDEN = (SCHEDULE, DISCARDED)
@@ -92,14 +82,15 @@ async def for_sending(name: str, queue_id: int | None = None, beside: str | None
 
     It is made in the cell and with the home of the topic `beside`, or else in the open cell.
 
-    Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), TopicNotExist or QueueIllegal.
+    Raises TopicIllegal, TopicForbidden (the broker's own, or not writable), SendsForbidden, TopicNotExist or
+    QueueIllegal.
     """
     topic = await find_for_sending(name)
     if topic is None:
         if queue_id is not None:
             require_queue(name, queue_id, settings.DEFAULT_QUEUES)
         topic = await _create(name, beside)
-        _require_writable(name, topic.permission)
+        require_writable(topic)
     return topic
 
 
@@ -113,14 +104,14 @@ async def require_possible(name: str, queue_id: int | None) -> None:
 async def find_for_sending(name: str) -> TopicFacts | None:
     """The topic a message goes to; None where `for_sending` will make it.
 
-    Raises TopicIllegal, TopicForbidden or TopicNotExist.
+    Raises TopicIllegal, TopicForbidden, SendsForbidden or TopicNotExist.
     """
     validate_sending(name)
     topic = await _find(name)
     if topic is None and not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
     if topic is not None:
-        _require_writable(name, topic.permission)
+        require_writable(topic)
     return topic
 
 
@@ -133,7 +124,9 @@ async def look_up(name: str) -> None:
 def known_for_sending(name: str) -> TopicFacts | None:
     """The topic a message goes to, where this process has looked it up just before; None for `for_sending` to find."""
     topic = runtime.control(Topics).by_name.known(name)
-    return None if topic is None or "w" not in topic.permission or is_system(name) else topic
+    if topic is None or "w" not in topic.permission or topic.forbids_sends or is_system(name):
+        return None
+    return topic
 
 
 def known(name: str) -> TopicFacts | None:
@@ -175,28 +168,6 @@ def require_queue(name: str, queue_id: int, queues: int) -> None:
     """Raises QueueIllegal unless a topic with so many queues has this one."""
     if not 0 <= queue_id < queues:
         raise errors.QueueIllegal(f"The topic {name} has no queue {queue_id}: its queues are 0 to {queues - 1}.")
-
-
-def _require_writable(name: str, permission: str) -> None:
-    if "w" not in permission:
-        raise _not_permitted(name, permission, "it takes no messages")
-
-
-def require_readable(name: str, permission: str) -> None:
-    """Raises TopicForbidden for the topic of delay levels, whose messages are not visible yet, or without `r`."""
-    if name == SCHEDULE:
-        raise errors.TopicForbidden(
-            f"The topic {name} holds what is not visible yet: receive from the topic a message was sent to. "
-            "GET /v1/delay-levels shows what waits."
-        )
-    if "r" not in permission:
-        raise _not_permitted(name, permission, "it is not read")
-
-
-def _not_permitted(name: str, permission: str, consequence: str) -> errors.TopicForbidden:
-    return errors.TopicForbidden(
-        f"The topic {name} has the permission {permission!r}: {consequence}. PUT /v1/topics/{quote(name)} sets it."
-    )
 
 
 async def own(name: str, queues: int, beside: str | None = None) -> TopicFacts:

@@ -21,6 +21,7 @@ def test_put_makes_a_topic_with_defaults(operator: Operator, orders: str) -> Non
         "queues": 4,
         "reserved_hours": None,
         "permission": "rw",
+        "sends_from": None,
         "system": False,
         "created_at": ...,
         "offsets": ...,
@@ -72,7 +73,7 @@ def test_queues_are_1_to_1024(operator: Operator, orders: str, queues: int) -> N
         ({"permission": "x"}, "permission: it is none of rw, r, w."),
         (
             {"colour": 1, "size": 2},
-            "There is no field colour, size here: the fields are queues, reserved_hours, permission.",
+            "There is no field colour, size here: the fields are queues, reserved_hours, permission, sends_from.",
         ),
     ],
 )

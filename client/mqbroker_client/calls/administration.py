@@ -13,6 +13,8 @@ class TopicSettings(TypedDict, total=False):
     queues: int
     reserved_hours: int | None
     permission: Literal["r", "w", "rw"]
+    #: With its offset, in RFC 3339: until then sends are refused by `SendsForbidden`.
+    sends_from: str | None
 
 
 class ProducerGroupSettings(TypedDict, total=False):
