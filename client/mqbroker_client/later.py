@@ -71,7 +71,8 @@ class Later:
             except BrokerError as error:
                 self.lost += len(together)
                 fates = ", ".join(sorted({fate(each.call) for each in together}))
-                log.warning("%d calls were not sent (%s): %s", len(together), fates, error)
+                calls = "1 call was" if len(together) == 1 else f"{len(together)} calls were"
+                log.warning("%s not sent (%s): %s", calls, fates, error)
             finally:
                 with self._changed:
                     self._sending = False

@@ -56,7 +56,7 @@ def test_a_message_that_is_refused_is_counted_and_logged(caplog: pytest.LogCaptu
         producer.broker.close()
 
         assert producer.broker.lost == 1
-    assert "1 calls were not sent (the message is lost): " in caplog.text
+    assert "1 call was not sent (the message is lost): " in caplog.text
 
 
 def test_a_message_without_room_is_lost_and_its_caller_does_not_wait(caplog: pytest.LogCaptureFixture) -> None:

@@ -165,6 +165,7 @@ VALUES = {
     "queues": "5",
     "reserved_hours": "7",
     "permission": "r",
+    "sends_from": "2037-01-31T12:00:00Z",
     "reject_transaction_message": "yes",
     "max_undecided": "7",
     "checks_paused": "yes",

@@ -113,12 +113,16 @@ def is_kept(connection: psycopg.Connection[Any], task: str) -> bool:
 def due(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a database in which each task has something to do; copied, and never used itself."""
     with databases.copied(prepared) as database_url:
-        with ticking(tmp_path_factory.mktemp("due"), database_url) as (ticks, connection):
+        with (
+            ticking(tmp_path_factory.mktemp("due"), database_url) as (ticks, connection),
             # An export outlives its worker, and its session would stand in the way of copies.
-            with ticks.beat(without="analytics.nightly"):
-                for segment in (2, 3):
-                    connection.execute("UPDATE segment SET opened_at = now() - interval '30 days' WHERE state = 'open'")
-                    eventually(partial(is_open, connection, segment))
+            ticks.beat(without="analytics.nightly"),
+        ):
+            for segment in (2, 3):
+                connection.execute("UPDATE segment SET opened_at = now() - interval '30 days' WHERE state = 'open'")
+                eventually(partial(is_open, connection, segment))
+        # Only now: the worker may have had ticks before it.
+        with psycopg.connect(database_url, autocommit=True, row_factory=namedtuple_row) as connection:
             store_work(connection)
         yield database_url
 

@@ -60,7 +60,7 @@ def test_a_statement_returns_the_row_that_it_is_typed_by(reader: psycopg.Connect
 def test_the_checker_catches_another_name_and_another_type(reader: psycopg.Connection[Any]) -> None:
     from store.naming.topics import TopicFacts
 
-    good = "SELECT id, name, queues, permission, cell_id, version FROM topic CROSS JOIN cell_map"
+    good = "SELECT id, name, queues, permission, cell_id, version, sends_from FROM topic CROSS JOIN cell_map"
     assert list(breaches(reader, good, TopicFacts)) == []
     assert list(breaches(reader, good.replace("queues", "queues AS lanes"), TopicFacts)) != []
     assert list(breaches(reader, good.replace("queues", "queues::text AS queues"), TopicFacts)) != []

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
+from uuid import UUID
 
 import pytest
 from aiohttp import web
@@ -19,6 +20,7 @@ from mqbroker_client import (
     Retry,
     TransactionProducer,
 )
+from mqbroker_client.ids import uuid7
 
 from tests.broker import characters
 from tests.broker.characters import bodies, register
@@ -60,8 +62,8 @@ class OrderService:
     network: LossyProxy
     transactions: TransactionProducer
 
-    def pay(self, topic: str, body: bytes) -> None:
-        self.transactions.send_message_in_transaction(Message(topic, body))
+    def pay(self, topic: str, body: bytes, transaction_id: UUID | None = None) -> None:
+        self.transactions.send_message_in_transaction(Message(topic, body), transaction_id=transaction_id)
 
 
 @pytest.fixture
@@ -105,13 +107,29 @@ def test_a_local_transaction_that_fails_rolls_its_half_message_back(
     assert bodies(consumer.receive(orders)) == [b"the next order"]
 
 
-def test_a_half_message_whose_answer_was_lost_is_rolled_back_by_its_check(
-    order_service: OrderService, endpoint: ProducerEndpoint, wire: Wire, consumer: Consumer, orders: str
+def test_a_half_message_whose_answer_was_lost_is_rolled_back_at_once(
+    order_service: OrderService, wire: Wire, consumer: Consumer, orders: str
 ) -> None:
     order_service.network.loses_answers = True
 
     with pytest.raises(BrokerError, match="no answer from"):
         order_service.pay(orders, b"order 1")
+
+    listed = f"/v1/transactions?state=ROLLED_BACK&producer_group={order_service.transactions.producer.group}"
+    [decided] = eventually(lambda: wire.get(listed).document["results"])
+    assert order_service.book.paid == set()
+    assert (decided["decided_by"], decided["check_times"]) == ("producer", 0)
+    assert consumer.receive(orders) == []
+
+
+def test_a_half_message_whose_answer_was_lost_is_rolled_back_by_its_check(
+    order_service: OrderService, endpoint: ProducerEndpoint, wire: Wire, consumer: Consumer, orders: str
+) -> None:
+    order_service.network.loses_answers = True
+
+    # The service may try again under the id that it gave, so its client leaves the end to the check.
+    with pytest.raises(BrokerError, match="no answer from"):
+        order_service.pay(orders, b"order 1", uuid7())
 
     [asked] = eventually(lambda: endpoint.asked)
     decided = eventually(partial(ended, wire, asked.transactions[0]["transaction_id"]))
