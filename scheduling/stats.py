@@ -191,7 +191,9 @@ def next_timers(count: int) -> list[NextTimer]:
         return Part([(timer, None) for timer in Timer.objects.order_by("due_at", "id")[:most]], None)
 
     first = merging.from_start(None)
-    rows = merging.page(read, first, count, lambda timer, _: timer.due_at, descending=False).rows
+    rows = merging.page(
+        read, first, count, lambda timer, _: timer.due_at, lambda timer: (timer.topic_id,), descending=False
+    ).rows
     names = dict(Topic.objects.filter(id__in={row.topic_id for row in rows}).values_list("id", "name"))
     return [
         NextTimer(

@@ -33,7 +33,7 @@ class EntryRow(MessageRow, gc=False):
 
 
 class Head(NamedTuple):
-    """What a filter reads of an entry: the message without its body."""
+    """What a filter reads of an entry: the message without its body; `origin_topic_id` is the topic it was sent to."""
 
     entry_topic_id: int
     entry_queue_id: int
@@ -42,6 +42,7 @@ class Head(NamedTuple):
     reconsume_times: int
     segment_id: int
     log_offset: int
+    origin_topic_id: int
     sharding_key: str | None
     tags: str | None
     properties: bytes | None

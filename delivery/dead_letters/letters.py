@@ -74,7 +74,8 @@ async def listed(group_name: str, cursor: int, limit: int, hold: Hold) -> DeadLe
             found = await _listed_in_cell(group, topic, offset if cell == first else 0, limit, hold)
         if found.next is not None:
             found.next += cell * OFFSETS_OF_CELL
-        elif left:
+            break
+        if left:
             found.next = left[0] * OFFSETS_OF_CELL
     return found
 
@@ -86,10 +87,11 @@ async def _listed_in_cell(
     page = {"from_offset": after_offset, "max_entries": limit, "max_bytes": hold.page()}
     rows = await connections.read(READ_DEAD_LETTERS, {"group_id": group.id, "topic_id": topic.id, **page})
     hold.set(sum(len(row.body) for row in rows))
-    names = await topic_names.of_ids({row.topic_id for row in rows})
+    own = runtime.here().departed.left_out(rows, lambda row: (row.topic_id,))
+    names = await topic_names.of_ids({row.topic_id for row in own})
     is_last = not rows or len(rows) == rows[0].letters < limit
     return DeadLetters(
-        results=[_letter(row, names[row.topic_id]) for row in rows],
+        results=[_letter(row, names[row.topic_id]) for row in own],
         next=None if is_last else rows[-1].queue_offset + 1,
     )
 

@@ -38,6 +38,7 @@ class NarrowedDeadLetter(NamedTuple):
 
     go_on_at: int | None
     queue_offset: int | None
+    origin_topic_id: int | None
     message_id: UUID | None
 
 
@@ -46,6 +47,7 @@ class ListedDeadLetter(NamedTuple):
 
     go_on_before: int | None
     queue_offset: int | None
+    origin_topic_id: int | None
     message_id: UUID | None
     topic: str | None
     tags: str | None
@@ -138,7 +140,7 @@ def page(
         return Part(letters, rows[0].go_on_before if rows else None)
 
     cursors = merging.from_start(BEYOND) if after is None else after
-    return merging.page(read, cursors, count, lambda row, _: row.dead_at)
+    return merging.page(read, cursors, count, lambda row, _: row.dead_at, _topic_of)
 
 
 def ends(group: ConsumerGroup) -> dict[int, int]:
@@ -159,11 +161,15 @@ def heads(
         letters = [(row, row.queue_offset + 1) for row in rows]
         return Part(letters, letters[-1][1] if len(letters) == most else None)
 
-    return merging.page(read, cursors, count, _cell_by_cell)
+    return merging.page(read, cursors, count, _cell_by_cell, lambda row: (row.topic_id,))
 
 
 def _cell_by_cell(_row: object, _cursor: int) -> int:
     return 0
+
+
+def _topic_of(row: ListedDeadLetter | NarrowedDeadLetter) -> tuple[int | None]:
+    return (row.origin_topic_id,)
 
 
 def count(group: ConsumerGroup, until: Mapping[int, int], max_count: int) -> int:
@@ -196,7 +202,7 @@ def narrowed(
             return Part(found, found[-1][1])
         return Part(found, rows[0].go_on_at if rows else None)
 
-    return merging.page(read, cursors, count, _cell_by_cell)
+    return merging.page(read, cursors, count, _cell_by_cell, _topic_of)
 
 
 def described(group: ConsumerGroup, message_ids: Sequence[UUID]) -> dict[UUID, DescribedDeadLetter]:

@@ -9,7 +9,7 @@ import msgspec
 from access.audit import Outcome
 from delivery import groups
 from delivery.dead_letters.lists import BEYOND, NEXT_DEAD_LETTERS, DeadLetterHead
-from delivery.dead_letters.resending import FIND_DEAD_LETTERS, MAX_REDRIVEN, Letter, Redrive, unknown
+from delivery.dead_letters.resending import FIND_DEAD_LETTERS, MAX_REDRIVEN, Letter, Redrive, own, unknown
 from store import queues
 from store.commit import writer
 from store.commit.operation import Note, Operation
@@ -60,7 +60,7 @@ async def _first_origin(wanted: Redrive) -> str | None:
     """The topic of the first letter that is asked for, beside which a new topic is made: in the letter's cell."""
     for cell in _cells():
         with runtime.in_cell(cell):
-            found = await _found(wanted, wanted.message_ids, 0, BEYOND, 1)
+            found = own(await _found(wanted, wanted.message_ids, 0, BEYOND, MAX_REDRIVEN))
         if found:
             return (await topic_names.of_ids({found[0].topic_id}))[found[0].topic_id]
     return None
@@ -72,7 +72,7 @@ async def _found(
     """Dead letters in this cell: the letters with these ids, or the first `count` letters between two offsets."""
     of_group = {"group_id": wanted.group.id, "topic_id": wanted.dead_letters.id}
     if ids is not None:
-        return await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": list(ids)})
+        return own(await connections.read(FIND_DEAD_LETTERS, {**of_group, "message_ids": list(ids)}))
     page = {"from_offset": from_offset, "until_offset": until_offset, "max_entries": count}
     return await connections.read(NEXT_DEAD_LETTERS, {**of_group, **page})
 
@@ -119,7 +119,7 @@ async def _redrive_all(wanted: Redrive, note: Note | None) -> list[Letter | Refu
     while from_offset < bounds.max_offset:
         if _is_elsewhere(wanted):
             rows = await _found(wanted, None, from_offset, bounds.max_offset, MAX_REDRIVEN)
-            results += [_of_another_cell(wanted, row.message_id) for row in rows]
+            results += [_of_another_cell(wanted, row.message_id) for row in own(rows)]
             from_offset = rows[-1].queue_offset + 1 if rows else bounds.max_offset
             continue
         redriven = await writer.run(wanted.within(from_offset, bounds.max_offset), note)

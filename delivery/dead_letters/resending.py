@@ -15,6 +15,7 @@ from store.db.statements import Statement
 from store.errors import MessageNotFound, Refusal, TopicNotExist
 from store.naming import topic_names
 from store.naming.topics import TopicFacts
+from store.process import runtime
 from store.reading import progress
 
 FIND_DEAD_LETTERS = Statement(__file__, "find_dead_letters", DeadLetterHead)
@@ -72,7 +73,7 @@ class Redrive(Operation[Redriven]):
         for one in operations:
             await progress.lock(batch, one.group.id, [(one.dead_letters.id, 0)])
             letters = await _letters(batch, one)
-            became = await _send_all(batch, one, letters)
+            became = await _send_all(batch, one, own(letters))
             asked = list(became) if one.message_ids is None else one.message_ids
             results = [became.get(message_id) or unknown(one, message_id) for message_id in asked]
             is_full = one.message_ids is None and len(letters) == MAX_REDRIVEN
@@ -100,6 +101,11 @@ async def _send_all(
         letter.message_id: await _send(batch, wanted, letter) if letter.topic_id in origins else _orphaned(letter)
         for letter in letters
     }
+
+
+def own(letters: Sequence[DeadLetterHead]) -> list[DeadLetterHead]:
+    """The letters of this cell; those of topics that have left it in a split are copies of another cell's."""
+    return runtime.here().departed.left_out(letters, lambda letter: (letter.topic_id,))
 
 
 def _orphaned(letter: DeadLetterHead) -> TopicNotExist:

@@ -4,6 +4,7 @@ import asyncio
 import time
 
 from delivery.receive.deliveries import Receiver
+from store.process import runtime
 from store.rows import Head
 
 # A filter looks for so long in one turn of the event loop, then pauses for as long: a small send passes the loop some
@@ -41,5 +42,7 @@ class Filtering:
         return not self._receiver.is_gone
 
     def takes(self, head: Head) -> bool:
-        """Whether the receive wants this message."""
+        """Whether the receive wants this message. Dead letters of a topic that has left the cell are copies."""
+        if self._receiver.of_others and head.origin_topic_id in runtime.here().departed.topics:
+            return False
         return self._receiver.filter is None or self._receiver.filter(head)

@@ -3,8 +3,8 @@
 -- letters). Without a match there is one row, with that offset alone.
 SELECT
     CASE WHEN l.looked_at = %(max_looked_at)s THEN l.lowest END AS go_on_before,
-    d.queue_offset, d.message_id, d.origin AS topic, d.tags, d.keys, d.reconsume_times, d.entered_at AS dead_at, d.size,
-    d.reason
+    d.queue_offset, d.origin_topic_id, d.message_id, d.origin AS topic, d.tags, d.keys, d.reconsume_times,
+    d.entered_at AS dead_at, d.size, d.reason
 FROM (
     SELECT count(*) AS looked_at, min(a.queue_offset) AS lowest
     FROM (

@@ -2,7 +2,8 @@
 -- `list_dead_letters`. `max_looked_at` letters at most are read, whatever the filter; each row has the offset behind the last
 -- one that was read (`go_on_at`, null at the end of the letters). Without a match there is one row, with that offset alone.
 SELECT
-    CASE WHEN l.looked_at = %(max_looked_at)s THEN l.highest + 1 END AS go_on_at, d.queue_offset, d.message_id
+    CASE WHEN l.looked_at = %(max_looked_at)s THEN l.highest + 1 END AS go_on_at, d.queue_offset,
+    d.origin_topic_id, d.message_id
 FROM (
     SELECT count(*) AS looked_at, max(a.queue_offset) AS highest
     FROM (
@@ -16,7 +17,7 @@ FROM (
     ) AS a
 ) AS l
 LEFT JOIN LATERAL (
-    SELECT c.queue_offset, c.message_id
+    SELECT c.queue_offset, c.origin_topic_id, c.message_id
     FROM dead_letter_message AS c
     WHERE
         c.group_id = %(group_id)s AND c.topic_id = %(topic_id)s AND c.queue_id = 0

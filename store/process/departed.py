@@ -1,6 +1,9 @@
 """What lies in a cell's database and is another cell's, since topics have left it."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple, TypeVar
+
+Row = TypeVar("Row")
 
 
 class Departed(NamedTuple):
@@ -17,6 +20,10 @@ class Departed(NamedTuple):
     def has(self, topic_id: int, queue_id: int) -> bool:
         """Whether what waits for a queue of a topic is another cell's."""
         return topic_id in self.topics or packed(topic_id, queue_id) in self.queues
+
+    def left_out(self, rows: Iterable[Row], topics: Callable[[Row], Collection[int | None]]) -> list[Row]:
+        """The rows without the copies: a row is one where all of its topics have left."""
+        return [row for row in rows if not self.topics or not self.topics.issuperset(topics(row))]
 
 
 def packed(topic_id: int, queue_id: int) -> int:

@@ -4,7 +4,7 @@ A list goes on by a cursor in each cell. Rows of a cell that is away come on a l
 a list is whole where its last page names no cell as missing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -46,15 +46,23 @@ def page(
     cursors: Mapping[int, Cursor],
     count: int,
     order: Callable[[Row, Cursor], Any],
+    topics: Callable[[Row], Collection[int | None]],
     *,
     descending: bool = True,
 ) -> Page[Row, Cursor]:
     """A page of `count` rows at most, by the order of the rows and of the cursors behind them.
 
-    `read` returns `count` rows at most of the cell that it has entered, behind a cursor.
+    `read` returns `count` rows at most of the cell that it has entered, behind a cursor; `topics` the ids of a row's
+    topics. What a split left of a topic in the other database is a copy, and is passed over.
     """
+
+    def own() -> Part[Row, Cursor]:
+        here = runtime.here()
+        part = read(cursors[here.cell], count)
+        return part._replace(rows=here.departed.left_out(part.rows, lambda each: topics(each[0])))
+
     with cells.leaving_out() as missing:
-        parts = cells.ask(lambda: read(cursors[runtime.here().cell], count), only=cursors)
+        parts = cells.ask(own, only=cursors)
     rows: list[Row] = []
     of: list[int] = []
     after: dict[int, Cursor | None] = dict(cursors)

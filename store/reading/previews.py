@@ -106,7 +106,9 @@ def of_key(key: str, topic_id: int | None, count: int) -> OfKey:
         looked_at.append(rows[0].looked_at)
         return Part([(_named(row), None) for row in rows if row.message_id is not None], None)
 
-    page = merging.page(read, merging.from_start(None), count, lambda head, _: head.stored_at)
+    page = merging.page(
+        read, merging.from_start(None), count, lambda head, _: head.stored_at, lambda head: (head.topic_id,)
+    )
     return OfKey(page.rows, max(looked_at) > MAX_OF_KEY)
 
 

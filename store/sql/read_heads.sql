@@ -4,11 +4,11 @@
 -- properties: of the others only the length is known, which needs no look at what lies out of line.
 SELECT
     h.entry_topic_id, h.entry_queue_id, h.queue_offset, h.tags_code, h.reconsume_times,
-    h.segment_id, h.log_offset, h.sharding_key, h.tags, h.properties, h.body_bytes
+    h.segment_id, h.log_offset, h.origin_topic_id, h.sharding_key, h.tags, h.properties, h.body_bytes
 FROM (
     SELECT
         q.number, q.topic_id AS entry_topic_id, q.queue_id AS entry_queue_id, e.queue_offset, e.tags_code, e.reconsume_times,
-        m.segment_id, m.log_offset, m.sharding_key, m.tags, m.properties,
+        m.segment_id, m.log_offset, m.topic_id AS origin_topic_id, m.sharding_key, m.tags, m.properties,
         octet_length(m.body) AS body_bytes,
         sum(octet_length(m.properties)) OVER (
             ORDER BY q.number, e.queue_offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING

@@ -11,6 +11,7 @@ from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
 from store.naming import cells, topic_names
+from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Part
 from transactions import groups, results
@@ -106,12 +107,17 @@ def page(wanted: Wanted, after: Mapping[int, Cursor] | None, count: int) -> Page
         return Part([*undecided, *ended], rest)
 
     cursors = merging.from_start(Cursor()) if after is None else after
-    return summarized(merging.page(read, cursors, count, _order))
+    return summarized(merging.page(read, cursors, count, _order, topics_of))
 
 
 def _order(row: TransactionRow, behind: Cursor) -> tuple[bool, datetime | None, UUID]:
     is_undecided = behind.stored_at is not None
     return is_undecided, row.stored_at if is_undecided else row.decided_at, row.transaction_id
+
+
+def topics_of(row: TransactionRow) -> Sequence[int]:
+    """The ids of a transaction's topics."""
+    return row.topic_ids
 
 
 def _undecided(
@@ -160,7 +166,8 @@ def _ended(
 
 def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
     """These transactions, those that are still kept. Raises CellAway."""
-    found = cells.each(lambda: sync.read(FIND_TRANSACTIONS, {"transaction_ids": list(ids)}))
+    asked = {"transaction_ids": list(ids)}
+    found = cells.each(lambda: runtime.here().departed.left_out(sync.read(FIND_TRANSACTIONS, asked), topics_of))
     return _summaries([row for rows in found for row in rows])
 
 

@@ -48,7 +48,7 @@ def discarded(
         return listing.up_to(most, sync.read(LIST_DISCARDED, {**asked, **at}), _discarded_cursor)
 
     cursors = merging.from_start(DiscardedCursor()) if after is None else after
-    return listing.summarized(merging.page(read, cursors, count, lambda _, cursor: cursor))
+    return listing.summarized(merging.page(read, cursors, count, lambda _, cursor: cursor, listing.topics_of))
 
 
 def _discarded_cursor(row: TransactionRow) -> DiscardedCursor:
@@ -74,7 +74,9 @@ def due(
         return listing.up_to(most, sync.read(LIST_DUE_HALVES, {**asked, **at}), _due_cursor)
 
     cursors = merging.from_start(DueCursor()) if after is None else after
-    return listing.summarized(merging.page(read, cursors, count, lambda _, cursor: cursor, descending=False))
+    return listing.summarized(
+        merging.page(read, cursors, count, lambda _, cursor: cursor, listing.topics_of, descending=False)
+    )
 
 
 def _due_cursor(row: TransactionRow) -> DueCursor:
