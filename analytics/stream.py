@@ -3,6 +3,7 @@
     register(spark)
     spark.read.format("mqbroker").option("table", "entries").load()
     spark.readStream.format("mqbroker").load()
+    frame.write.format("mqbroker").option("topic", "prices").mode("append").save()
 
 The database is that of DATABASE_URL where Spark's driver runs, or of the option `url`. Spark hides the value of an
 option of that name in plans.
@@ -10,18 +11,23 @@ option of that name in plans.
 
 import os
 import sys
+from collections.abc import MutableMapping
 from pathlib import Path
 
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource
+from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter
 from pyspark.sql.types import StructType
 
+from analytics.errors import OptionRefused
 from analytics.readers.datasource import published
 from analytics.readers.datasource.options import Options
 from analytics.readers.datasource.reading import BrokerReader, FilteringReader
 from analytics.readers.datasource.streams import BrokerStream
 
 ROOT = Path(__file__).resolve().parents[1]
+# Of a checkout; elsewhere it is installed.
+CLIENT = ROOT / "client"
+BROKER = ("MQBROKER_URL", "MQBROKER_API_KEY")
 # Off by default; then Spark refuses a reader that takes filters.
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -37,13 +43,19 @@ def register(spark: SparkSession) -> None:
         if "PYSPARK_PYTHON" not in os.environ:
             context.pythonExec = sys.executable
         given = context.environment.get("PYTHONPATH")
-        context.environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *([given] if given else [])])
+        code = [str(ROOT), str(CLIENT), *([given] if given else [])]
+        context.environment["PYTHONPATH"] = os.pathsep.join(code)
+    # For the sink, whose workers have the environment of this moment.
+    context.environment |= {name: os.environ[name] for name in BROKER if name in os.environ}
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(BrokerSource)
 
 
 class BrokerSource(DataSource):
-    """The tables of the export, as of one moment or as streams; without the option `table` what is committed."""
+    """The tables of the export, as of one moment or as streams; without the option `table` what is committed.
+
+    Rows that are written go the way of every other message: by the client's sink, over HTTP.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -71,3 +83,19 @@ class BrokerSource(DataSource):
         of.require_known()
         published.require_ours(of.streamed, schema)
         return BrokerStream(of.conninfo, of.streamed, schema, of.starting, of.rows_per_slice, of.most_per_trigger)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Sends the rows of a frame as messages. Raises OptionRefused, or the sink's WriteRefused."""
+        return _sink(self.options).writer(schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Sends the rows of a stream's batches as messages; raises as `writer`."""
+        return _sink(self.options).streamWriter(schema, overwrite)
+
+
+def _sink(options: MutableMapping[str, str]) -> DataSource:
+    try:
+        from mqbroker_client import spark  # the client is installed by itself, and reading does without it
+    except ImportError as missing:
+        raise OptionRefused("Writing needs the client: pip install mqbroker-client.") from missing
+    return spark.MessageSink(options)

@@ -108,12 +108,20 @@ class Options(TypedDict, total=False):
     coalescing: bool
 
 
+VARIABLES = ("MQBROKER_URL", "MQBROKER_API_KEY")
+
+
 def from_environment() -> tuple[str, str]:
     """The addresses and the API key of MQBROKER_URL and MQBROKER_API_KEY. Raises ValueError where one is missing."""
-    found = {name: os.environ.get(name, "") for name in ("MQBROKER_URL", "MQBROKER_API_KEY")}
-    if missing := [name for name, value in found.items() if not value.strip()]:
-        raise ValueError(f"the environment has no {' and no '.join(missing)}: set MQBROKER_URL and MQBROKER_API_KEY")
+    found = given_environment()
+    if missing := [name for name in VARIABLES if name not in found]:
+        raise ValueError(f"the environment has no {' and no '.join(missing)}: set {' and '.join(VARIABLES)}")
     return found["MQBROKER_URL"], found["MQBROKER_API_KEY"]
+
+
+def given_environment() -> dict[str, str]:
+    """Those of MQBROKER_URL and MQBROKER_API_KEY that are set."""
+    return {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "").strip()}
 
 
 def unreachable(url: str, request: Request, reason: object) -> errors.Unreachable:

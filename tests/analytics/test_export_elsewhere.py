@@ -1,5 +1,6 @@
 """Programs of Spark outside of the checkout and of an activated environment: what the page says is all they need."""
 
+import json
 import os
 import re
 import subprocess
@@ -7,10 +8,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from mqbroker_client import Consumer
 
 from tests.analytics.cluster import SPARK
 from tests.analytics.conftest import ROOT
 from tests.analytics.past import Past
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.tellings import received_until_empty
 
 PAGE = (ROOT / "docs" / "analytics.md").read_text(encoding="utf-8")
 SOURCE = PAGE.partition("## In a Spark of yours")[2].partition("\n## ")[0]
@@ -25,7 +29,9 @@ def environ(database: str) -> dict[str, str]:
 
 
 @pytest.mark.spark
-def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(database: str, past: Past, tmp_path: Path) -> None:
+def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(
+    database: str, past: Past, broker: RunningBroker, consumer: Consumer, tmp_path: Path
+) -> None:
     lines = "\n".join(re.findall(r"```python\n(.*?)```", SOURCE, re.DOTALL))
     program = tmp_path / "program.py"
     program.write_text(
@@ -36,7 +42,7 @@ def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(database: str, pa
     done = subprocess.run(
         [sys.executable, program],
         cwd=tmp_path,
-        env=environ(database) | {"PYTHONPATH": str(ROOT)},
+        env=environ(database) | {"PYTHONPATH": str(ROOT), "MQBROKER_URL": broker.url, "MQBROKER_API_KEY": API_KEY},
         capture_output=True,
         text=True,
     )
@@ -44,6 +50,8 @@ def test_the_lines_of_the_page_run_in_a_spark_of_the_users_own(database: str, pa
     assert done.returncode == 0, done.stderr
     assert f"entries: {len(past.entries)} True" in done.stdout
     assert re.search(r"\|\s+100\|", done.stdout)
+    sent = [json.loads(delivery.body) for delivery in received_until_empty(consumer, "prices")]
+    assert sorted(each["product"] for each in sent) == ["7", "8"]
 
 
 @pytest.mark.spark
