@@ -50,8 +50,10 @@ ASKED_SECONDS = 5.0
 # Longer than a failover of the control takes; the time for which a revoked key may be accepted by a process that is cut
 # off from the control.
 BELIEVED_SECONDS = 900.0
-# A cell that was added is served after this by a process that meets no topic of it before.
+# A cell that was added is served after this by a process that meets no topic of it before: of one cell, and of several,
+# whose topics move to new cells with what is due there.
 ANEW_SECONDS = 10.0
+AMONG_SEVERAL_SECONDS = 1.0
 
 
 class Learnt:
@@ -77,8 +79,9 @@ class Asking:
 
 
 async def learn_anew() -> None:
-    """As `learn`, unless it did so less than ANEW_SECONDS ago."""
-    if time.monotonic() - runtime.control(Learnt).at >= ANEW_SECONDS:
+    """As `learn`, unless it did so less than ANEW_SECONDS ago, or AMONG_SEVERAL_SECONDS."""
+    interval = AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS
+    if time.monotonic() - runtime.control(Learnt).at >= interval:
         await learn()
 
 
