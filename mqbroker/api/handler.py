@@ -127,15 +127,7 @@ class Handler(NewWork):
             rest = self._go_on(exchange, call, operation, body, writer.finish(operation))
             self._tasks.add(asyncio.create_task(self._kept(rest)))
             return
-        try:
-            if problem is not None:
-                raise problem
-            answer = call.answer(operation)
-        except Refusal as refusal:
-            answer = answers.refused(refusal)
-        except Exception:
-            logger.exception("a request failed", **described(exchange))
-            answer = answers.failed()
+        answer = _answer_of(exchange, call, operation, problem)
         if len(answer.content) > unread.SMALL_BYTES:
             self._tasks.add(asyncio.create_task(self._kept(responding.send(exchange, answer, body))))
         else:
@@ -159,7 +151,12 @@ class Handler(NewWork):
             problem = errors.of_request(refusal)
         except Exception as raised:  # noqa: BLE001  # it is answered as any other
             problem = raised
-        self._settled(exchange, call, operation, body, problem)
+        answer = _answer_of(exchange, call, operation, problem)
+        if len(answer.content) > unread.SMALL_BYTES:
+            # Awaited: a connection whose request has been served without an answer is cut.
+            await responding.send(exchange, answer, body)
+        else:
+            responding.end(exchange, answer, body)
 
     async def _kept(self, serving: Awaitable[None]) -> None:
         """Serves a request in a task of its own, which nothing else refers to."""
@@ -235,3 +232,18 @@ def described(exchange: Exchange) -> dict[str, str]:
     """What a log record of a request holds."""
     name = exchange.request_id.decode("latin-1")
     return {"method": exchange.method, "path": exchange.path, "request_id": name}
+
+
+def _answer_of(
+    exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None
+) -> answers.Answer:
+    """The answer to an operation that is written, or has met a problem."""
+    try:
+        if problem is not None:
+            raise problem
+        return call.answer(operation)
+    except Refusal as refusal:
+        return answers.refused(refusal)
+    except Exception:
+        logger.exception("a request failed", **described(exchange))
+        return answers.failed()

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from mqbroker_client import Consumer, Message, Producer
 
+from tests.broker import characters
 from tests.broker.wire import Document, Wire, problem
 
 
@@ -119,3 +120,12 @@ def test_the_reasons_to_refuse_a_batch_are_rocketmqs(wire: Wire, orders: str) ->
         "batch_illegal",
         "Transactional messages are not supported for batching: use POST /v1/transactions.",
     )
+
+
+def test_a_batch_whose_answer_is_large_is_answered_also_by_a_process_that_meets_its_topic_first(wire: Wire) -> None:
+    topic = characters.name("prices")
+
+    first = wire.post("/v1/messages/batch", {"topic": topic, "messages": [{"body": "x"}] * 1000})
+
+    assert first.status == 201
+    assert [one["queue_offset"] for one in first.document["results"]] == list(range(1000))
