@@ -73,6 +73,12 @@ class TopicNotExist(Refusal):
     code = "topic_not_exist"
 
 
+class TransactionSpansCells(Refusal):
+    """What is to be written at once lies in several cells: the topics of a transaction, or of an ack with messages."""
+
+    code = "transaction_spans_cells"
+
+
 class GroupNotExist(Refusal):
     """No group has this name."""
 

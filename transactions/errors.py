@@ -13,12 +13,6 @@ class NotDiscarded(TransactionNotFound):
     """No discarded transaction has this id, whether or not another one has."""
 
 
-class TransactionSpansCells(Refusal):
-    """The topics of a transaction lie in several cells."""
-
-    code = "transaction_spans_cells"
-
-
 class TransactionsRejected(Refusal):
     """Half messages are refused by setting or for the group (RocketMQ's rejectTransactionMessage)."""
 

@@ -79,9 +79,10 @@ class Consumer(Receipts):
         """Give each message to `handler`, in `concurrency` threads, until SIGTERM, SIGINT or `stop`.
 
         A message is acked when the handler returns, and nacked with the exception as its reason when it raises;
-        `Redeliver(seconds)` chooses the delay. While a handler runs, its message is extended at each third of
-        `invisible_seconds`. In an ordered group no message overtakes another one of its queue, or key; `ordered`
-        says whether the group is, None asks the broker (scope `manage`).
+        `Redeliver(seconds)` chooses the delay. Messages that the handler returns, one or a list, are sent with the ack:
+        both are done, or neither is, so what goes from topic to topic this way is there once. While a handler runs, its
+        message is extended at each third of `invisible_seconds`. In an ordered group no message overtakes another one
+        of its queue, or key; `ordered` says whether the group is, None asks the broker (scope `manage`).
 
         A plain function runs in a thread. A stop ends the long poll, gives back what no handler has begun, and waits
         `stop_seconds` for those that run; a coroutine that runs longer is cancelled. Raises the refusal of the broker

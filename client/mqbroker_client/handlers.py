@@ -4,11 +4,11 @@ import inspect
 from collections.abc import Callable
 
 from mqbroker_client.documents import in_utf8
-from mqbroker_client.messages import Delivery
+from mqbroker_client.messages import Delivery, Message, StoredMessage
 
 LONGEST_REASON = 1_000
 
-#: Does the work of one delivery. Its return acks, its exception nacks.
+#: Does the work of one delivery. Its return acks, and sends the messages that it returns; its exception nacks.
 Handler = Callable[[Delivery], object]
 
 
@@ -30,6 +30,18 @@ def require_run(result: object, way_out: str) -> None:
     elif not (inspect.isgenerator(result) or inspect.isasyncgen(result)):
         return
     raise TypeError(f"the handler returned a {type(result).__name__} and nothing of it has run: {way_out}")
+
+
+def messages_of(result: object) -> list[Message]:
+    """The messages that a handler returned, one or a list of them; none for whatever else it returned.
+
+    Raises TypeError for a list of messages and others: which of them are to be sent, nobody knows.
+    """
+    found = result if isinstance(result, list | tuple) else [result]
+    messages = [each for each in found if isinstance(each, Message) and not isinstance(each, StoredMessage)]
+    if messages and len(messages) < len(found):
+        raise TypeError("the handler returned messages among others: return a list of messages alone")
+    return messages
 
 
 def delay_seconds(error: BaseException) -> float | None:

@@ -4,13 +4,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from mqbroker_client import errors, signals, tracing
-from mqbroker_client.handlers import Handler, require_run
-from mqbroker_client.messages import Delivery
+from mqbroker_client.handlers import Handler, messages_of, require_run
+from mqbroker_client.messages import Delivery, Message
 from mqbroker_client.receipts import Receipts, give_back, keep, settle
 from mqbroker_client.retries import Retry, round_pause_seconds
 from mqbroker_client.runs import Limits, is_final
@@ -166,7 +166,9 @@ class Runner:
         while (delivery := self._received.get()) is not None:
             try:
                 with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
-                    require_run(self._handler(delivery), A_PLAIN_FUNCTION)
+                    result = self._handler(delivery)
+                    require_run(result, A_PLAIN_FUNCTION)
+                    messages = messages_of(result)
             except BaseException as error:
                 # The function is the program's own. What is raised to end a thread ends the run.
                 log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
@@ -174,11 +176,11 @@ class Runner:
                 if not isinstance(error, Exception):
                     self._end(error)
             else:
-                self._settle(delivery, None)
+                self._settle(delivery, None, messages)
 
-    def _settle(self, delivery: Delivery, error: BaseException | None) -> None:
+    def _settle(self, delivery: Delivery, error: BaseException | None, messages: Sequence[Message] = ()) -> None:
         try:
-            settle(self._consumer, self._topic, delivery, error)
+            settle(self._consumer, self._topic, delivery, error, messages)
         finally:
             self._hand.release(delivery)
 

@@ -67,7 +67,7 @@ async def extend(group_name: str, given: list[str], invisible_seconds: float | N
     return await settle(group, given, lambda handles: Extension(handles, seconds))
 
 
-async def _failed(
+async def receipts_of(
     batch: Batch, statement: Statement[FailedReceipt], handles: Set[Handle]
 ) -> dict[Handle, FailedReceipt]:
     """The receipts that a statement deletes or locks, by their handles. Run twice, as in `settled`."""
@@ -221,8 +221,8 @@ class Nack(Operation[Set[Handle]]):
         given = {handle: one for one in operations for handle in one.handles}
         held = await groups.hold(batch, {handle.group_id for handle in given})
         in_order = {handle for handle in given if handle.group_id in held and held[handle.group_id].ordered}
-        taken = await _failed(batch, TAKE_RECEIPTS, given.keys() - in_order)
-        locked = await _failed(batch, LOCK_RECEIPTS, in_order)
+        taken = await receipts_of(batch, TAKE_RECEIPTS, given.keys() - in_order)
+        locked = await receipts_of(batch, LOCK_RECEIPTS, in_order)
         for handle, receipt in (taken | locked).items():
             nacks.keep(batch, receipt, given[handle].reason)
             if handle in taken:

@@ -80,7 +80,9 @@ CALLS: dict[type[Given], Of] = {
         lambda given: (given.transaction_id,),
     ),
     AckOperation: Of(
-        operations.ACK, lambda given, source: operations.ACK.make(given, source, given.group), lambda given: ()
+        operations.ACK,
+        lambda given, source: operations.ACK.make(given, source, given.group),
+        lambda given: [message.message_id for message in given.messages],
     ),
 }
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
 from access.callers import Caller
+from delivery.receipts.forward import Forward
 from delivery.receipts.settling import Ack
 from mqbroker.api import requests
 from mqbroker.api.answers import Answer
@@ -115,7 +116,9 @@ def _ended(end: End) -> Answered:
     return 202 if end.decision == "UNKNOWN" else 200, end.result
 
 
-def _ack(given: AckDeliveries, source: Source, group: str) -> Ack:
+def _ack(given: AckDeliveries, source: Source, group: str) -> Ack | Forward:
+    if given.messages:
+        return Forward(group, given.receipt_handles, given.messages, source.traceparent, source.caller, source.size)
     return Ack(group, given.receipt_handles, source.caller)
 
 
@@ -123,7 +126,11 @@ def _require_consume(caller: Caller, group: str) -> None:
     caller.require("consume", group)
 
 
-def _acked(ack: Ack) -> Answered:
+def _acked(ack: Ack | Forward) -> Answered:
+    if isinstance(ack, Forward):
+        document = results_of(ack.given, [None] * len(ack.given))
+        document.messages = ack.result or []
+        return 200, document
     return 200, results_of(ack.given, ack.outcomes())
 
 

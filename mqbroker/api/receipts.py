@@ -5,23 +5,34 @@ from msgspec import UNSET, UnsetType
 
 from mqbroker import errors
 from mqbroker.errors import Code
+from sending.results import Sent
 from store.errors import Refusal
+from store.messages import Message
 
 
-class AckDeliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Deliveries that a consumer is done with."""
+class Deliveries(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Deliveries of a consumer."""
 
     receipt_handles: list[str]
 
 
-class NackDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
+class AckDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
+    """Deliveries that a consumer is done with, and the messages that it made of them.
+
+    With messages both are committed, or neither is: a receipt that proves no delivery refuses the call.
+    """
+
+    messages: list[Message] = []
+
+
+class NackDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
     """Deliveries that a consumer could not finish."""
 
     delay_seconds: float | None = None
     reason: str | None = None
 
 
-class ExtendDeliveries(AckDeliveries, kw_only=True, forbid_unknown_fields=True):
+class ExtendDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
     """Deliveries that a consumer needs more time for."""
 
     invisible_seconds: float | None = None
@@ -39,9 +50,10 @@ class ReceiptResult(msgspec.Struct):
 
 
 class ReceiptResults(msgspec.Struct):
-    """One result per receipt handle, in order."""
+    """One result per receipt handle, in order; of an ack with messages also an answer to each message."""
 
     results: list[ReceiptResult]
+    messages: list[Sent] | UnsetType = UNSET
 
 
 def results_of(handles: list[str], outcomes: list[Refusal | None]) -> ReceiptResults:

@@ -178,7 +178,14 @@ CALLS: dict[View, Call] = {
         "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
     ),
     operations.ACK: Call(
-        "Ack deliveries", given=receipts.AckDeliveries, answers={200: receipts.ReceiptResults}, problems=(404,)
+        "Ack deliveries, and send what was made of them",
+        given=receipts.AckDeliveries,
+        answers={200: receipts.ReceiptResults},
+        problems=(404, 409, 410, 413, 429),
+        description="Without `messages` each receipt has a result of its own. With 1 to 128 `messages` the acks and "
+        "the sends are committed together, or nothing of them: 410 `receipt_expired` where a receipt proves no "
+        "delivery, and what POST /v1/messages refuses. Give each message its `message_id`: the call repeated under the "
+        "same ids, also behind a lost answer, is answered as at first, and each message has `duplicate`.",
     ),
     consumers.nack: Call(
         "Give deliveries back",

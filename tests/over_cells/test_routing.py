@@ -5,7 +5,8 @@ import uuid
 from collections.abc import Sequence
 from functools import partial
 
-from mqbroker_client import Consumer, LocalTransactionState, Producer
+import pytest
+from mqbroker_client import Consumer, LocalTransactionState, Message, Producer, errors
 
 from tests.broker import characters
 from tests.broker.cells import Cells
@@ -208,3 +209,19 @@ def test_what_a_receive_makes_at_its_first_use_is_in_every_cell(
     at_control = cells.sql(0, made, consumer.group)
     assert len(at_control) == 1
     assert [cells.sql(cell, made, consumer.group) for cell in (1, 2)] == [at_control] * 2
+
+
+def test_deliveries_and_messages_of_two_cells_are_refused_together(
+    broker: RunningBroker, consumer: Consumer, spread: Sequence[str]
+) -> None:
+    producer = Producer(broker.client(), "any")
+    for topic in spread:
+        producer.send(topic, b"here")
+    [delivery] = consumer.receive(spread[1])
+
+    with pytest.raises(errors.TransactionSpansCells, match="lie in c0, c1"):
+        consumer.forward([delivery], [Message(spread[0], b"elsewhere")])
+    [sent] = consumer.forward([delivery], [Message(spread[1], b"beside it")])
+
+    assert sent.queue_offset is not None
+    assert bodies(consumer.receive(spread[1])) == [b"beside it"]

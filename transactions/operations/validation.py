@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from access.key_limits import Allowance
 from scheduling import delays
 from store import messages
-from store.errors import BatchIllegal, MessageIllegal
+from store.errors import BatchIllegal, MessageIllegal, TransactionSpansCells
 from store.messages import Message, accept, first_uses
 from store.messages.accept import Accepted
 from store.messages.ids import derived_id
@@ -14,7 +14,6 @@ from store.naming import topics
 from store.naming.topics import TopicFacts
 from store.process import runtime
 from transactions import endpoints, groups, undecided_limits
-from transactions.errors import TransactionSpansCells
 from transactions.operations import repeats
 from transactions.reads import states
 

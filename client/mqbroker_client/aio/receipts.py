@@ -1,15 +1,15 @@
 """What is done with received messages, by their receipts: ack, nack, extend."""
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from mqbroker_client import errors
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.handlers import delay_seconds, reason_of
-from mqbroker_client.messages import Delivery, handles_of
-from mqbroker_client.results import Settled
+from mqbroker_client.messages import Delivery, Message, handles_of
+from mqbroker_client.results import Sent, Settled
 
 # By the module of what runs, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")
@@ -29,6 +29,16 @@ class AsyncReceipts:
         """
         handles = handles_of(deliveries)
         return await self.broker.do(calls.ack(self.group, handles)) if handles else []
+
+    async def forward(self, deliveries: Iterable[Delivery], messages: Sequence[Message]) -> list[Sent]:
+        """Ack deliveries and send what was made of them, 128 messages at most: both are done, or neither is.
+
+        Where each was stored, in their order. The call again with the same `Message` objects stores nothing new. Raises
+        `ReceiptExpired` where an invisible time was over: that message comes again, and nothing was sent; and
+        what a send raises.
+        """
+        handles = handles_of(deliveries)
+        return await self.broker.do(calls.forward(self.group, handles, messages))
 
     async def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None
@@ -51,15 +61,38 @@ class AsyncReceipts:
         return await self.broker.do(calls.extend(self.group, handles, invisible_seconds)) if handles else []
 
 
-async def settle(receipts: AsyncReceipts, topic: str, delivery: Delivery, error: BaseException | None) -> None:
-    """Ack what a handler did, or nack it with the error that the handler raised; a failure is only logged."""
+async def settle(
+    receipts: AsyncReceipts,
+    topic: str,
+    delivery: Delivery,
+    error: BaseException | None,
+    messages: Sequence[Message] = (),
+) -> None:
+    """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
+
+    Messages that the broker refuses are an error of the handler. A failure is only logged.
+    """
     try:
-        if error is None:
+        if error is None and messages:
+            error = await _forwarded(receipts, delivery, messages)
+        elif error is None:
             await receipts.ack([delivery])
-        else:
+        if error is not None:
             await receipts.nack([delivery], delay_seconds=delay_seconds(error), reason=reason_of(error))
     except Exception as problem:  # noqa: BLE001  a delay that is no number, too: the task goes on
         log.warning("message %s of %s comes again: %s", delivery.message.message_id, topic, problem)
+
+
+async def _forwarded(
+    receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]
+) -> errors.BrokerError | None:
+    """None, or why the broker refuses these messages, however often they come."""
+    try:
+        await receipts.forward([delivery], messages)
+    except (errors.Refused, errors.Conflict, errors.BadRequest, errors.Forbidden, errors.MessageTooLarge) as refused:
+        log.error("what was made of message %s was not sent: %s", delivery.message.message_id, refused)
+        return refused
+    return None
 
 
 async def give_back(receipts: AsyncReceipts, topic: str, deliveries: Collection[Delivery]) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 from mqbroker_client import errors, signals, tracing
 from mqbroker_client.aio.handlers import AsyncHandler
 from mqbroker_client.aio.receipts import AsyncReceipts, give_back, keep, settle
-from mqbroker_client.messages import Delivery
+from mqbroker_client.handlers import messages_of
+from mqbroker_client.messages import Delivery, Message
 from mqbroker_client.retries import Retry, round_pause_seconds
 from mqbroker_client.runs import Limits, is_final
 
@@ -99,8 +100,8 @@ class AsyncRunner:
         try:
             async with self._free:
                 self._begun.add(task)
-                error = await self._outcome(delivery)
-                await settle(self._consumer, self._topic, delivery, error)
+                error, messages = await self._outcome(delivery)
+                await settle(self._consumer, self._topic, delivery, error, messages)
                 if error is not None and not isinstance(error, Exception | asyncio.CancelledError):
                     self._failed = self._failed or error
                     self._stopping.set()
@@ -109,16 +110,17 @@ class AsyncRunner:
             self._hand.pop(task, None)
             self._room.set()
 
-    async def _outcome(self, delivery: Delivery) -> BaseException | None:
+    async def _outcome(self, delivery: Delivery) -> tuple[BaseException | None, Sequence[Message]]:
         try:
             # The context goes with `to_thread`, too.
             with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
                 if inspect.iscoroutinefunction(self._handler):
-                    await self._handler(delivery)
+                    found = await self._handler(delivery)
                 else:
                     found = await asyncio.to_thread(self._handler, delivery)
                     if inspect.isawaitable(found):
-                        await found
+                        found = await found
+                return None, messages_of(found)
         except GeneratorExit:
             # The event loop was closed with this task in it.
             raise
@@ -129,8 +131,7 @@ class AsyncRunner:
             # The function is the program's own. A task that it waited for may have been cancelled. What is raised to
             # end a program ends the run.
             log.exception("message %s of %s was not handled", delivery.message.message_id, self._topic)
-            return error
-        return None
+            return error, ()
 
 
 @asynccontextmanager

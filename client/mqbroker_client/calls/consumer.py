@@ -3,10 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 
+from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path
 from mqbroker_client.documents import Document, given, in_utf8
-from mqbroker_client.messages import Delivery
-from mqbroker_client.results import Page, Settled
+from mqbroker_client.messages import Delivery, Message
+from mqbroker_client.results import Page, Sent, Settled
 
 
 def receive(
@@ -31,8 +32,20 @@ def receive(
 
 def ack(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/ack."""
-    operation = Operation(b'{"op":"ack","group":%s,' % json.dumps(group).encode())
-    return _settle(group, "ack", {"receipt_handles": receipt_handles}, operation)
+    return _settle(group, "ack", {"receipt_handles": receipt_handles}, _acks(group))
+
+
+def forward(group: str, receipt_handles: Sequence[str], messages: Sequence[Message]) -> Call[list[Sent]]:
+    """POST /v1/consumer-groups/{group}/ack with messages."""
+    body = {"receipt_handles": receipt_handles, "messages": [message.document() for message in messages]}
+    return call(
+        "POST",
+        path("consumer-groups", group, "ack"),
+        body,
+        lambda answer: [Sent.read(sent) for sent in answer["messages"]],
+        operation=_acks(group),
+        traceparent=tracing.current(),
+    )
 
 
 def nack(
@@ -63,6 +76,10 @@ def pull(topic: str, queue_id: int, offset: int, limit: int, wait_seconds: float
 def is_ordered(group: str) -> Call[bool]:
     """GET /v1/consumer-groups/{group}."""
     return call("GET", path("consumer-groups", group), None, lambda answer: bool(answer["ordered"]))
+
+
+def _acks(group: str) -> Operation:
+    return Operation(b'{"op":"ack","group":%s,' % json.dumps(group).encode())
 
 
 def _settle(group: str, verb: str, body: Document, operation: Operation | None = None) -> Call[list[Settled]]:

@@ -1,0 +1,181 @@
+"""Ack and send as one: messages that a consumer made of its deliveries are stored with their ack, or neither is."""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Self
+
+from access.callers import Caller
+from delivery import groups
+from delivery.receipts.elsewhere import ACK_RECEIPTS, settled
+from delivery.receipts.given import expired, unpacked, wake
+from delivery.receipts.handles import PACKED, Handle, by_cell
+from delivery.receipts.settling import HANDLE_BYTES, LOCK_RECEIPTS, receipts_of
+from delivery.rows import FailedReceipt, GroupFacts
+from scheduling import recalls
+from sending import repeats
+from sending.results import Sent
+from sending.send import Send
+from store.commit.batch import Batch
+from store.commit.operation import Operation
+from store.errors import MessageIdReused, MessageIllegal, Refusal, TopicMoved, TransactionSpansCells
+from store.messages import Message
+from store.process import runtime
+from store.process.runtime import CONTROL
+
+MAX_MESSAGES = 128
+
+
+class Met(Exception):
+    """Another operation of the batch brings a message of the same id: they are written one after the other."""
+
+
+class Forward(Operation[list[Sent]]):
+    """Acks deliveries and sends messages: both are committed, or neither is.
+
+    POST /v1/consumer-groups/{group}/ack with `messages`, and `ack` of a bulk with them. The result has one answer to a
+    message, in their order. Refused is a handle that proves no delivery, what lies in several cells, and what a send
+    refuses. A repeat, whose deliveries are acked and whose ids are stored, has the first answers with `duplicate`.
+    """
+
+    __slots__ = ("caller", "given", "group", "group_name", "handles", "sends")
+    # Behind sends, so that it sees the messages of those in its batch.
+    ORDER = 3
+    URGENT = True
+
+    def __init__(
+        self,
+        group_name: str,
+        given: list[str],
+        messages: Sequence[Message],
+        traceparent: str | None = None,
+        caller: Caller | None = None,
+        request_bytes: int = 0,
+    ) -> None:
+        super().__init__()
+        self.group_name = group_name
+        self.given = given
+        self.caller = caller
+        # The bytes of the request count once.
+        sizes = [request_bytes, *[0] * len(messages)]
+        self.sends = [Send(each, traceparent, caller, size) for each, size in zip(messages, sizes, strict=False)]
+        # Once it is complete:
+        self.group: GroupFacts
+        self.handles: Set[Handle] = frozenset()
+
+    def ready(self) -> bool:
+        """Never: it has to see its receipts. Raises NoPermission unless the caller may consume, and produce."""
+        if self.caller is not None:
+            self.caller.require("consume", self.group_name)
+            for send in self.sends:
+                for message in send.messages:
+                    self.caller.require("produce", message.topic)
+        return False
+
+    async def complete(self) -> None:
+        if len(self.sends) > MAX_MESSAGES:
+            raise MessageIllegal(f"messages has {len(self.sends)} messages, the limit is {MAX_MESSAGES}.")
+        self.group = await groups.existing(self.group_name)
+        found = dict(zip(self.given, unpacked(self.group, self.given), strict=True))
+        for text, handle in found.items():
+            if handle is None:
+                raise expired(text)
+        self.handles = {one for one in found.values() if one is not None}
+        self.key = PACKED.pack(*min(self.handles))
+        for send in self.sends:
+            await send.complete()
+        self._place()
+
+    def _place(self) -> None:
+        """Its cell, its version and its size. Raises TransactionSpansCells, or MessageIdReused for an id that comes
+        twice.
+        """
+        cells = {*(by_cell(self.given) if runtime.several else (CONTROL,))}
+        cells |= {send.cell for send in self.sends if send.cell is not None}
+        if len(cells) > 1:
+            names = ", ".join(sorted(runtime.of(cell).name for cell in cells))
+            raise TransactionSpansCells(
+                f"The deliveries and the topics of the messages lie in {names}: send first, then ack, or give these "
+                "topics one home by `cells topics home`."
+            )
+        [self.cell] = cells
+        ids = self._ids
+        if len({*ids}) < len(ids):
+            raise MessageIdReused("Two messages have the same message_id: give each its own.")
+        self.version = min((send.version for send in self.sends if send.version is not None), default=None)
+        self.size = len(self.handles) * HANDLE_BYTES + sum(send.size for send in self.sends)
+        self.ordered = any(send.ordered for send in self.sends)
+
+    @property
+    def _ids(self) -> list[object]:
+        return [record.message_id for send in self.sends for record in send.parcel.records]
+
+    async def renew(self, refusal: Refusal) -> bool:
+        """As a send does; `deliveries` of a topic that has left the cell come again there."""
+        if not isinstance(refusal, MessageIdReused | TopicMoved):
+            return False
+        renewed = [await send.renew(refusal) for send in self.sends]
+        self._place()
+        return any(renewed)
+
+    def written_topics(self) -> Mapping[int, str]:
+        return {id_: name for send in self.sends for id_, name in send.written_topics().items()}
+
+    @contextmanager
+    def detour(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for send in self.sends:
+                stack.enter_context(send.detour())
+            yield
+
+    @classmethod
+    async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:
+        locked = await receipts_of(batch, LOCK_RECEIPTS, {handle for one in operations for handle in one.handles})
+        live = [one for one in operations if not await one._is_over(batch, locked)]
+        sends = [send for one in live for send in one.sends]
+        for send in sends:
+            send.result = send.refusal = None
+        before = {record.message_id for record in batch.records}
+        if any(not before.isdisjoint(one._ids) for one in live):
+            raise Met
+        steps = Send.write(batch, sends)
+        await anext(steps)
+        for send in sends:
+            # Whoever is with it in the batch is written without it.
+            if send.refusal is not None:
+                raise send.refusal
+        await settled(batch, ACK_RECEIPTS, {handle for one in live for handle in one.handles}, {})
+        yield
+        await anext(steps)
+        yield
+        await anext(steps, None)
+        for one in live:
+            one.result = [sent for send in one.sends for sent in send.result or ()]
+            batch.after_commit(partial(wake, one.group, one.handles))
+
+    async def _is_over(self, batch: Batch, locked: Mapping[Handle, FailedReceipt]) -> bool:
+        """Whether it has nothing to write, for a receipt proves no delivery: it is a repeat, or refused."""
+        missing = [text for text, handle in self._texts() if handle not in locked]
+        if not missing:
+            return False
+        try:
+            self.result = await self._first_answers(batch) if len(missing) == len(self.given) else None
+            if self.result is None:
+                self.refusal = expired(missing[0])
+        except Refusal as refusal:
+            self.refusal = refusal
+        return True
+
+    def _texts(self) -> list[tuple[str, Handle | None]]:
+        return list(zip(self.given, unpacked(self.group, self.given), strict=True))
+
+    async def _first_answers(self, batch: Batch) -> list[Sent] | None:
+        """The answers of the time when it was committed; None where its messages are not all stored."""
+        accepted = [each for send in self.sends for each in send.parcel.each(send.messages)]
+        stored = await batch.stored_before(accepted)
+        if any(each.message_id not in stored for each in accepted):
+            return None
+        standings = await recalls.standings(batch, [id_ for id_, row in stored.items() if row.queue_offset is None])
+        return [
+            repeats.answer_repeat(each, stored[each.message_id], standings.get(each.message_id)) for each in accepted
+        ]

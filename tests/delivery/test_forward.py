@@ -1,0 +1,238 @@
+"""Ack and send as one: what a consumer made of its deliveries is sent with their ack, or neither is done."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer, errors
+from mqbroker_client.ids import uuid7
+
+from tests.broker import characters
+from tests.broker.characters import bodies
+from tests.broker.polling import eventually
+from tests.broker.proxy import LossyProxy
+from tests.broker.running import API_KEY, RunningBroker
+from tests.broker.tellings import received_until_empty
+from tests.broker.wire import Wire
+
+MESSAGES = 200
+
+
+@pytest.fixture
+def paid() -> str:
+    """The topic that a consumer of orders sends to."""
+    return characters.name("paid")
+
+
+@pytest.fixture
+def later(broker: RunningBroker) -> Consumer:
+    """A consumer behind the first one."""
+    return Consumer(broker.client(), characters.name("shipping"))
+
+
+def ack_path(consumer: Consumer) -> str:
+    """The path of the ack."""
+    return f"/v1/consumer-groups/{consumer.group}/ack"
+
+
+def test_a_delivery_is_acked_and_what_was_made_of_it_is_sent(
+    producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders, invisible_seconds=10)
+
+    sent = consumer.forward([delivery], [Message(paid, b"paid 1", tags="eu"), Message(paid, b"paid 1 again")])
+
+    assert [one.topic for one in sent] == [paid, paid]
+    assert [each.status for each in consumer.ack([delivery])] == [410]
+    assert sorted(bodies(later.receive(paid))) == [b"paid 1", b"paid 1 again"]
+
+
+def test_a_receipt_that_proves_no_delivery_refuses_the_messages_and_the_other_acks(
+    wire: Wire, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    Admin(producer.broker).create_topic(paid)
+    for number in range(2):
+        producer.send(orders, b"order %d" % number)
+    first, second = consumer.receive(orders, max_messages=2)
+    consumer.ack([first])
+
+    handles = [first.receipt_handle, second.receipt_handle]
+    answer = wire.post(ack_path(consumer), {"receipt_handles": handles, "messages": [{"topic": paid, "body": "x"}]})
+
+    assert (answer.status, answer.problem["code"]) == (410, "receipt_expired")
+    assert later.receive(paid) == []
+    assert [each.status for each in consumer.ack([second])] == [200]
+
+
+@pytest.mark.parametrize(
+    ("message", "status", "code"),
+    [
+        ({"body": "x", "tags": " "}, 422, "message_illegal"),
+        ({"body": "x", "delay_seconds": 1e9}, 422, "delay_illegal"),
+        ({"body": "x", "queue_id": 99}, 422, "queue_illegal"),
+        ({"body": "another body", "message_id": "stored"}, 409, "message_id_reused"),
+    ],
+)
+def test_a_message_that_is_refused_leaves_its_deliveries_unacked(
+    wire: Wire,
+    producer: Producer,
+    consumer: Consumer,
+    orders: str,
+    paid: str,
+    message: dict[str, object],
+    status: int,
+    code: str,
+) -> None:
+    stored = producer.send(paid, b"stored before")
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders)
+    if message.get("message_id") == "stored":
+        message = message | {"message_id": str(stored.message_id)}
+    good = {"topic": paid, "body": "good"}
+
+    answer = wire.post(
+        ack_path(consumer),
+        {"receipt_handles": [delivery.receipt_handle], "messages": [good, {"topic": paid, **message}]},
+    )
+
+    assert (answer.status, answer.problem["code"]) == (status, code)
+    assert bodies(Consumer(producer.broker, characters.name("readers")).receive(paid)) == [b"stored before"]
+    assert [each.status for each in consumer.ack([delivery])] == [200]
+
+
+def test_a_call_whose_answer_was_lost_is_answered_as_at_first(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders)
+    messages = [Message(paid, b"paid 1"), Message(paid, b"paid late", delay_seconds=600)]
+    with LossyProxy(broker.url) as network, Broker(network.url, API_KEY) as way:
+        network.loses_answers = True
+        threading.Timer(0.5, lambda: setattr(network, "loses_answers", False)).start()
+        sent = Consumer(way, consumer.group).forward([delivery], messages)
+
+    assert [one.duplicate for one in sent] == [True, True]
+    assert sent[1].recall_handle is not None
+    assert bodies(received_until_empty(later, paid)) == [b"paid 1"]
+
+
+def test_of_many_callers_with_one_delivery_one_sends(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(orders, b"order 1")
+    producer.send(paid, b"the topic begins")
+    [delivery] = consumer.receive(orders)
+
+    def forward(number: int) -> bool:
+        try:
+            Consumer(broker.client(number % 2), consumer.group).forward([delivery], [Message(paid, b"%d" % number)])
+        except errors.ReceiptExpired:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        won = [number for number, is_first in enumerate(threads.map(forward, range(16))) if is_first]
+
+    assert len(won) == 1
+    assert sorted(bodies(received_until_empty(later, paid))) == [b"%d" % won[0], b"the topic begins"]
+
+
+def test_in_a_bulk_each_ack_with_messages_is_done_by_itself(
+    wire: Wire, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    Admin(producer.broker).create_topic(paid)
+    for number in range(3):
+        producer.send(orders, b"order %d" % number)
+    taken = consumer.receive(orders, max_messages=3)
+    consumer.ack(taken[1:2])
+    id_ = str(uuid7())
+
+    def operation(delivery: Delivery, **message: object) -> dict[str, object]:
+        made = {"topic": paid, "body": delivery.body.decode(), **message}
+        return {"op": "ack", "group": consumer.group, "receipt_handles": [delivery.receipt_handle], "messages": [made]}
+
+    results = wire.bulk(
+        operation(taken[0]),
+        operation(taken[1]),
+        operation(taken[2], message_id=id_),
+        {"op": "send", "topic": paid, "body": "order 2", "message_id": id_},
+    )
+
+    assert [one["status"] for one in results][:2] == [200, 410]
+    assert results[2]["status"] == 409 or results[2]["messages"][0]["message_id"] == id_
+    found = bodies(received_until_empty(later, paid))
+    assert sorted(set(found)) == sorted(found) == sorted({taken[0].body, b"order 2"})
+
+
+def test_who_may_not_produce_to_the_topic_acks_nothing(
+    broker: RunningBroker, wire: Wire, producer: Producer, consumer: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders)
+    key = wire.post("/v1/api-keys", {"name": characters.name("reader"), "scopes": [f"consume:{consumer.group}"]})
+
+    with Broker(broker.url, key.document["key"]) as client, pytest.raises(errors.NoPermission):
+        Consumer(client, consumer.group).forward([delivery], [Message(paid, b"x")])
+
+    assert [each.status for each in consumer.ack([delivery])] == [200]
+
+
+def test_keyed_messages_keep_their_order_beside_plain_sends(
+    producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    Admin(producer.broker).create_topic(paid, queues=1)
+    for number in range(20):
+        producer.send(orders, b"%d" % number)
+        [delivery] = consumer.receive(orders)
+        consumer.forward([delivery], [Message(paid, b"%d forwarded" % number, sharding_key="one")])
+        producer.send(paid, b"%d sent" % number, sharding_key="one")
+
+    found = bodies(received_until_empty(later, paid))
+    assert found == [b"%d %s" % (number, how) for number in range(20) for how in (b"forwarded", b"sent")]
+
+
+def test_what_handlers_return_goes_from_topic_to_topic_once(
+    broker: RunningBroker, producer: Producer, orders: str, paid: str
+) -> None:
+    shipped = characters.name("shipped")
+    group, stop = characters.name("pipeline"), threading.Event()
+    failures = iter(range(MESSAGES // 10))
+
+    def pay(delivery: Delivery) -> Message:
+        if next(failures, None) is not None:
+            raise RuntimeError("at the first try of some")
+        return Message(paid, delivery.body)
+
+    def ship(delivery: Delivery) -> list[Message]:
+        return [Message(shipped, delivery.body), Message(shipped, delivery.body + b" again")]
+
+    Admin(broker.client()).create_consumer_group(group, retry_policy={"kind": "table", "delay_seconds": [0]})
+    runs = [
+        threading.Thread(target=Consumer(broker.client(web), group).run, args=(topic, handler), kwargs={"stop": stop})
+        for web, topic, handler in ((0, orders, pay), (1, orders, pay), (0, paid, ship), (1, paid, ship))
+    ]
+    for number in range(MESSAGES):
+        producer.send(orders, b"%d" % number)
+    for run in runs:
+        run.start()
+    reader, found = Consumer(broker.client(), characters.name("readers")), list[bytes]()
+
+    def has_all() -> bool:
+        found.extend(ackd(reader, reader.receive(shipped, wait_seconds=1)))
+        return len(found) >= 2 * MESSAGES
+
+    eventually(has_all)
+    stop.set()
+    for run in runs:
+        run.join(30)
+
+    found.extend(ackd(reader, received_until_empty(reader, shipped)))
+    assert sorted(found) == sorted(b"%d%s" % (number, tail) for number in range(MESSAGES) for tail in (b"", b" again"))
+
+
+def ackd(reader: Consumer, deliveries: Sequence[Delivery]) -> list[bytes]:
+    """Their bodies, acked."""
+    reader.ack(deliveries)
+    return bodies(deliveries)
