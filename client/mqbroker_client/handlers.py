@@ -35,7 +35,7 @@ def require_run(result: object, way_out: str) -> None:
 def messages_of(result: object) -> list[Message]:
     """The messages that a handler returned, one or a list of them; none for whatever else it returned.
 
-    Raises TypeError for a list of messages and others: which of them are to be sent, nobody knows.
+    Raises TypeError for a list that has others beside messages.
     """
     found = result if isinstance(result, list | tuple) else [result]
     messages = [each for each in found if isinstance(each, Message) and not isinstance(each, StoredMessage)]

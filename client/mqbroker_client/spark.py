@@ -11,7 +11,7 @@ row stores nothing new.
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any
 from uuid import UUID
@@ -93,8 +93,8 @@ class Sending:
     """What a task needs to send rows."""
 
     url: str
-    api_key: str
     topic: str | None
+    api_key: str = field(repr=False)
 
     def send(self, rows: Iterable[Row]) -> WriterCommitMessage:
         """In a worker: sends the rows of one task. Raises RowRefused, or BrokerError where the broker is away."""
@@ -162,7 +162,7 @@ def _sending(options: Mapping[str, str], schema: StructType, overwrite: bool) ->
         url, api_key = requests.from_environment()
     except ValueError as missing:
         raise WriteRefused(f"No broker is named: {missing} before `register`.") from missing
-    return Sending(url, api_key, topic)
+    return Sending(url, topic, api_key)
 
 
 def _require_fit(name: str, type_: DataType) -> None:

@@ -73,8 +73,8 @@ class Forward(Operation[list[Sent]]):
         return False
 
     async def complete(self) -> None:
-        if len(self.sends) > MAX_MESSAGES:
-            raise MessageIllegal(f"messages has {len(self.sends)} messages, the limit is {MAX_MESSAGES}.")
+        if not 1 <= len(self.sends) <= MAX_MESSAGES:
+            raise MessageIllegal(f"messages has {len(self.sends)} messages: give 1 to {MAX_MESSAGES}, or leave it out.")
         self.group = await groups.existing(self.group_name)
         found = dict(zip(self.given, unpacked(self.group, self.given), strict=True))
         for text, handle in found.items():
@@ -141,7 +141,7 @@ class Forward(Operation[list[Sent]]):
         steps = Send.write(batch, sends)
         await anext(steps)
         for send in sends:
-            # Whoever is with it in the batch is written without it.
+            # The others of the batch are written without it.
             if send.refusal is not None:
                 raise send.refusal
         await settled(batch, ACK_RECEIPTS, {handle for one in live for handle in one.handles}, {})

@@ -82,7 +82,7 @@ CALLS: dict[type[Given], Of] = {
     AckOperation: Of(
         operations.ACK,
         lambda given, source: operations.ACK.make(given, source, given.group),
-        lambda given: [message.message_id for message in given.messages],
+        lambda given: [message.message_id for message in given.messages or ()],
     ),
 }
 

@@ -50,10 +50,8 @@ ASKED_SECONDS = 5.0
 # Longer than a failover of the control takes; the time for which a revoked key may be accepted by a process that is cut
 # off from the control.
 BELIEVED_SECONDS = 900.0
-# A cell that was added is served after this by a process that meets no topic of it before: of one cell, and of several,
-# whose topics move to new cells with what is due there.
-ANEW_SECONDS = 10.0
-AMONG_SEVERAL_SECONDS = 1.0
+# A process that meets no topic of a new cell serves it after this: of one cell, and of several, whose topics may move.
+ANEW_SECONDS, AMONG_SEVERAL_SECONDS = 10.0, 1.0
 
 
 class Learnt:
@@ -80,8 +78,7 @@ class Asking:
 
 async def learn_anew() -> None:
     """As `learn`, unless it did so less than ANEW_SECONDS ago, or AMONG_SEVERAL_SECONDS."""
-    interval = AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS
-    if time.monotonic() - runtime.control(Learnt).at >= interval:
+    if time.monotonic() - runtime.control(Learnt).at >= (AMONG_SEVERAL_SECONDS if runtime.several else ANEW_SECONDS):
         await learn()
 
 

@@ -75,7 +75,9 @@ def test_the_schema_says_which_calls_are_limited(operator: Operator) -> None:
 
     limited = {(method, path) for path, of in paths.items() for method in of if "429" in of[method]["responses"]}
 
-    assert limited == {("post", "/v1/messages"), ("post", "/v1/messages/batch"), ("post", "/v1/transactions")}
+    sends = {("post", "/v1/messages"), ("post", "/v1/messages/batch"), ("post", "/v1/transactions")}
+    # With messages it is a send.
+    assert limited == {*sends, ("post", "/v1/consumer-groups/{group}/ack")}
 
 
 def test_what_drains_a_topic_is_not_limited(broker: RunningBroker, operator: Operator) -> None:
