@@ -1,4 +1,4 @@
-"""Messages that consumers forward from topic to topic: each arrives once, also where consumers and web processes are killed."""
+"""Messages that consumers forward from topic to topic: each arrives once, also where processes are killed."""
 
 import os
 import signal
