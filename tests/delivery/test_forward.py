@@ -1,11 +1,14 @@
 """Ack and send as one: what a consumer made of its deliveries is sent with their ack, or neither is done."""
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer, errors
+from mqbroker_client.aio import AsyncBroker, AsyncConsumer
+from mqbroker_client.handlers import messages_of
 from mqbroker_client.ids import uuid7
 
 from tests.broker import characters
@@ -235,3 +238,34 @@ def ackd(reader: Consumer, deliveries: Sequence[Delivery]) -> list[bytes]:
     """Their bodies, acked."""
     reader.ack(deliveries)
     return bodies(deliveries)
+
+
+async def test_what_coroutines_return_is_sent_with_the_ack(
+    broker: RunningBroker, producer: Producer, later: Consumer, orders: str, paid: str
+) -> None:
+    stop = asyncio.Event()
+
+    async def pay(delivery: Delivery) -> list[Message]:
+        return [Message(paid, delivery.body)]
+
+    for number in range(10):
+        producer.send(orders, b"%d" % number)
+    async with AsyncBroker(broker.url, API_KEY) as client:
+        run = asyncio.create_task(AsyncConsumer(client, characters.name("pipeline")).run(orders, pay, stop=stop))
+        found: list[Delivery] = []
+        while len(found) < 10:
+            found += await asyncio.to_thread(later.receive, paid, wait_seconds=5)
+        stop.set()
+        await run
+
+    assert sorted(bodies(found)) == sorted(b"%d" % number for number in range(10))
+
+
+@pytest.mark.parametrize("returned", ["a text", ["texts"], None, {"a": 1}])
+def test_what_a_handler_returns_beside_messages_is_nothing(returned: object) -> None:
+    assert messages_of(returned) == []
+
+
+def test_messages_among_others_are_refused() -> None:
+    with pytest.raises(TypeError, match="return a list of messages alone"):
+        messages_of([Message("paid", b"1"), "2"])

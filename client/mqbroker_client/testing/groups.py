@@ -70,6 +70,8 @@ class Groups:
         """POST /v1/consumer-groups/{group}/ack, nack and extend."""
         if name not in self.known:
             raise refused(404, "group_not_exist", f"There is no consumer group {name}.")
+        if "messages" in more:
+            return self._forward(self.known[name], receipt_handles, more["messages"])
         return {"results": [self._settle(self.known[name], verb, handle, **more) for handle in receipt_handles]}
 
     def read(self, name: str) -> Document:
@@ -147,6 +149,20 @@ class Groups:
         group.pending += found
         return found
 
+    def _forward(self, group: Group, handles: Sequence[str], messages: Sequence[Document]) -> Document:
+        """An ack with messages: both, or neither; a repeat as at first."""
+        missing = [handle for handle in handles if self._in_flight(group, handle) is None]
+        before = [self.topics.sent_before(message) for message in messages]
+        if missing and not (all(before) and len(missing) == len(handles)):
+            raise refused(410, "receipt_expired", f"The receipt {missing[0]} is acked, or its time is over.")
+        for message in messages:
+            self.topics.of(message["topic"])
+        results = [self._settle(group, "ack", handle) | {"status": 200} for handle in handles]
+        return {"results": results, "messages": [self.topics.send(**message) for message in messages]}
+
+    def _in_flight(self, group: Group, handle: str) -> Pending | None:
+        return next((one for one in group.pending if one.receipt_handle == handle and one.due > self.now()), None)
+
     def _settle(
         self,
         group: Group,
@@ -156,7 +172,7 @@ class Groups:
         invisible_seconds: float = INVISIBLE_SECONDS,
         **_: Any,
     ) -> Document:
-        found = next((one for one in group.pending if one.receipt_handle == handle and one.due > self.now()), None)
+        found = self._in_flight(group, handle)
         if found is None:
             return {"receipt_handle": handle, "status": 410}
         if verb == "ack":
