@@ -106,23 +106,6 @@ def test_deliveries_are_hidden_acked_extended_and_handed_out_again(both: Broker,
     assert bodies(Consumer(both, f"{orders}-others").receive(orders)) == [b"1"]
 
 
-def test_what_is_forwarded_is_sent_with_the_ack_or_not_at_all(both: Broker, orders: str) -> None:
-    producer, consumer, paid = Producer(both, orders), Consumer(both, orders), f"{orders}-paid"
-    for body in (b"1", b"2"):
-        producer.send(orders, body)
-    first, second = consumer.receive(orders)
-    consumer.ack([first])
-    messages = [Message(paid, b"paid")]
-
-    with pytest.raises(errors.ReceiptExpired):
-        consumer.forward([first, second], messages)
-    [sent] = consumer.forward([second], messages)
-    [again] = consumer.forward([second], messages)
-
-    assert (sent.duplicate, again.duplicate) == (False, True)
-    assert bodies(Consumer(both, paid).receive(paid)) == [b"paid"]
-
-
 def test_a_batch_is_in_one_queue_and_a_key_too(both: Broker, orders: str) -> None:
     producer = Producer(both, orders)
     sent = producer.send_batch(orders, [Message(orders, b"%d" % number) for number in range(3)])

@@ -10,6 +10,7 @@ from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer
 from mqbroker_client.aio import AsyncBroker, AsyncConsumer
 from mqbroker_client.handlers import messages_of
 from mqbroker_client.ids import uuid7
+from mqbroker_client.testing import MemoryBroker
 
 from tests.broker import characters
 from tests.broker.characters import bodies
@@ -269,3 +270,22 @@ def test_what_a_handler_returns_beside_messages_is_nothing(returned: object) -> 
 def test_messages_among_others_are_refused() -> None:
     with pytest.raises(TypeError, match="return a list of messages alone"):
         messages_of([Message("paid", b"1"), "2"])
+
+
+@pytest.mark.parametrize("is_real", [True, False])
+def test_the_broker_for_tests_does_what_the_real_one_does(broker: RunningBroker, orders: str, is_real: bool) -> None:
+    both = broker.client() if is_real else MemoryBroker()
+    producer, consumer, paid = Producer(both, orders), Consumer(both, orders), f"{orders}-paid"
+    for body in (b"1", b"2"):
+        producer.send(orders, body)
+    first, second = consumer.receive(orders)
+    consumer.ack([first])
+    messages = [Message(paid, b"paid")]
+
+    with pytest.raises(errors.ReceiptExpired):
+        consumer.forward([first, second], messages)
+    [sent] = consumer.forward([second], messages)
+    [again] = consumer.forward([second], messages)
+
+    assert (sent.duplicate, again.duplicate) == (False, True)
+    assert bodies(Consumer(both, paid).receive(paid)) == [b"paid"]
