@@ -4,8 +4,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from msgspec import UNSET
-
 from access.callers import Caller
 from delivery.receipts.forward import Forward
 from delivery.receipts.settling import Ack
@@ -119,7 +117,7 @@ def _ended(end: End) -> Answered:
 
 
 def _ack(given: AckDeliveries, source: Source, group: str) -> Ack | Forward:
-    if given.messages is not UNSET:
+    if given.messages is not None:
         return Forward(group, given.receipt_handles, given.messages, source.traceparent, source.caller, source.size)
     return Ack(group, given.receipt_handles, source.caller)
 

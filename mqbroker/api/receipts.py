@@ -22,7 +22,7 @@ class AckDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
     With messages both are committed, or neither is: a receipt that proves no delivery refuses the call.
     """
 
-    messages: list[Message] | UnsetType = UNSET
+    messages: list[Message] | None = None
 
 
 class NackDeliveries(Deliveries, kw_only=True, forbid_unknown_fields=True):
