@@ -120,10 +120,10 @@ class Cells:
         self.sql(cell, GONE.format(id_))
 
     def end_sessions(self, cell: int) -> None:
-        """Ends all sessions in the database of a cell."""
+        """Ends all sessions in the database of a cell: none of them is there any more."""
         self.sql(
             cell,
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid()",
         )
 
