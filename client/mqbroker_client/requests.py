@@ -120,7 +120,7 @@ def from_environment() -> tuple[str, str]:
 
 
 def given_environment() -> dict[str, str]:
-    """Those of MQBROKER_URL and MQBROKER_API_KEY that are set."""
+    """The values of MQBROKER_URL and MQBROKER_API_KEY, without a variable that is unset or empty."""
     return {name: os.environ[name] for name in VARIABLES if os.environ.get(name, "").strip()}
 
 

@@ -62,7 +62,8 @@ class RowRefused(Exception):
 def register(spark: SparkSession) -> None:
     """Makes the format `mqbroker` known to a session, for writing.
 
-    Workers on this machine get this Python, unless PYSPARK_PYTHON names another; those of a cluster need the client.
+    Of a local session the workers run the Python of this process, unless PYSPARK_PYTHON names another one. On a cluster
+    the Python of the workers needs this package.
     """
     context = spark.sparkContext
     if (context.master or "").startswith("local") and "PYSPARK_PYTHON" not in os.environ:
@@ -108,8 +109,8 @@ class Sending:
 
     def _message(self, row: dict[str, Any]) -> Message:
         given = {name: value for name, value in row.items() if value is not None}
-        topic = given.pop("topic", self.topic)
         try:
+            topic = self.topic if self.topic is not None and "topic" not in given else given.pop("topic")
             given["message_id"] = UUID(given["message_id"])
             for name in ("deliver_at", "born_at"):
                 if name in given:

@@ -104,7 +104,7 @@ async def _send_all(
 
 
 def own(letters: Sequence[DeadLetterHead]) -> list[DeadLetterHead]:
-    """The letters of this cell; those of topics that have left it in a split are copies of another cell's."""
+    """The letters whose topics lie in this cell. The others are copies, left by a split: their cell has them, too."""
     return runtime.here().departed.left_out(letters, lambda letter: (letter.topic_id,))
 
 

@@ -111,7 +111,7 @@ class Forward(Operation[list[Sent]]):
         return [record.message_id for send in self.sends for record in send.parcel.records]
 
     async def renew(self, refusal: Refusal) -> bool:
-        """As a send does; `deliveries` of a topic that has left the cell come again there."""
+        """As a send does. Deliveries of a topic that has left this cell are refused: they come again in its cell."""
         if not isinstance(refusal, MessageIdReused | TopicMoved):
             return False
         renewed = [await send.renew(refusal) for send in self.sends]

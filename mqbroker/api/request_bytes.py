@@ -2,6 +2,7 @@
 
 from django.conf import settings
 
+from delivery.receipts import forward
 from sending import batches
 from store.messages import MAX_PROPERTIES_BYTES
 from store.process.budget import RESERVED_PART
@@ -44,6 +45,11 @@ def batch() -> int:
 def transaction() -> int:
     """POST /v1/transactions."""
     return of_messages(validation.MAX_MESSAGES)
+
+
+def ack() -> int:
+    """POST /v1/consumer-groups/{group}/ack: receipt handles, and messages that were made of the deliveries."""
+    return max(CALL_BYTES, of_messages(forward.MAX_MESSAGES))
 
 
 def bulk() -> int:

@@ -53,7 +53,7 @@ routes = [
     route("v1/producer-groups/<str:group>/checks/receive", "produce", POST=producers.receive_checks),
     route("v1/bulk", *bulks.VERBS, limit=request_bytes.bulk, POST=bulks.bulk),
     route("v1/consumer-groups/<str:group>/receive", "consume", POST=consumers.receive),
-    route("v1/consumer-groups/<str:group>/ack", "consume", POST=operations.ACK),
+    route("v1/consumer-groups/<str:group>/ack", "consume", limit=request_bytes.ack, POST=operations.ACK),
     route("v1/consumer-groups/<str:group>/nack", "consume", POST=consumers.nack),
     route("v1/consumer-groups/<str:group>/extend", "consume", POST=consumers.extend),
     route("v1/consumer-groups/<str:group>/offsets", "consume", "manage", GET=consumers.offsets, PUT=consumers.reset),

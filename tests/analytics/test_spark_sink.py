@@ -124,6 +124,13 @@ def test_a_frame_that_is_no_messages_is_refused_by_a_sentence(
     assert consumer.receive(orders) == []
 
 
+def test_a_row_without_a_topic_is_refused_by_a_sentence(session: SparkSession) -> None:
+    frame = session.createDataFrame([(str(UUID(int=8)), "x", None)], "message_id string, body string, topic string")
+
+    with pytest.raises(PySparkException, match=r"topic is null in the row .*: each row needs it"):
+        save(frame)
+
+
 @pytest.mark.parametrize(
     ("mode", "options", "said"),
     [

@@ -1,26 +1,19 @@
 """Ack and send as one: what a consumer made of its deliveries is sent with their ack, or neither is done."""
 
-import asyncio
 import threading
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from mqbroker_client import Admin, Broker, Consumer, Delivery, Message, Producer, errors
-from mqbroker_client.aio import AsyncBroker, AsyncConsumer
-from mqbroker_client.handlers import messages_of
 from mqbroker_client.ids import uuid7
 from mqbroker_client.testing import MemoryBroker
 
 from tests.broker import characters
 from tests.broker.characters import bodies
-from tests.broker.polling import eventually
 from tests.broker.proxy import LossyProxy
 from tests.broker.running import API_KEY, RunningBroker
 from tests.broker.tellings import received_until_empty
 from tests.broker.wire import Wire
-
-MESSAGES = 200
 
 
 @pytest.fixture
@@ -103,6 +96,18 @@ def test_a_message_that_is_refused_leaves_its_deliveries_unacked(
     assert (answer.status, answer.problem["code"]) == (status, code)
     assert bodies(Consumer(producer.broker, characters.name("readers")).receive(paid)) == [b"stored before"]
     assert [each.status for each in consumer.ack([delivery])] == [200]
+
+
+def test_what_was_made_of_a_delivery_may_be_as_large_as_any_message(
+    broker: RunningBroker, producer: Producer, consumer: Consumer, later: Consumer, orders: str, paid: str
+) -> None:
+    producer.send(orders, b"order 1")
+    [delivery] = consumer.receive(orders)
+    body = bytes(range(256)) * (14 * 1024)
+
+    consumer.forward([delivery], [Message(paid, body)])
+
+    assert bodies(later.receive(paid)) == [body]
 
 
 def test_a_call_whose_answer_was_lost_is_answered_as_at_first(
@@ -194,82 +199,6 @@ def test_keyed_messages_keep_their_order_beside_plain_sends(
 
     found = bodies(received_until_empty(later, paid))
     assert found == [b"%d %s" % (number, how) for number in range(20) for how in (b"forwarded", b"sent")]
-
-
-def test_what_handlers_return_goes_from_topic_to_topic_once(
-    broker: RunningBroker, producer: Producer, orders: str, paid: str
-) -> None:
-    shipped = characters.name("shipped")
-    group, stop = characters.name("pipeline"), threading.Event()
-    failures = iter(range(MESSAGES // 10))
-
-    def pay(delivery: Delivery) -> Message:
-        if next(failures, None) is not None:
-            raise RuntimeError("at the first try of some")
-        return Message(paid, delivery.body)
-
-    def ship(delivery: Delivery) -> list[Message]:
-        return [Message(shipped, delivery.body), Message(shipped, delivery.body + b" again")]
-
-    Admin(broker.client()).create_consumer_group(group, retry_policy={"kind": "table", "delay_seconds": [0]})
-    runs = [
-        threading.Thread(target=Consumer(broker.client(web), group).run, args=(topic, handler), kwargs={"stop": stop})
-        for web, topic, handler in ((0, orders, pay), (1, orders, pay), (0, paid, ship), (1, paid, ship))
-    ]
-    for number in range(MESSAGES):
-        producer.send(orders, b"%d" % number)
-    for run in runs:
-        run.start()
-    reader, found = Consumer(broker.client(), characters.name("readers")), list[bytes]()
-
-    def has_all() -> bool:
-        found.extend(ackd(reader, reader.receive(shipped, wait_seconds=1)))
-        return len(found) >= 2 * MESSAGES
-
-    eventually(has_all)
-    stop.set()
-    for run in runs:
-        run.join(30)
-
-    found.extend(ackd(reader, received_until_empty(reader, shipped)))
-    assert sorted(found) == sorted(b"%d%s" % (number, tail) for number in range(MESSAGES) for tail in (b"", b" again"))
-
-
-def ackd(reader: Consumer, deliveries: Sequence[Delivery]) -> list[bytes]:
-    """Their bodies, acked."""
-    reader.ack(deliveries)
-    return bodies(deliveries)
-
-
-async def test_what_coroutines_return_is_sent_with_the_ack(
-    broker: RunningBroker, producer: Producer, later: Consumer, orders: str, paid: str
-) -> None:
-    stop = asyncio.Event()
-
-    async def pay(delivery: Delivery) -> list[Message]:
-        return [Message(paid, delivery.body)]
-
-    for number in range(10):
-        producer.send(orders, b"%d" % number)
-    async with AsyncBroker(broker.url, API_KEY) as client:
-        run = asyncio.create_task(AsyncConsumer(client, characters.name("pipeline")).run(orders, pay, stop=stop))
-        found: list[Delivery] = []
-        while len(found) < 10:
-            found += await asyncio.to_thread(later.receive, paid, wait_seconds=5)
-        stop.set()
-        await run
-
-    assert sorted(bodies(found)) == sorted(b"%d" % number for number in range(10))
-
-
-@pytest.mark.parametrize("returned", ["a text", ["texts"], None, {"a": 1}])
-def test_what_a_handler_returns_beside_messages_is_nothing(returned: object) -> None:
-    assert messages_of(returned) == []
-
-
-def test_messages_among_others_are_refused() -> None:
-    with pytest.raises(TypeError, match="return a list of messages alone"):
-        messages_of([Message("paid", b"1"), "2"])
 
 
 @pytest.mark.parametrize("is_real", [True, False])

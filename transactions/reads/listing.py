@@ -167,7 +167,13 @@ def _ended(
 def of_ids(ids: Sequence[uuid.UUID]) -> list[TransactionSummary]:
     """These transactions, those that are still kept. Raises CellAway."""
     asked = {"transaction_ids": list(ids)}
-    found = cells.each(lambda: runtime.here().departed.left_out(sync.read(FIND_TRANSACTIONS, asked), topics_of))
+
+    def read() -> Sequence[TransactionRow]:
+        rows = sync.read(FIND_TRANSACTIONS, asked)
+        # It is known once a connection has been opened: after the read.
+        return runtime.here().departed.left_out(rows, topics_of)
+
+    found = cells.each(read)
     return _summaries([row for rows in found for row in rows])
 
 

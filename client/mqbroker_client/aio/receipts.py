@@ -10,6 +10,7 @@ from mqbroker_client.calls import consumer as calls
 from mqbroker_client.handlers import delay_seconds, reason_of
 from mqbroker_client.messages import Delivery, Message, handles_of
 from mqbroker_client.results import Sent, Settled
+from mqbroker_client.retries import PASSING
 
 # By the module of what runs, which is what a program knows.
 log = logging.getLogger("mqbroker_client.aio.running")
@@ -70,7 +71,7 @@ async def settle(
 ) -> None:
     """Ack what a handler did, with the messages that it returned, or nack it with the error that it raised.
 
-    Messages that the broker refuses are an error of the handler. A failure is only logged.
+    Messages that cannot be sent are an error of the handler. A failure is only logged.
     """
     try:
         if error is None and messages:
@@ -83,15 +84,18 @@ async def settle(
         log.warning("message %s of %s comes again: %s", delivery.message.message_id, topic, problem)
 
 
-async def _forwarded(
-    receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]
-) -> errors.BrokerError | None:
-    """None, or why the broker refuses these messages, however often they come."""
+async def _forwarded(receipts: AsyncReceipts, delivery: Delivery, messages: Sequence[Message]) -> Exception | None:
+    """None, or why these messages cannot be sent: an error of the handler, as the group's retries count it.
+
+    Raises what passes by itself, and ReceiptExpired: the delivery comes again.
+    """
     try:
         await receipts.forward([delivery], messages)
-    except (errors.Refused, errors.Conflict, errors.BadRequest, errors.Forbidden, errors.MessageTooLarge) as refused:
-        log.error("what was made of message %s was not sent: %s", delivery.message.message_id, refused)
-        return refused
+    except (*PASSING, errors.ReceiptExpired):
+        raise
+    except Exception as problem:  # noqa: BLE001  what the client itself refuses, as a time without a zone, too
+        log.error("what was made of message %s was not sent: %s", delivery.message.message_id, problem)
+        return problem
     return None
 
 
