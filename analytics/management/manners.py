@@ -9,9 +9,8 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Sequence
 from typing import NoReturn
 
-from analytics.submit import is_submitted
+from analytics.submit import COMMANDS, is_submitted
 
-COMMANDS = ("export", "report")
 # Senders wait for a second one: decision 34 has the figures.
 CORES = 1
 NICENESS = 19

@@ -32,7 +32,10 @@ def setting(text: str) -> tuple[str, str]:
 
 
 def add_to(parser: CommandParser) -> None:
-    """Adds the options of a Spark that runs on this machine."""
+    """Adds the options of Spark: where it runs, its settings, and how far it gives way on this machine."""
+    parser.add_argument(
+        "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
+    )
     parser.add_argument(
         "--conf",
         type=setting,
@@ -49,7 +52,7 @@ def cluster(options: Mapping[str, Any]) -> "Cluster":
     # Not at the top: the broker runs without the extra, and lists its commands.
     from analytics import session
 
-    master = options.get("master", "")
+    master = options["master"]
     if is_submitted(os.environ) and (master or options["conf"]):
         raise CommandError("spark-submit has started Spark: give --master and --conf to it, before submit.py.")
     return session.Cluster(master, dict(options["conf"]), options["cores"])

@@ -1,7 +1,7 @@
 """What an export wishes, and the Spark that it opens, or joins, to read the database and to reach its target."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -88,13 +88,26 @@ def reached(target: Target, environ: Mapping[str, str], cluster: Cluster = sessi
     if isinstance(target, Path):
         yield Local(target)
         return
-    with failures_as_ours(), TemporaryDirectory(ignore_cleanup_errors=True) as scratch, ExitStack() as stack:
-        if is_submitted(environ):
-            spark = stack.enter_context(session.joined(Path(scratch)))
-        else:
-            runtime = java.find(java.candidates(environ))
-            spark = stack.enter_context(session.opened(runtime, None, Path(scratch), brief=True, cluster=cluster))
+    with (
+        failures_as_ours(),
+        TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        of_files(environ, Path(scratch), brief=True, cluster=cluster) as spark,
+    ):
         yield Hadoop(spark, target)
+
+
+@contextmanager
+def of_files(
+    environ: Mapping[str, str], scratch: Path, *, brief: bool, cluster: Cluster = session.HERE
+) -> Iterator[SparkSession]:
+    """A Spark that reads no database, or the one that spark-submit has opened; `brief` for little work."""
+    if is_submitted(environ):
+        with session.joined(scratch) as spark:
+            yield spark
+        return
+    runtime = java.find(java.candidates(environ))
+    with session.opened(runtime, None, scratch, brief=brief, cluster=cluster) as spark:
+        yield spark
 
 
 def jdbc(spark: SparkSession, conninfo: str, heaviest: int) -> JdbcSource:

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from uuid import uuid4
 
 import pyarrow.parquet as parquet
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from analytics import java, session
 from analytics.errors import FolderRefused
 from analytics.files import folder
 from analytics.files.folder import Contents
 from analytics.files.hadoop import Hadoop
 from analytics.files.place import Local
+from analytics.readers import opening
 from analytics.readers.failures import failures_as_ours
 from analytics.readers.opening import BRIEF_MESSAGES, Target
 from analytics.reports import page, remote, tables
@@ -55,7 +56,8 @@ def make(
 ) -> None:
     """Writes the reports of the export to the folder `target`, and their page to `html`, or into that folder.
 
-    `environ` leads to Java, which reaches what is behind a URL. Raises ExportFailed; the target is then as it was.
+    `environ` leads to Java, which reaches what is behind a URL; or it is that of a program that spark-submit started.
+    Raises ExportFailed; the target is then as it was.
     """
     known = tables.exports(Local(export)) if isinstance(export, Path) else []
     _require_outside(export, target, html)
@@ -63,8 +65,7 @@ def make(
         finished = workspace / "reports"
         # How large an export behind a URL is is known when Java runs.
         brief = sum(each.made.rows["messages"] for each in known) < BRIEF_MESSAGES
-        runtime = java.find(java.candidates(environ))
-        with session.opened(runtime, None, workspace / "spark", brief=brief, cluster=cluster) as spark:
+        with opening.of_files(environ, workspace / "spark", brief=brief, cluster=cluster) as spark:
             there = None if isinstance(target, Path) else Hadoop(spark, target)
             if there:
                 remote.require_replaceable(there, REPORT)
@@ -103,18 +104,21 @@ def _finish(finished: Path, exports: Sequence[Export], html: Path | None) -> str
 def write(exports: Mapping[str, Tables], to: Path, announce: Callable[[Made], None]) -> None:
     """Writes every report to a folder of its own in the new folder `to`, one file each.
 
-    Those of cells, which have names, have a column `cell`: a topic, a transaction, an entry with its message lie in one
-    cell, and offsets are each cell's own.
+    Also where a cluster computes them, this program writes the files, under names that no reader has had before.
+    Reports of cells, which have names, have a column `cell`: a topic, a transaction, an entry with its message lie in
+    one cell, and offsets are each cell's own.
     """
     for report in REPORTS:
         place = to / report.name
+        place.mkdir(parents=True)
         frames = [
             report.make(of).select(F.lit(cell).alias("cell"), "*") if cell else report.make(of)
             for cell, of in exports.items()
         ]
         order = (*report.order, "cell") if "" not in exports else report.order
-        ordered(reduce(DataFrame.unionByName, frames), order).write.parquet(str(place))
-        announce(Made(report.name, sum(parquet.read_metadata(file).num_rows for file in place.glob("*.parquet"))))
+        made = ordered(reduce(DataFrame.unionByName, frames), order).toArrow()
+        parquet.write_table(made, place / f"part-{uuid4()}.parquet")
+        announce(Made(report.name, made.num_rows))
 
 
 def ordered(frame: DataFrame, order: tuple[str, ...]) -> DataFrame:

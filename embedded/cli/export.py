@@ -24,7 +24,6 @@ def main(given_words: list[str]) -> int:
     )
     parser.add_argument("--compact", action="store_true", help="gather the small files of each day into large ones")
     parser.add_argument("--reader", choices=("source", "jdbc"), help="how to read (default: source)")
-    parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
     options.add_spark(parser)
     options.add_data_folder(parser)
     given = parser.parse_args(given_words)
@@ -33,7 +32,6 @@ def main(given_words: list[str]) -> int:
     words += ["--reader", given.reader] if given.reader else []
     words += ["--format", given.format] if given.format else []
     words += ["--compact"] if given.compact else []
-    words += ["--master", given.master] if given.master else []
     words += options.spark_words(given)
     classes.keep_once()
     with database.of(given.folder) as environment:

@@ -53,7 +53,8 @@ def add_data_folder(parser: argparse.ArgumentParser) -> None:
 
 
 def add_spark(parser: argparse.ArgumentParser) -> None:
-    """The Spark of an export and of its reports, where it runs on this machine; `spark_words` passes them on."""
+    """The Spark of an export and of its reports; `spark_words` passes the options on."""
+    parser.add_argument("--master", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)")
     parser.add_argument("--conf", action="append", default=[], metavar="NAME=VALUE", help="a setting of Spark's")
     parser.add_argument(
         "--cores", metavar="N", help="how many tasks run at once (default: 1; 2 where no sender shares the machine)"
@@ -65,7 +66,8 @@ def add_spark(parser: argparse.ArgumentParser) -> None:
 
 def spark_words(given: argparse.Namespace) -> list[str]:
     """The options of `add_spark` that were given, as words of the command line."""
-    words = ["--cores", given.cores] if given.cores else []
+    words = ["--master", given.master] if given.master else []
+    words += ["--cores", given.cores] if given.cores else []
     words += ["--nice", given.nice] if given.nice else []
     return words + [word for setting in given.conf for word in ("--conf", setting)]
 

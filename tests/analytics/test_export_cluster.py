@@ -15,6 +15,7 @@ import pytest
 
 from analytics.files import manifest
 from analytics.java import Java
+from analytics.reports.catalog import NAMES
 from embedded.folder import free_port
 from tests.analytics.cluster import HOST, JAVA_OPTIONS, SPARK, Standalone, standalone
 from tests.analytics.conftest import PASSWORD, ROOT, Exported
@@ -151,6 +152,36 @@ def test_spark_submit_writes_the_same_rows_behind_a_url_and_shows_no_password(
     assert "JDBCRelation" in seen.shown
     require_equal(tmp_path / "export", exported.folder)
     assert [secret for secret in SECRETS if secret in seen.shown] == []
+
+
+def test_a_cluster_makes_the_reports_that_one_machine_makes(
+    cluster: Standalone, past: Past, exported: Exported, tmp_path: Path
+) -> None:
+    events = tmp_path / "events"
+    events.mkdir()
+    where = ["--master", cluster.master, *settings(free_port(), events)]
+    # Nothing of a database: the files are all that is read.
+    environ = cluster.environ | {"DATABASE_URL": "postgresql://none@127.0.0.1:1/none"}
+    report = (sys.executable, "-m", "embedded.cli", "report")
+    commands = {
+        "command": [*report, *where],
+        "submitted": [*BY_SUBMIT, *where, "--driver-java-options", JAVA_OPTIONS, SUBMIT, "report"],
+        "alone": report,
+    }
+
+    for name, command in commands.items():
+        target = tmp_path / name
+        words = [*command, str(exported.folder), "--to", str(target)]
+        done = subprocess.run(words, cwd=ROOT, env=environ, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert f"Reported to {target} in " in done.stdout
+
+    # Spark's logs of the two that ran on the cluster.
+    assert len(list(events.iterdir())) == 2
+    for name in NAMES:
+        alone, *others = (rows(tmp_path / place / name) for place in ("alone", "command", "submitted"))
+        assert others == [alone, alone]
+    assert rows(tmp_path / "alone" / "volumes") != []
 
 
 def test_words_for_spark_behind_the_program_are_refused(cluster: Standalone, reader: str, tmp_path: Path) -> None:

@@ -54,9 +54,6 @@ class Command(BaseCommand):
             help="what reads the database: ADBC in Spark's Python workers, or Spark's JDBC, which needs a driver of "
             "Java's (default: %(default)s)",
         )
-        parser.add_argument(
-            "--master", default="", metavar="URL", help="where Spark runs, such as spark://HOST:7077 (default: here)"
-        )
         spark.add_to(parser)
 
     def handle(self, *args: Any, to: Path | str | None, verify: Path | str | None, **options: Any) -> None:
