@@ -8,6 +8,7 @@ from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.executor import CheckExecutor
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.hooks import Hook, HookContext, LoggingHook
 from mqbroker_client.messages import Delivery, Entry, Message, StoredMessage
 from mqbroker_client.polling import CheckPoller
 from mqbroker_client.producers import Ended, Placed, Producer, Sent, Transaction
@@ -30,7 +31,10 @@ __all__ = [
     "Endpoint",
     "Entry",
     "HalfMessage",
+    "Hook",
+    "HookContext",
     "LocalTransactionState",
+    "LoggingHook",
     "Message",
     "Page",
     "Placed",

@@ -97,7 +97,7 @@ class Checking:
         return len(halves)
 
     def _answer_all(self, halves: list[HalfMessage]) -> int:
-        with closing(outcomes_of(self.check, halves)) as outcomes:
+        with closing(outcomes_of(self.check, halves, self.producer.broker.hooks)) as outcomes:
             for asked in range(len(halves)):
                 if self._stopping.is_set():
                     return asked

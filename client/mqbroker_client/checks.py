@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from standardwebhooks import Webhook, WebhookVerificationError
 
+from mqbroker_client import tracing
 from mqbroker_client.documents import Document
 from mqbroker_client.executor import CheckExecutor, ended
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.hooks import Hook, checked, entered
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_of
 
 if TYPE_CHECKING:
@@ -29,13 +31,30 @@ class BatchCheck(Protocol):
     def answer(self, halves: Sequence[HalfMessage]) -> Sequence[Outcome]: ...
 
 
-def outcomes_of(check: Check, halves: Sequence[HalfMessage]) -> Generator[tuple[HalfMessage, Outcome], None, None]:
-    """Each half with its outcome, one after the other where the check takes one at a time."""
-    if isinstance(check, BatchCheck):
-        yield from zip(halves, check.answer(halves), strict=True)
+def outcomes_of(
+    check: Check, halves: Sequence[HalfMessage], hooks: Sequence[Hook]
+) -> Generator[tuple[HalfMessage, Outcome], None, None]:
+    """Each half with its outcome, one after the other where the check takes one at a time.
+
+    What a hook raises before a check is an error of the check. Where halves are checked together, it is raised here.
+    """
+    if not isinstance(check, BatchCheck):
+        for half in halves:
+            yield half, outcome_of(partial(in_thread, partial(_checked, check, half, hooks)))
         return
-    for half in halves:
-        yield half, outcome_of(partial(in_thread, partial(check, half)))
+    contexts = [checked(half) for half in halves]
+    with entered(hooks, *contexts):
+        outcomes = check.answer(halves)
+        for context, outcome in zip(contexts, outcomes, strict=True):
+            context.result = outcome.state
+    yield from zip(halves, outcomes, strict=True)
+
+
+def _checked(check: Check, half: HalfMessage, hooks: Sequence[Hook]) -> LocalTransactionState | None:
+    context = checked(half)
+    with entered(hooks, context):
+        context.result = found = check(half)
+    return found
 
 
 #: A body of 4 MiB as base64 in JSON is under 6 MiB; a text of control characters is six times its size.
@@ -163,6 +182,8 @@ class CheckListener(SignedListener):
     check: Check
     secrets: Sequence[str] = field(repr=False)
     executor: CheckExecutor | None = None
+    #: Around each check, behind OpenTelemetry's.
+    hooks: Sequence[Hook] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secrets", listed(self.secrets, "a check listener", "registering the endpoint"))
@@ -172,16 +193,19 @@ class CheckListener(SignedListener):
 
     def _results(self, read: Sequence[HalfMessage]) -> list[Document]:
         if self.executor is None or isinstance(self.check, BatchCheck):
-            return [_result(*found) for found in outcomes_of(self.check, read)]
+            return [_result(*found) for found in self._outcomes(read)]
         found: dict[int, Document] = {}
 
         def answer(number: int) -> int:
-            [(half, outcome)] = outcomes_of(self.check, [read[number]])
+            [(half, outcome)] = self._outcomes([read[number]])
             found[number] = _result(half, outcome)
             return 1
 
         ended([self.executor.begin(answer, number) for number in range(len(read))])
         return [found[number] for number in range(len(read))]
+
+    def _outcomes(self, read: Sequence[HalfMessage]) -> Iterable[tuple[HalfMessage, Outcome]]:
+        return outcomes_of(self.check, read, (*tracing.HOOKS, *self.hooks))
 
 
 def listed(secrets: Sequence[str], whose: str, given_by: str) -> Sequence[str]:

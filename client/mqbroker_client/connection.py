@@ -9,11 +9,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self, Unpack
 
-from mqbroker_client import calls, errors, requests
-from mqbroker_client.calls import Call, Result, path
+from mqbroker_client import calls, errors, requests, tracing
+from mqbroker_client.calls import Call, Result, hooked, path
 from mqbroker_client.coalescing import Lane
 from mqbroker_client.documents import Document
-from mqbroker_client.later import LATER_SECONDS, Later, fate
+from mqbroker_client.hooks import Hook
+from mqbroker_client.later import LATER_SECONDS, Later
 from mqbroker_client.parts import Part, taken
 from mqbroker_client.pool import FAILURES, ConnectionPool
 from mqbroker_client.requests import VERSION, Answer, Options, OwnRequest, Request, Requests
@@ -34,6 +35,8 @@ class Broker:
 
     Calls of several threads that come while another one is under way go together, in one request. A thread that finds
     none under way sends its own at once. `coalescing=False` sends each call by itself.
+
+    `hooks` are around each call, in their order, behind OpenTelemetry's where that is installed.
     """
 
     def __init__(
@@ -46,16 +49,20 @@ class Broker:
         retry: Retry = DEFAULT_RETRY,
         connections: int = 64,
         coalescing: bool = True,
+        hooks: Sequence[Hook] = (),
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
+        #: Around each call, and around what handles a message or answers a check: `mqbroker_client.hooks`.
+        self.hooks = (*tracing.HOOKS, *hooks)
         self._requests = Requests(api_key)
         self._pools = [ConnectionPool(one, connections) for one in self.urls]
         self._used = 0
         self._lane = Lane(self._together) if coalescing else None
-        self._later = Later(self._send_later)
+        # Alone where the program has hooks: one of them may forbid a call, and not the others.
+        self._later = Later(self.do, None if hooks else self.do_all)
 
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
@@ -119,6 +126,13 @@ class Broker:
 
     def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other threads. Its repetitions go alone."""
+        if call.context is None or not self.hooks:
+            return self._do(call, retry)
+        with hooked(self.hooks, [call]) as answered:
+            [result] = answered([self._do(call, retry)])
+        return result
+
+    def _do(self, call: Call[Result], retry: Retry | None) -> Result:
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
         alone = partial(self._alone, call, OwnRequest(self._requests, call))
         lane = self._lane if call.operation else None
@@ -151,25 +165,14 @@ class Broker:
         """How many calls of the background were not sent, or refused."""
         return self._later.lost
 
-    def _send_later(self, calls: Sequence[Call[Any]]) -> None:
-        """Send calls together. What the broker is too busy for is repeated alone. Raises a `BrokerError`."""
-        if len(calls) == 1:
-            self.do(calls[0])
-            return
-        for call, result in zip(calls, self._do_together(calls, self.retry), strict=True):
-            if isinstance(result, PASSING):
-                self.do(call)
-            elif isinstance(result, errors.BrokerError):
-                self._later.lost += 1
-                log.warning("%s was refused (%s): %s", call.what, fate(call), result)
-
     def _do_together(self, calls: Sequence[Call[Result]], retry: Retry) -> list[Result | errors.BrokerError]:
         tries = Tries(retry, timeout_seconds=self.timeout_seconds)
-        while True:
-            try:
-                return self._together(calls, tries.begin())
-            except PASSING as error:
-                time.sleep(tries.pause_after(error, "POST /v1/bulk"))
+        with hooked(self.hooks, calls) as answered:
+            while True:
+                try:
+                    return answered(self._together(calls, tries.begin()))
+                except PASSING as error:
+                    time.sleep(tries.pause_after(error, "POST /v1/bulk"))
 
     def _alone(self, call: Call[Result], own: OwnRequest, seconds: float) -> Result:
         request = own.get()

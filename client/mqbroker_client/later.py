@@ -13,6 +13,7 @@ from mqbroker_client import forks
 from mqbroker_client.calls import Call
 from mqbroker_client.errors import BrokerError
 from mqbroker_client.parts import Part, taken
+from mqbroker_client.retries import PASSING
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +28,12 @@ _all: "WeakSet[Later]" = WeakSet()
 class Later:
     """What waits to be sent, and the thread that sends it, which is made with the first call."""
 
-    def __init__(self, send: Callable[[Sequence[Call[Any]]], None]) -> None:
-        self._send = send
+    def __init__(
+        self, alone: Callable[[Call[Any]], object], together: Callable[[Sequence[Call[Any]]], Sequence[object]] | None
+    ) -> None:
+        self._alone = alone
+        #: None: each goes alone.
+        self._together = together
         #: The calls that were not sent, or refused, since the program began.
         self.lost = 0
         self.leave_to_parent()
@@ -64,19 +69,34 @@ class Later:
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: bool(self._waiting))
-                together = taken(self._waiting)
+                together = [each.call for each in taken(self._waiting)]
                 self._sending = True
             try:
-                self._send([each.call for each in together])
+                self._send(together)
             except BrokerError as error:
-                self.lost += len(together)
-                fates = ", ".join(sorted({fate(each.call) for each in together}))
-                calls = "1 call was" if len(together) == 1 else f"{len(together)} calls were"
-                log.warning("%s not sent (%s): %s", calls, fates, error)
+                self._lose(together, error)
             finally:
                 with self._changed:
                     self._sending = False
                     self._changed.notify_all()
+
+    def _send(self, calls: Sequence[Call[Any]]) -> None:
+        """What the broker is too busy for within a request is repeated alone. Raises the error of the request."""
+        together = self._together if len(calls) > 1 else None
+        results = together(calls) if together else [None] * len(calls)
+        for call, result in zip(calls, results, strict=True):
+            try:
+                if together is None or isinstance(result, PASSING):
+                    self._alone(call)
+                elif isinstance(result, BrokerError):
+                    raise result
+            except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
+                self._lose([call], error)
+
+    def _lose(self, lost: Sequence[Call[Any]], error: Exception) -> None:
+        self.lost += len(lost)
+        fates = ", ".join(sorted({fate(call) for call in lost}))
+        log.warning("%s not sent (%s): %s", "1 call was" if len(lost) == 1 else f"{len(lost)} calls were", fates, error)
 
 
 def fate(call: Call[Any]) -> str:

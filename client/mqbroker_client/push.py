@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mqbroker_client import tracing
 from mqbroker_client.checks import SignedListener, listed
 from mqbroker_client.documents import Document, given
 from mqbroker_client.handlers import Handler, delay_seconds, reason_of, require_run
+from mqbroker_client.hooks import Hook, entered, handled
 from mqbroker_client.messages import Delivery
 
 log = logging.getLogger(__name__)
@@ -24,6 +26,8 @@ class PushListener(SignedListener):
     EVENT = "messages.deliver"
     handler: Handler
     secrets: Sequence[str] = field(repr=False)
+    #: Around each handling, behind OpenTelemetry's.
+    hooks: Sequence[Hook] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "secrets", listed(self.secrets, "a push listener", "the subscription"))
@@ -37,7 +41,10 @@ class PushListener(SignedListener):
     def _result(self, delivery: Delivery) -> Document:
         named: Document = {"message_id": str(delivery.message.message_id)}
         try:
-            require_run(self.handler(delivery), "give a plain function")
+            context = handled(None, delivery.message.topic, delivery)
+            with entered((*tracing.HOOKS, *self.hooks), context):
+                context.result = self.handler(delivery)
+                require_run(context.result, "give a plain function")
         except Exception as error:
             log.exception("message %s was not handled", delivery.message.message_id)
             failed = {"status": "nack", "reason": reason_of(error)}

@@ -12,6 +12,7 @@ import urllib3
 from mqbroker_client import errors, gateways
 from mqbroker_client.calls import Call, Result
 from mqbroker_client.documents import Document
+from mqbroker_client.hooks import Hook
 from mqbroker_client.ids import uuid7
 from mqbroker_client.retries import Retry
 
@@ -106,6 +107,7 @@ class Options(TypedDict, total=False):
     retry: Retry
     connections: int
     coalescing: bool
+    hooks: Sequence[Hook]
 
 
 VARIABLES = ("MQBROKER_URL", "MQBROKER_API_KEY")

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from mqbroker_client import errors, signals, tracing
+from mqbroker_client import errors, signals
 from mqbroker_client.handlers import Handler, messages_of, require_run
+from mqbroker_client.hooks import entered, handled
 from mqbroker_client.messages import Delivery, Message
 from mqbroker_client.receipts import Receipts, give_back, keep, settle
 from mqbroker_client.retries import Retry, round_pause_seconds
@@ -165,8 +166,9 @@ class Runner:
     def _handle(self) -> None:
         while (delivery := self._received.get()) is not None:
             try:
-                with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
-                    result = self._handler(delivery)
+                context = handled(self._consumer.group, self._topic, delivery)
+                with entered(self._consumer.broker.hooks, context):
+                    context.result = result = self._handler(delivery)
                     require_run(result, A_PLAIN_FUNCTION)
                     messages = messages_of(result)
             except BaseException as error:

@@ -7,7 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-MODULES = ("", ".aio", ".barrier", ".inbox", ".sqlalchemy", ".testing", ".errors", ".administration", ".fastapi")
+MODULES = (
+    "",
+    ".aio",
+    ".barrier",
+    ".hooks",
+    ".inbox",
+    ".sqlalchemy",
+    ".testing",
+    ".errors",
+    ".administration",
+    ".fastapi",
+)
 
 
 def offered(module_name: str) -> Iterator[tuple[str, object]]:

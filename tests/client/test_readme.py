@@ -5,6 +5,7 @@ calls are run by `test_frameworks.py`.
 """
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -99,6 +100,12 @@ def test_a_hundred_tasks_of_the_page_send(broker: RunningBroker, installed_with_
     assert reader.run("tasks.py") == "100\n"
 
 
+def test_the_hooks_of_the_page_time_and_log_a_send(broker: RunningBroker, reader: pages.Reader) -> None:
+    reader.write(pages.reader_of(broker) | pages.own_names())
+
+    assert re.fullmatch(r"send invoices\S* \d+ ms\n", reader.run("watched.py"))
+
+
 def test_the_consumer_of_the_page_books_each_order_once_until_sigterm(
     broker: RunningBroker, reader: pages.Reader
 ) -> None:
@@ -144,6 +151,6 @@ def test_a_program_that_no_test_could_run_is_seen(text: str) -> None:
 
 def test_every_program_of_the_page_is_run() -> None:
     assert set(pages.programs(pages.README.text)) == {
-        *("first.py", "shop.py", "poll.py", "tasks.py", "consume.py"),
+        *("first.py", "shop.py", "poll.py", "tasks.py", "consume.py", "watched.py"),
         *("register.py", "checks.py", "app.py", "settings.py", "views.py", "urls.py"),  # by test_frameworks.py
     }

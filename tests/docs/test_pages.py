@@ -28,6 +28,7 @@ MADE = {
     "conftest.py",
     "register.py",
     "checks.py",
+    "watched.py",
     "app.py",
     "urls.py",
     "views.py",

@@ -97,7 +97,7 @@ class AsyncChecking:
         return len(halves)
 
     async def _answer_all(self, halves: list[HalfMessage]) -> int:
-        async with aclosing(outcomes_of(self.check, halves)) as outcomes:
+        async with aclosing(outcomes_of(self.check, halves, self.producer.broker.hooks)) as outcomes:
             for asked in range(len(halves)):
                 if self._stopping.is_set():
                     return asked

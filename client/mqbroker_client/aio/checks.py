@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
 
+from mqbroker_client.aio.hooks import AsyncHook, entered
 from mqbroker_client.checks import BatchCheck
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.hooks import checked
 from mqbroker_client.states import LocalTransactionState, Outcome, in_thread, outcome_awaited
 
 #: A coroutine function, or a plain one, which runs in a thread because it may block.
@@ -13,23 +15,31 @@ AsyncCheck = Callable[[HalfMessage], Awaitable[LocalTransactionState | None] | L
 
 
 async def outcomes_of(
-    check: AsyncCheck, halves: Sequence[HalfMessage]
+    check: AsyncCheck, halves: Sequence[HalfMessage], hooks: Sequence[AsyncHook]
 ) -> AsyncGenerator[tuple[HalfMessage, Outcome], None]:
-    """Each half with its outcome, one after the other where the check takes one at a time."""
-    if isinstance(check, BatchCheck):
-        for found in zip(halves, await asyncio.to_thread(check.answer, halves), strict=True):
-            yield found
+    """Each half with its outcome, one after the other where the check takes one at a time.
+
+    What a hook raises before a check is an error of the check. Where halves are checked together, it is raised here.
+    """
+    if not isinstance(check, BatchCheck):
+        for half in halves:
+            yield half, await outcome_awaited(partial(_checked, check, half, hooks))
         return
-    for half in halves:
-        yield half, await _outcome(check, half)
+    contexts = [checked(half) for half in halves]
+    async with entered(hooks, *contexts):
+        outcomes = await asyncio.to_thread(check.answer, halves)
+        for context, outcome in zip(contexts, outcomes, strict=True):
+            context.result = outcome.state
+    for found in zip(halves, outcomes, strict=True):
+        yield found
 
 
-async def _outcome(check: AsyncCheck, half: HalfMessage) -> Outcome:
+async def _checked(check: AsyncCheck, half: HalfMessage, hooks: Sequence[AsyncHook]) -> object:
     def run() -> object:
         return in_thread(partial(check, half))
 
-    async def awaited() -> object:
-        found = check(half)
-        return await found if isinstance(found, Awaitable) else found
-
-    return await outcome_awaited(awaited if asyncio.iscoroutinefunction(check) else run)
+    context = checked(half)
+    async with entered(hooks, context):
+        found = check(half) if asyncio.iscoroutinefunction(check) else await asyncio.to_thread(run)
+        context.result = result = await found if isinstance(found, Awaitable) else found
+    return result

@@ -10,8 +10,9 @@ from weakref import WeakKeyDictionary, WeakSet
 import aiohttp
 from yarl import URL
 
-from mqbroker_client import calls, errors, forks, requests
+from mqbroker_client import calls, errors, forks, requests, tracing
 from mqbroker_client.aio.coalescing import AsyncLane
+from mqbroker_client.aio.hooks import AsyncHook, entered
 from mqbroker_client.calls import Call, Result
 from mqbroker_client.documents import Document
 from mqbroker_client.later import MOST_WAITING
@@ -68,11 +69,14 @@ class AsyncBroker:
         retry: Retry = DEFAULT_RETRY,
         connections: int = 64,
         coalescing: bool = True,
+        hooks: Sequence[AsyncHook] = (),
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
         self.timeout_seconds = timeout_seconds
         self.retry = retry
+        #: Around each call, and around what handles a message or answers a check: `mqbroker_client.aio.hooks`.
+        self.hooks: Sequence[AsyncHook] = (*tracing.HOOKS, *hooks)
         self.connections = connections
         self.coalescing = coalescing
         self._requests = Requests(api_key)
@@ -145,11 +149,19 @@ class AsyncBroker:
 
     async def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
         """The result of a call, alone or together with those of other tasks. Its repetitions go alone."""
+        if call.context is None or not self.hooks:
+            return await self._do(call, retry)
+        async with entered(self.hooks, call.context):
+            call.traceparent = call.context.traceparent
+            call.context.result = result = await self._do(call, retry)
+        return result
+
+    async def _do(self, call: Call[Result], retry: Retry | None) -> Result:
         tries = Tries(retry or self.retry, timeout_seconds=self.timeout_seconds, wait_seconds=call.wait_seconds)
         async with self._line() as line:
-            return await self._do(line, call, tries)
+            return await self._repeated(line, call, tries)
 
-    async def _do(self, line: Line, call: Call[Result], tries: Tries) -> Result:
+    async def _repeated(self, line: Line, call: Call[Result], tries: Tries) -> Result:
         alone = partial(self._alone, line.session, call, OwnRequest(self._requests, call))
         lane = line.lane if call.operation else None
         while True:

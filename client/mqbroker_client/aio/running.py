@@ -6,10 +6,12 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
-from mqbroker_client import errors, signals, tracing
+from mqbroker_client import errors, signals
 from mqbroker_client.aio.handlers import AsyncHandler
+from mqbroker_client.aio.hooks import entered
 from mqbroker_client.aio.receipts import AsyncReceipts, give_back, keep, settle
 from mqbroker_client.handlers import messages_of
+from mqbroker_client.hooks import handled
 from mqbroker_client.messages import Delivery, Message
 from mqbroker_client.retries import Retry, round_pause_seconds
 from mqbroker_client.runs import Limits, is_final
@@ -112,14 +114,16 @@ class AsyncRunner:
 
     async def _outcome(self, delivery: Delivery) -> tuple[BaseException | None, Sequence[Message]]:
         try:
-            # The context goes with `to_thread`, too.
-            with tracing.handling(delivery.message.traceparent, self._topic, self._consumer.group):
+            context = handled(self._consumer.group, self._topic, delivery)
+            # The trace goes with `to_thread`, too.
+            async with entered(self._consumer.broker.hooks, context):
                 if inspect.iscoroutinefunction(self._handler):
                     found = await self._handler(delivery)
                 else:
                     found = await asyncio.to_thread(self._handler, delivery)
                     if inspect.isawaitable(found):
                         found = await found
+                context.result = found
                 return None, messages_of(found)
         except GeneratorExit:
             # The event loop was closed with this task in it.

@@ -7,7 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from mqbroker_client.aio.connection import AsyncBroker
 from mqbroker_client.calls import Call
-from mqbroker_client.errors import BrokerError
 from mqbroker_client.later import MOST_WAITING, fate
 
 # By the module of the producer, which is what a program knows.
@@ -28,7 +27,7 @@ def send_later(broker: AsyncBroker, call: Call[Any]) -> None:
     async def send() -> None:
         try:
             await broker.do(call)
-        except BrokerError as error:
+        except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
             broker.lost += 1
             log.warning("%s was not sent (%s): %s", call.what, fate(call), error)
 

@@ -1,15 +1,18 @@
 """Calls of the HTTP API: what is sent, and how its answer is read. Built here once, without I/O, for every client."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
 from mqbroker_client.documents import Document, encoded
+from mqbroker_client.hooks import Hook, HookContext, entered
 
 Result = TypeVar("Result")
+Answered = TypeVar("Answered")
 
 
 # Not frozen, as nothing changes them: to set the fields of a frozen object takes eight times as long.
@@ -36,6 +39,8 @@ class Call(Generic[Result]):
     #: None: it never goes together with others.
     operation: Operation | None = None
     traceparent: str | None = None
+    #: For the hooks around it; None: there is none around it.
+    context: HookContext | None = field(default=None, repr=False)
 
     @property
     def what(self) -> str:
@@ -49,6 +54,24 @@ class Call(Generic[Result]):
         assert self.content is not None
         traced = b"" if self.traceparent is None else b'"traceparent":%s,' % json.dumps(self.traceparent).encode()
         return self.operation.head + traced + self.content[1:]
+
+
+@contextmanager
+def hooked(hooks: Sequence[Hook], calls: Sequence[Call[Any]]) -> Iterator[Callable[[list[Answered]], list[Answered]]]:
+    """The hooks around calls that go together. Their results go through what this gives, for the hooks to see them."""
+    contexts = [call.context for call in calls if call.context is not None]
+
+    def answered(results: list[Answered]) -> list[Answered]:
+        for call, result in zip(calls, results, strict=True):
+            if call.context is not None:
+                call.context.result = result
+        return results
+
+    with entered(hooks, *contexts):
+        for call in calls:
+            if call.context is not None:
+                call.traceparent = call.context.traceparent
+        yield answered
 
 
 def path(*segments: object) -> str:
@@ -66,12 +89,13 @@ def call(
     wait_seconds: float = 0,
     operation: Operation | None = None,
     traceparent: str | None = None,
+    context: HookContext | None = None,
 ) -> Call[Result]:
     """A call with its body as JSON."""
     if query:
         target += f"?{urlencode(query)}"
     content = None if body is None else encoded(body).encode()
-    return Call(method, target, content, read, wait_seconds, operation, traceparent)
+    return Call(method, target, content, read, wait_seconds, operation, traceparent, context)
 
 
 def same(document: Document) -> Document:

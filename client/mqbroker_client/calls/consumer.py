@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path
 from mqbroker_client.documents import Document, given, in_utf8
+from mqbroker_client.hooks import HookContext
 from mqbroker_client.messages import Delivery, Message
 from mqbroker_client.results import Page, Sent, Settled
 
@@ -27,24 +29,27 @@ def receive(
         body | given(invisible_seconds=invisible_seconds, filter=filter),
         lambda answer: [Delivery.read(entry) for entry in answer["messages"]],
         wait_seconds=wait_seconds,
+        context=HookContext("receive", group, topic),
     )
 
 
 def ack(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/ack."""
-    return _settle(group, "ack", {"receipt_handles": receipt_handles}, _acks(group))
+    return _settle(group, "ack", receipt_handles, {}, _acks(group))
 
 
 def forward(group: str, receipt_handles: Sequence[str], messages: Sequence[Message]) -> Call[list[Sent]]:
     """POST /v1/consumer-groups/{group}/ack with messages."""
     body = {"receipt_handles": receipt_handles, "messages": [message.document() for message in messages]}
+    traceparent = tracing.current()
     return call(
         "POST",
         path("consumer-groups", group, "ack"),
         body,
         lambda answer: [Sent.read(sent) for sent in answer["messages"]],
         operation=_acks(group),
-        traceparent=tracing.current(),
+        traceparent=traceparent,
+        context=HookContext("ack", group, None, messages, receipt_handles=receipt_handles, traceparent=traceparent),
     )
 
 
@@ -52,13 +57,12 @@ def nack(
     group: str, receipt_handles: Sequence[str], *, delay_seconds: float | None = None, reason: str | None = None
 ) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/nack."""
-    more = given(delay_seconds=delay_seconds, reason=in_utf8(reason))
-    return _settle(group, "nack", {"receipt_handles": receipt_handles} | more)
+    return _settle(group, "nack", receipt_handles, given(delay_seconds=delay_seconds, reason=in_utf8(reason)))
 
 
 def extend(group: str, receipt_handles: Sequence[str], invisible_seconds: float) -> Call[list[Settled]]:
     """POST /v1/consumer-groups/{group}/extend."""
-    return _settle(group, "extend", {"receipt_handles": receipt_handles, "invisible_seconds": invisible_seconds})
+    return _settle(group, "extend", receipt_handles, {"invisible_seconds": invisible_seconds})
 
 
 def pull(topic: str, queue_id: int, offset: int, limit: int, wait_seconds: float) -> Call[Page]:
@@ -82,8 +86,16 @@ def _acks(group: str) -> Operation:
     return Operation(b'{"op":"ack","group":%s,' % json.dumps(group).encode())
 
 
-def _settle(group: str, verb: str, body: Document, operation: Operation | None = None) -> Call[list[Settled]]:
-    return call("POST", path("consumer-groups", group, verb), body, _settled, operation=operation)
+def _settle(
+    group: str,
+    verb: Literal["ack", "nack", "extend"],
+    receipt_handles: Sequence[str],
+    more: Document,
+    operation: Operation | None = None,
+) -> Call[list[Settled]]:
+    body = {"receipt_handles": receipt_handles} | more
+    context = HookContext(verb, group, receipt_handles=receipt_handles)
+    return call("POST", path("consumer-groups", group, verb), body, _settled, operation=operation, context=context)
 
 
 def _settled(answer: Document) -> list[Settled]:

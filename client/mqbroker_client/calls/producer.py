@@ -10,6 +10,7 @@ from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path, same
 from mqbroker_client.documents import Document, encoded, given, in_utf8
 from mqbroker_client.halves import HalfMessage
+from mqbroker_client.hooks import HookContext
 from mqbroker_client.messages import Message
 from mqbroker_client.results import Begun, Ended, Sent
 from mqbroker_client.states import LocalTransactionState
@@ -20,13 +21,24 @@ SEND = Operation(b'{"op":"send",')
 def send(message: Message) -> Call[Sent]:
     """POST /v1/messages."""
     traceparent = message.traceparent or tracing.current()
-    return call("POST", "/v1/messages", message.document(), Sent.read, operation=SEND, traceparent=traceparent)
+    context = HookContext("send", topic=message.topic, messages=(message,), traceparent=traceparent)
+    return call(
+        "POST",
+        "/v1/messages",
+        message.document(),
+        Sent.read,
+        operation=SEND,
+        traceparent=traceparent,
+        context=context,
+    )
 
 
 def send_batch(topic: str, messages: Sequence[Message]) -> Call[list[Sent]]:
     """POST /v1/messages/batch."""
     body = {"topic": topic, "messages": [message.document() for message in messages]}
-    return call("POST", "/v1/messages/batch", body, _all_sent, traceparent=_traceparent(messages))
+    traceparent = _traceparent(messages)
+    context = HookContext("send", topic=topic, messages=messages, traceparent=traceparent)
+    return call("POST", "/v1/messages/batch", body, _all_sent, traceparent=traceparent, context=context)
 
 
 def begin(
@@ -46,13 +58,18 @@ def begin(
         **given(check_immunity_seconds=check_immunity_seconds, check_url=check_url),
     }
     half = Operation(b'{"op":"half",', transaction_id)
+    traceparent = _traceparent(messages)
+    context = HookContext(
+        "begin", group, messages[0].topic if messages else None, messages, transaction_id, traceparent=traceparent
+    )
     return call(
         "POST",
         "/v1/transactions",
         body,
         _begun(transaction_id, messages),
         operation=half,
-        traceparent=_traceparent(messages),
+        traceparent=traceparent,
+        context=context,
     )
 
 
@@ -82,7 +99,8 @@ def end(
     if commit_log_offset is not None or remark is not None:
         more = given(commit_log_offset=commit_log_offset, remark=in_utf8(remark))
         content = content[:-1] + b"," + encoded(more).encode()[1:]
-    return Call("POST", f"/v1/transactions/{own_id}/end", content, Ended.read, operation=end)
+    context = HookContext("end", group, topic, transaction_id=transaction_id, state=state)
+    return Call("POST", f"/v1/transactions/{own_id}/end", content, Ended.read, operation=end, context=context)
 
 
 @lru_cache(maxsize=256)

@@ -21,6 +21,7 @@ from mqbroker_client import errors
 from mqbroker_client.calls import Call, Result
 from mqbroker_client.connection import Broker
 from mqbroker_client.documents import Document
+from mqbroker_client.hooks import Hook
 from mqbroker_client.retries import Retry
 from mqbroker_client.testing.groups import Groups
 from mqbroker_client.testing.topics import Topics
@@ -47,8 +48,8 @@ class Clock:
 class MemoryBroker(Broker):
     """Give it to the client's classes in place of a `Broker`. Safe to share between threads."""
 
-    def __init__(self) -> None:
-        super().__init__("http://memory.invalid", "memory", coalescing=False)
+    def __init__(self, *, hooks: Sequence[Hook] = ()) -> None:
+        super().__init__("http://memory.invalid", "memory", coalescing=False, hooks=hooks)
         self._changed = threading.Condition()
         self._clock = Clock()
         self._hung_up = 0
@@ -94,7 +95,7 @@ class MemoryBroker(Broker):
         finally:
             self._is_away.clear()
 
-    def do(self, call: Call[Result], *, retry: Retry | None = None) -> Result:
+    def _do(self, call: Call[Result], retry: Retry | None = None) -> Result:
         """The result of a call, in this thread. A long poll waits for a message, or for `hang_up`."""
         give_up_at = time.monotonic() + call.wait_seconds
         with self._changed:
@@ -129,7 +130,7 @@ class MemoryBroker(Broker):
         """At once. As with a broker, a refusal is only logged."""
         try:
             self.do(call)
-        except errors.BrokerError as error:
+        except Exception as error:  # noqa: BLE001  a hook that forbids may raise anything
             log.warning("%s was refused: %s", call.what, error)
 
     def apart(self) -> "MemoryBroker":

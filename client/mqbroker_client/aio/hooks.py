@@ -1,0 +1,43 @@
+"""Hooks around what tasks do: those for threads, and those that are asynchronous context managers."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager
+
+from mqbroker_client import hooks
+from mqbroker_client.hooks import HookContext, log
+
+#: As `mqbroker_client.hooks.Hook`; what it gives may be an asynchronous context manager, too.
+AsyncHook = Callable[[HookContext], "AbstractContextManager[object] | AbstractAsyncContextManager[object] | None"]
+Around = AbstractContextManager[object] | AbstractAsyncContextManager[object]
+
+
+@asynccontextmanager
+async def entered(given: Sequence[AsyncHook], *contexts: HookContext) -> AsyncIterator[None]:
+    """Each hook in its order around the block. An error of the block is raised, whatever a hook makes of it."""
+    begun: list[Around] = []
+    try:
+        for context in contexts:
+            for hook in given:
+                if (around := hook(context)) is not None:
+                    if isinstance(around, AbstractAsyncContextManager):
+                        await around.__aenter__()
+                    else:
+                        around.__enter__()
+                    begun.append(around)
+        yield
+    except BaseException as error:
+        await _leave(begun, error)
+        raise
+    await _leave(begun, None)
+
+
+async def _leave(begun: Sequence[Around], error: BaseException | None) -> None:
+    for around in reversed(begun):
+        if not isinstance(around, AbstractAsyncContextManager):
+            hooks.leave([around], error)
+            continue
+        try:
+            await around.__aexit__(type(error) if error else None, error, error.__traceback__ if error else None)
+        except Exception as problem:  # noqa: BLE001  a hook is the program's own
+            if problem is not error:
+                log.warning("a hook failed behind what it is around: %r", problem, exc_info=problem)
