@@ -19,9 +19,10 @@ from store.commit.pipelined import MAX_BATCH_BYTES
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.errors import MessageIdReused, Refusal, TopicMoved
-from store.messages import Message, accept, is_large
+from store.messages import Message, MessageRow, accept, is_large
 from store.messages.accept import Parcel
 from store.messages.ids import new_id
+from store.messages.rows import row_of
 from store.naming import topics
 from store.notices import notifier
 from store.process import runtime
@@ -181,6 +182,11 @@ class Send(Operation[list[Sent]]):
             else:
                 packed.answer_delayed(sent, one.wait)
         notifier.notify(visible)
+
+    def stored(self, segment_id: int) -> Iterable[MessageRow]:
+        for sent, record in zip(self.result or (), self.parcel.records, strict=False):
+            if self.wait is None:
+                yield row_of(record, segment_id, sent.commit_log_offset, sent.stored_at)
 
     @classmethod
     async def write(cls, batch: Batch, operations: Sequence[Self]) -> AsyncGenerator[None, None]:

@@ -14,7 +14,7 @@ from delivery.rows import GroupFacts
 from store import messages
 from store.db import connections
 from store.messages import MessageRow, StoredMessage
-from store.naming.topics import DEAD_LETTER_PREFIX, DISCARDED, TopicFacts
+from store.naming.topics import DEAD_LETTER_PREFIX, DISCARDED, RETRY_PREFIX, TopicFacts
 from store.process.answer_budget import Hold
 from store.queues import Queue
 from store.segments import log
@@ -57,6 +57,12 @@ class Receiver:
     def is_gone(self) -> bool:
         """Whether the consumer has hung up: what it would be handed would be hidden in vain."""
         return self.gone is not None and self.gone.done()
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is handed every entry, whatever it is, and the retries of one topic only."""
+        of_retries = self.topic.name.startswith(RETRY_PREFIX)
+        return not (self.group.ordered or self.filter is not None or self.of_others or of_retries)
 
     @property
     def of_others(self) -> bool:
@@ -108,6 +114,8 @@ class Handout:
     entries: list[HandedOut] = field(default_factory=list)
     # Those that are read already, by their log positions.
     messages: Mapping[tuple[int, int], MessageRow] = field(default_factory=dict)
+    # All that was there for it: the next read would find nothing.
+    is_all: bool = False
     # Empty, but unread entries remain past filtered or oversized ones: read again at once, do not wait.
     more: bool = False
 

@@ -4,14 +4,14 @@ Of a batch, receives of one group and one topic are one *reading*: they share it
 """
 
 import secrets
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple, Self
 
 from delivery.groups import locks_of
-from delivery.receive import stepwise
+from delivery.receive import packed, stepwise
 from delivery.receive.deliveries import HandedOut, Handout, Receiver
+from delivery.receive.packed import HAND_OUT
 from store.commit import writer
 from store.commit.batch import Batch
 from store.commit.operation import Operation
@@ -21,21 +21,10 @@ from store.db.statements import Statement
 from store.errors import Refusal, TopicMoved
 from store.messages import MessageRow
 from store.naming import topics
-from store.naming.topics import RETRY_PREFIX
 from store.process.answer_budget import answers
 from store.queues import Queue
 from store.reading.progress import RECORD_MOVES
 from store.segments import log
-
-
-class HandedEntries(NamedTuple):
-    """What a batch hands out, packed: the readings that were not left out, those that were cut, and the entries."""
-
-    readings: bytes | None
-    cut: bytes | None
-    handed: bytes | None
-    moved: bool
-    named: bool
 
 
 class HeldReadings(NamedTuple):
@@ -44,14 +33,11 @@ class HeldReadings(NamedTuple):
     readings: str
 
 
-HAND_OUT = Statement(__file__, "hand_out", HandedEntries)
 LOCK_READINGS = Statement(__file__, "lock_readings", HeldReadings)
 
+ONLY_FREE = b"\x01"
 # Bodies that are read behind the commit of a batch; a receive reads the others by itself, in steps.
 MAX_READ_BYTES = 1024 * 1024
-# Receive, queue, queue offset, segment, log offset, retries, bytes of the body; receive and queue count from 1.
-HANDED = struct.Struct("!iiqiqii")
-NUMBER = struct.Struct("!i")
 
 
 async def hand_out(receiver: Receiver) -> Handout:
@@ -94,6 +80,8 @@ class Receiving(Operation[Handout]):
 
     __slots__ = ("nonce", "receiver")
     LANE = "receives"
+    # Where it has joined operations that enter messages: behind these.
+    ORDER = 4
     IS_READ = True
 
     def __init__(self, receiver: Receiver) -> None:
@@ -101,11 +89,8 @@ class Receiving(Operation[Handout]):
         self.nonce = secrets.randbits(62)
         super().__init__(self.nonce.to_bytes(8))
         self.cell, self.version = receiver.cell, receiver.topic.version
-        of_retries = receiver.topic.name.startswith(RETRY_PREFIX)
-        # It is handed every entry, whatever it is, and the retries of one topic only. A page out of the reserve holds
-        # small messages only: they are chosen by their heads.
-        chooses = receiver.group.ordered or receiver.filter is not None or receiver.of_others or receiver.hold.is_small
-        self.is_plain = not (chooses or of_retries)
+        # A page out of the reserve holds small messages only: they are chosen by their heads.
+        self.is_plain = receiver.is_plain and not receiver.hold.is_small
 
     async def renew(self, refusal: Refusal) -> bool:
         """What a receive reads next is looked up anew: this process may remember where its topic was."""
@@ -136,7 +121,8 @@ class Receiving(Operation[Handout]):
             "key": arrays.int8s(keys),
             "key_reading": arrays.int4s(numbers),
             "key_group_id": arrays.int4s(group_ids),
-            "only_free": only_free,
+            # What has joined makes others wait for no lock.
+            "only_free": ONLY_FREE if operations[0].joined else only_free,
         }
         return [Call(LOCK_READINGS, columns)]
 
@@ -150,25 +136,57 @@ class Receiving(Operation[Handout]):
 
     @classmethod
     def behind_commit(cls, operations: Sequence[Self]) -> Iterable[Call]:
-        return () if _are_short(operations) else [Call(log.READ_HANDED, {})]
+        # The others of a batch that it has joined are not to wait for a read: it knows what they store.
+        return () if operations[0].joined or _are_short(operations) else [Call(log.READ_HANDED, {})]
 
     @classmethod
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
         if (found := results.get(HAND_OUT)) is None:
             return
-        settled, cut = (set(_numbers(found.get_value(0, column))) for column in (0, 1))
+        settled, cut = (set(packed.numbers(found.get_value(0, column))) for column in (0, 1))
         read = {(row.segment_id, row.log_offset): row for row in pipeline.rows(results, log.READ_HANDED)}
         readings = _readings(operations)
-        entries = _entries(readings, found.get_value(0, 2) or b"")
+        receives = [receive for reading in readings for receive in reading.receives]
+        queues = [queue for reading in readings for queue in reading.queues]
+        entries = packed.entries([receive.nonce for receive in receives], queues, found.get_value(0, 2) or b"")
+        handed = dict(zip(receives, entries, strict=True))
         for number, reading in enumerate(readings, 1):
             if number in settled:
                 for receive in reading.receives:
-                    receive.hand(entries.get(receive, []), read, is_cut=number in cut)
+                    receive.hand(handed[receive], read, is_cut=number in cut)
 
     def hand(self, entries: list[HandedOut], read: Mapping[tuple[int, int], MessageRow], *, is_cut: bool) -> None:
         """Sets the result: these entries."""
-        self.result = Handout(self.receiver, entries, read, more=is_cut and not entries)
+        is_all = not is_cut and len(entries) < self.receiver.max_messages
+        self.result = Handout(self.receiver, entries, read, is_all, more=is_cut and not entries)
         self.result.count_bodies()
+
+    # As a read that may join a batch which enters messages.
+
+    @property
+    def most(self) -> int:
+        """How many messages it takes at most."""
+        return self.receiver.max_messages
+
+    @property
+    def may_join(self) -> bool:
+        """Whether it can be written now: answers have room, and its consumer is there."""
+        return answers().is_calm and not self.receiver.is_gone
+
+    @property
+    def taken(self) -> int:
+        """How many messages it has taken."""
+        return 0 if self.result is None else len(self.result.entries)
+
+    @property
+    def is_all(self) -> bool:
+        """Whether it has taken all that was there."""
+        return self.result is not None and self.result.is_all
+
+    def see(self, stored: Iterable[MessageRow]) -> None:
+        """What the others of the batch have stored is not read back."""
+        if self.result is not None:
+            self.result.messages = {(row.segment_id, row.log_offset): row for row in stored}
 
 
 def _are_short(operations: Sequence[Receiving]) -> bool:
@@ -212,27 +230,3 @@ def _columns_of_queues(readings: Sequence[Reading]) -> dict[str, bytes]:
         "queue_topic_id": arrays.int4s(topic_ids),
         "queue_id": arrays.int4s(queue_ids),
     }
-
-
-def _entries(readings: Sequence[Reading], packed: bytes) -> dict[Receiving, list[HandedOut]]:
-    """The entries of each receive that is handed some, in their order."""
-    receives = [receive for reading in readings for receive in reading.receives]
-    queues = [queue for reading in readings for queue in reading.queues]
-    found: dict[Receiving, list[HandedOut]] = {}
-    for number, queue, queue_offset, segment_id, log_offset, retries, body_bytes in HANDED.iter_unpack(packed):
-        receive = receives[number - 1]
-        handed = HandedOut(
-            segment_id=segment_id,
-            log_offset=log_offset,
-            body_bytes=body_bytes,
-            queue=queues[queue - 1],
-            queue_offset=queue_offset,
-            nonce=receive.nonce,
-            reconsume_times=retries,
-        )
-        found.setdefault(receive, []).append(handed)
-    return found
-
-
-def _numbers(packed: bytes | None) -> Iterator[int]:
-    return (number for (number,) in NUMBER.iter_unpack(packed or b""))

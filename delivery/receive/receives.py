@@ -16,7 +16,7 @@ from delivery.filters import Filter
 from delivery.receipts import settling
 from delivery.receive import deliveries, discarded, returns
 from delivery.receive.deliveries import Delivery, Handout, Receiver
-from delivery.receive.handout import hand_out
+from delivery.receive.handout import Receiving, hand_out
 from delivery.rows import GroupFacts
 from store.errors import require_between
 from store.naming import topic_names, topics
@@ -119,26 +119,49 @@ async def entries(
 
 
 async def _receive_in_cell(receiver: Receiver, deadline: float) -> Received | None:
-    """What one cell has, waited for where no other one is read behind it; None to read again."""
-    hold, group = receiver.hold, receiver.group
-    # What an ordered group is handed again may be large, whatever comes next.
-    await hold.room(may_be_small=not group.ordered)
+    """What one cell has, waited for where no other one is read behind it; None to read again.
+
+    Nothing is read where it is known that nothing is there, unless its time is over: a receive that is answered with
+    nothing has read. While it waits, its read may join the batch that stores a message for it.
+    """
+    hold, group, is_woken = receiver.hold, receiver.group, _is_woken(receiver)
     with notifier.listening({topic_id for topic_id, _ in receiver.queues}, group.id) as waiter:
-        handout = await _handout(receiver)
-        left = deadline - time.monotonic()
-        is_cut = hold.is_small and hold.is_large
-        if handout.entries or (left <= 0 and not is_cut and not receiver.has_next_cell):
-            return await _received(group.name, handout)
+        empty_seconds = waiter.empty_seconds if is_woken and time.monotonic() < deadline else None
+        if empty_seconds is None or empty_seconds >= READ_AGAIN_SECONDS:
+            handout, empty_seconds = await _handout(receiver), 0.0
+            if handout.is_all:
+                waiter.found_all()
+            is_cut = hold.is_small and hold.is_large
+            is_over = deadline <= time.monotonic() and not is_cut and not receiver.has_next_cell
+            if handout.entries or is_over:
+                return await _received(group.name, handout)
+            if handout.more or receiver.has_next_cell:
+                hold.set(0)
+                return None
         hold.set(0)
-        if not handout.more and not receiver.has_next_cell:
-            # Another cell's entries wake no request that listens to this one.
-            is_soon = group.ordered or len(holders.of_topic(receiver.topic)) > 1
-            pause = READ_AGAIN_ORDERED_SECONDS if is_soon else READ_AGAIN_SECONDS
-            await waiter.wait(min(left, pause), receiver.gone)
-    return None
+        read = Receiving(receiver) if is_woken else None
+        is_soon = group.ordered or _is_spread(receiver)
+        pause = (READ_AGAIN_ORDERED_SECONDS if is_soon else READ_AGAIN_SECONDS) - empty_seconds
+        await waiter.wait(min(deadline - time.monotonic(), pause), receiver.gone, read)
+    if read is None or read.result is None or not read.taken:
+        return None
+    await read.result.read()
+    return await _received(group.name, read.result)
+
+
+def _is_woken(receiver: Receiver) -> bool:
+    """Whether what it could be handed wakes it: it chooses nothing, and there is no other cell and no pause."""
+    return receiver.is_plain and not receiver.group.paused and not _is_spread(receiver)
+
+
+def _is_spread(receiver: Receiver) -> bool:
+    """Whether several cells hold entries of its topic: those of another one wake no request that listens here."""
+    return len(holders.of_topic(receiver.topic)) > 1
 
 
 async def _handout(receiver: Receiver) -> Handout:
+    # What an ordered group is handed again may be large, whatever comes next.
+    await receiver.hold.room(may_be_small=not receiver.group.ordered)
     return Handout(receiver) if receiver.group.paused else await hand_out(receiver)
 
 

@@ -14,13 +14,14 @@ from store import queues
 from store.commit.batch import Batch
 from store.db.pipeline import Call, Results
 from store.errors import Refusal
+from store.messages import MessageRow
+from store.notices.listeners import Joined
 from store.segments import log
 
 Result = TypeVar("Result")
 # Takes the problem of an operation that has one, or None; raises nothing.
 Settled = Callable[[Exception | None], None]
-# How operations of one class are written stepwise: straight on, or with a pause in which log offsets are assigned, and
-# another one for queue offsets.
+# A class is written stepwise straight on, or with a pause in which log offsets are assigned, and one for queue offsets.
 Steps = Coroutine[Any, Any, None] | AsyncGenerator[None, None]
 
 
@@ -40,6 +41,7 @@ class Operation(Generic[Result]):
         "cell",
         "ids",
         "is_plain",
+        "joined",
         "key",
         "ordered",
         "refusal",
@@ -73,6 +75,7 @@ class Operation(Generic[Result]):
         self.ordered = False
         self.result: Result | None = None
         self.refusal: Refusal | None = None
+        self.joined: Joined | None = None  # of a read, in the batch of another lane
         # What it changed, as it was, for the audit.
         self.before: object = None
         self._is_resolved = False
@@ -156,6 +159,10 @@ class Operation(Generic[Result]):
     def settle(cls, operations: Sequence[Self], results: Results) -> None:
         """After the commit: sets the results, and does what is to follow in this process."""
         raise NotImplementedError
+
+    def stored(self, segment_id: int) -> Iterable[MessageRow]:
+        """After `settle`: the messages that it has stored, where this process has their content."""
+        return ()
 
     def resolve(self, problem: Exception | None = None) -> None:
         """Answers the waiter for the pipelined batch, unless it has gone away."""

@@ -22,12 +22,14 @@ Nothing is read back in between, so no lock outlives the round trip, however lon
 import struct
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from store.commit.operation import Operation, answer, outdated
 from store.db import arrays
 from store.db.pipeline import Call, Results
 from store.db.statements import Statement
+from store.notices.listeners import Read
+from store.notices.notifier import Wakeups
 from store.segments.log import APPENDERS_LOCK
 
 
@@ -63,6 +65,8 @@ JOINS: tuple[Statement[Any], ...] = (JOIN_AND_LOCK, JOIN_AND_LOCK_ONE, JOIN_LOG)
 # once: one whose sending is interrupted holds its locks until the server ends it.
 MAX_BATCH_BYTES = 1024 * 1024
 _LOG_LOCK = struct.pack("!q", APPENDERS_LOCK)
+# A batch of more operations is joined by no read, and by no more reads than this: its callers would wait for them.
+MOST_JOINED = 8
 _FLAG = {False: b"\x00", True: b"\x01"}
 
 
@@ -79,10 +83,18 @@ class PipelinedBatch:
         for operation in operations:
             by_class[type(operation)].append(operation)
         self._classes = sorted(by_class.items(), key=lambda item: item[0].ORDER)
+        # Those that have joined operations of another lane.
+        reads = [one for class_, found in self._classes if class_.IS_READ for one in found if one.joined]
+        self._reads = cast(list[Read], reads)
         self.ordered = True in [operation.ordered for operation in operations]
 
     def __len__(self) -> int:
         return len(self.operations)
+
+    @property
+    def requests(self) -> int:
+        """The operations that were handed in for it."""
+        return len(self.operations) - len(self._reads)
 
     def under(self, version: int) -> "PipelinedBatch":
         """Without the operations that are routed again: a connection was opened under a newer version of the map.
@@ -100,13 +112,17 @@ class PipelinedBatch:
         self.segment_id = segment_id
         packed = arrays.int4(segment_id)
         calls = [call for class_, operations in self._classes for call in class_.before_locks(operations)]
-        queues = {queue for class_, operations in self._classes for queue in class_.queues(operations)}
+        queues = self.queues()
         calls.append(_lock_all(queues, _FLAG[self.only_free]) if calls or self.only_free else _lock(queues))
         for class_, operations in self._classes:
             calls.extend(class_.further_locks(operations, _FLAG[self.only_free]))
         for class_, operations in self._classes:
             calls.extend(class_.statements(operations, packed))
         return calls
+
+    def queues(self) -> set[tuple[int, int]]:
+        """The queues that it extends, as far as this process can tell."""
+        return {queue for class_, operations in self._classes for queue in class_.queues(operations)}
 
     def behind_commit(self) -> list[Call]:
         """The statements of the transaction that follows the commit."""
@@ -116,12 +132,25 @@ class PipelinedBatch:
         """Sets the answers of what was written; returns the segment that was open as the batch began."""
         for class_, operations in self._classes:
             class_.settle(operations, results)
+        for read in self._reads:
+            read.see(row for one in self.operations for row in one.stored(self.segment_id))
         seen = next(results[join] for join in JOINS if join in results).get_value(0, 0)
         return None if seen is None else int.from_bytes(seen)
 
     def left_out(self) -> list[Operation[Any]]:
         """The operations that nothing was written for."""
         return [operation for operation in self.operations if operation.result is None]
+
+
+def joined(operations: Sequence[Operation[Any]], wakeups: Wakeups, writer: object) -> PipelinedBatch:
+    """The batch of these operations; a small one with the reads of requests that wait for what it enters."""
+    batch = PipelinedBatch(operations)
+    if len(batch) > MOST_JOINED:
+        return batch
+    topic_ids = {topic_id for topic_id, _ in batch.queues()}
+    # A read is an operation, which the notices do not know.
+    reads = cast(list[Operation[Any]], wakeups.joining(topic_ids, writer, MOST_JOINED))
+    return PipelinedBatch([*operations, *reads]) if reads else batch
 
 
 def _lock(queues: set[tuple[int, int]]) -> Call:

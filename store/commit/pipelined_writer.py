@@ -20,7 +20,7 @@ import structlog
 
 from store.commit import stalled
 from store.commit.operation import Operation, Settled, answer
-from store.commit.pipelined import PipelinedBatch
+from store.commit.pipelined import PipelinedBatch, joined
 from store.commit.stepwise import COMMIT_LOST, WRITE_SECONDS
 from store.commit.waiting import Waiting
 from store.db import connections
@@ -28,6 +28,7 @@ from store.db.outcomes import Failed, NotSent
 from store.db.patience import REQUEST_SECONDS, Unanswered
 from store.db.pipeline import Pipeline, Results, found, open_pipeline
 from store.errors import OutcomeUnknown, SystemBusy
+from store.notices.notifier import Wakeups
 from store.process import runtime
 
 logger = structlog.stdlib.get_logger(__name__)
@@ -102,7 +103,8 @@ class PipelinedWriter:
                 if self._connecting is None or self._connecting.done():
                     self._connecting = self._home.task(self._reconnect(), "connect the writer")
                 return
-            batch = self._again.popleft() if self._again else PipelinedBatch(self.waiting.take())
+            wakeups = self._home.part(Wakeups)
+            batch = self._again.popleft() if self._again else joined(self.waiting.take(), wakeups, self)
             batch = batch.under(self._pipeline.map_version)
             if batch.operations:
                 self._send(self._pipeline, batch)
@@ -122,7 +124,7 @@ class PipelinedWriter:
             return self._rest()
         timer = asyncio.get_running_loop().call_later(REQUEST_SECONDS, self._give_up, pipeline)
         self._under_way.append(batch)
-        self.waiting.note(sum(map(len, self._under_way)))
+        self.waiting.note(sum(batch.requests for batch in self._under_way))
         transactions = [one for one in (calls, batch.behind_commit()) if one]
         outcomes: list[Results | Exception] = []
 
@@ -187,7 +189,9 @@ class PipelinedWriter:
             answer(self.waiting.take(), refusal)
 
     def _settle(self, batch: PipelinedBatch, results: Results) -> None:
-        open_segment, left = batch.settle(results), batch.left_out()
+        with self._home.part(Wakeups).answers_of(self):
+            open_segment = batch.settle(results)
+        left = batch.left_out()
         if left and open_segment is not None and open_segment != batch.segment_id and batch.attempts < MAX_ATTEMPTS:
             # The segment was rolled, or is not known yet: all of it was left out.
             self._segment_id = open_segment

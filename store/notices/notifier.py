@@ -7,9 +7,8 @@ commit. No request depends on it: each reads again by itself after a while.
 import asyncio
 import contextlib
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -19,6 +18,7 @@ from store.db import connections
 from store.errors import Refusal
 from store.notices import caches
 from store.notices.caches import Changes
+from store.notices.listeners import Emptied, Listeners, Read, Waiter, join
 from store.notices.peers import NOTIFY, PRESENCE_SECONDS, Peers
 from store.process import runtime
 from store.queues import Entry
@@ -33,63 +33,6 @@ LOOK_SECONDS = 30.0
 MAX_TOPICS_PER_NOTIFY = 300
 
 
-@dataclass(slots=True)
-class Listeners:
-    """The requests of one reader that listen to a topic: blocked, or reading just now."""
-
-    blocked: deque[asyncio.Future[None]] = field(default_factory=deque)
-    reading: int = 0
-    # Messages published while no request was blocked. Each makes one reading request read again: its read may have
-    # begun before the commit.
-    missed: int = 0
-
-    def wake(self, messages: int) -> None:
-        """Wakes one blocked request per message, the longest blocked first."""
-        while self.blocked and messages:
-            messages -= _wake(self.blocked.popleft())
-        self.missed = min(self.missed + messages, self.reading)
-
-    def take_missed(self) -> bool:
-        """Whether a message was published while the request was reading. It counts for this request alone."""
-        self.missed -= (missed := self.missed > 0)
-        return missed
-
-    @property
-    def is_empty(self) -> bool:
-        return not (self.blocked or self.reading)
-
-
-class Waiter:
-    """One request that listens to its topics while it reads them, and waits when it found no message."""
-
-    def __init__(self, topics: list[Listeners]) -> None:
-        self._topics = topics
-
-    async def wait(self, seconds: float, gone: asyncio.Future[Any] | None = None) -> None:
-        """Waits until one of the topics has a new message, the time is over, or `gone` (the caller hung up) is done.
-
-        Returns at once when a message was published since the request began to listen.
-        """
-        if any(topic.take_missed() for topic in self._topics):
-            return
-        wake_up: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        for topic in self._topics:
-            topic.reading -= 1
-            topic.blocked.append(wake_up)
-        try:
-            ends: set[asyncio.Future[Any]] = {wake_up} if gone is None else {wake_up, gone}
-            await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for topic in self._topics:
-                topic.reading += 1
-                with contextlib.suppress(ValueError):
-                    topic.blocked.remove(wake_up)
-        if gone is not None and gone.done():
-            # A message may have woken this request as well: another request reads it instead.
-            for topic in self._topics:
-                topic.wake(1)
-
-
 class Wakeups:
     """The listeners of one process in one cell; each new message wakes one request of each reader of its topic."""
 
@@ -97,6 +40,11 @@ class Wakeups:
         self._home = runtime.here()
         self._topics: dict[int, dict[Hashable, Listeners]] = {}
         self._peers = self._home.part(Peers)
+        self._emptied = Emptied(self._peers)
+        # That which answers a batch in this turn of the event loop.
+        self._writer: object = None
+        # Of the configuration, as far as this process has heard of them.
+        self._changes = 0
         self._unsent: Counter[int] = Counter()
         self._sender: asyncio.Task[None] | None = None
         self._receiver: asyncio.Task[None] | None = None
@@ -106,13 +54,13 @@ class Wakeups:
     @contextlib.contextmanager
     def listening(self, topic_ids: Collection[int], reader: Hashable) -> Iterator[Waiter]:
         """A waiter that misses no message which becomes visible in the topics within the block."""
-        topics = [self._topics.setdefault(topic, {}).setdefault(reader, Listeners()) for topic in topic_ids]
-        for topic in topics:
+        topics = {topic: self._topics.setdefault(topic, {}).setdefault(reader, Listeners()) for topic in topic_ids}
+        for topic in topics.values():
             topic.reading += 1
         try:
-            yield Waiter(topics)
+            yield Waiter(topics, reader, self._emptied, self._changes)
         finally:
-            for topic in topics:
+            for topic in topics.values():
                 topic.reading -= 1
                 topic.missed = min(topic.missed, topic.reading)
             self._forget(topic_ids, reader)
@@ -120,15 +68,37 @@ class Wakeups:
     def _forget(self, topic_ids: Collection[int], reader: Hashable) -> None:
         for topic in topic_ids:
             readers = self._topics.get(topic, {})
-            if reader in readers and readers[reader].is_empty:
+            if reader in readers and readers[reader].is_unused:
                 del readers[reader]
             if not readers:
                 self._topics.pop(topic, None)
 
+    @contextlib.contextmanager
+    def answers_of(self, writer: object) -> Iterator[None]:
+        """What is published within the block is known to what this writer has sent since."""
+        self._writer = writer
+        try:
+            yield
+        finally:
+            self._writer = None
+
+    def forget_all(self) -> None:
+        """What blocked requests were looked up with may have changed: none of them joins a batch. From any thread."""
+        self._changes += 1
+
+    def joining(self, topic_ids: Collection[int], writer: object, most: int) -> list[Read]:
+        """The reads that join a writer's next batch, which enters messages in these topics: one of each reader."""
+        found: list[Read] = []
+        for listeners in [each for topic_id in topic_ids for each in self._topics.get(topic_id, {}).values()]:
+            if len(found) < most and (read := join(listeners, self._changes, writer)) is not None:
+                found.append(read)
+        return found
+
     def wake(self, topic_id: int, messages: int) -> None:
         """Wakes up to `messages` requests of each reader of the topic, in this process alone."""
+        self._emptied.published(topic_id)
         for listeners in self._topics.get(topic_id, {}).values():
-            listeners.wake(messages)
+            listeners.wake(messages, self._writer)
 
     def notify(self, topics: Counter[int]) -> None:
         """Wakes requests of every process for so many messages per topic that may be received now."""
@@ -213,14 +183,6 @@ class Wakeups:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         self._presence = self._receiver = self._sender = self._greeting = None
-
-
-def _wake(wake_up: asyncio.Future[None]) -> bool:
-    """Wakes a blocked request; False when it was awake."""
-    if wake_up.done():
-        return False
-    wake_up.set_result(None)
-    return True
 
 
 def visible(entries: Iterable[Entry]) -> None:

@@ -92,7 +92,11 @@ class Peers:
         It does not listen, or has not for ALONE_SECONDS without a break. A process that never listens, as a worker,
         knows none and waits for none.
         """
-        return self._is_listener and (now < self._all_known_from or self._is_deaf(now))
+        return self._is_listener and not self.hears_all(now)
+
+    def hears_all(self, now: float) -> bool:
+        """Whether it has listened for ALONE_SECONDS without a break: each process that publishes notifies it."""
+        return self._is_listener and now >= self._all_known_from and not self._is_deaf(now)
 
     def _is_deaf(self, now: float) -> bool:
         """Whether notices fail to come: the server or this process was frozen, or its connection broke silently."""
