@@ -1,6 +1,6 @@
 """What the broker answers to producers and consumers, and what a producer makes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Self
@@ -9,7 +9,7 @@ from uuid import UUID
 from mqbroker_client.documents import Document
 from mqbroker_client.errors import TransactionEnded
 from mqbroker_client.halves import HalfMessage
-from mqbroker_client.messages import Entry, Message
+from mqbroker_client.messages import Delivery, Entry, Message
 from mqbroker_client.states import LocalTransactionState
 
 SEND_OK = "SEND_OK"
@@ -155,6 +155,14 @@ class Settled:
 
     receipt_handle: str = field(repr=False)
     status: int
+
+
+class Received(list[Delivery]):
+    """Deliveries; and what became of the receipts that were acked before, in their order."""
+
+    def __init__(self, deliveries: Iterable[Delivery], acked: Sequence[Settled]) -> None:
+        super().__init__(deliveries)
+        self.acked = acked
 
 
 @dataclass(frozen=True, slots=True)

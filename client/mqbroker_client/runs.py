@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mqbroker_client import errors
 from mqbroker_client.calls import Call
 from mqbroker_client.calls import consumer as calls
-from mqbroker_client.messages import Delivery
+from mqbroker_client.results import Received
 
 #: The default of the broker's MAX_RECEIVE_MESSAGES.
 MOST_RECEIVED = 32
@@ -43,7 +43,7 @@ class Limits:
             return 1 if in_hand < self.concurrency else 0
         return min(2 * self.concurrency - in_hand, MOST_RECEIVED)
 
-    def receive(self, group: str, topic: str, wanted: int) -> Call[list[Delivery]]:
+    def receive(self, group: str, topic: str, wanted: int) -> Call[Received]:
         """The call that receives up to `wanted` messages."""
         return calls.receive(
             group,

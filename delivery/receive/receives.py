@@ -33,9 +33,10 @@ READ_AGAIN_ORDERED_SECONDS = 0.5
 
 
 class Receive(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a consumer asks for."""
+    """What a consumer asks for, and the receipts of deliveries that it is done with."""
 
     topic: str
+    ack: list[str] | None = None
     filter: Any = None
     max_messages: int | None = None
     invisible_seconds: float | None = None

@@ -8,6 +8,7 @@ from delivery.dead_letters import redrive as delivery_redrive
 from delivery.dead_letters.redrive import RedriveDeadLetters
 from delivery.dead_letters.resending import Letter
 from delivery.receipts import settling
+from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
 from delivery.receive import receives
@@ -17,6 +18,7 @@ from mqbroker import errors
 from mqbroker.api.answers import Answer, answer, page
 from mqbroker.api.receipts import ExtendDeliveries, NackDeliveries, results_of
 from mqbroker.api.requests import DataRequest, decode, number
+from store.commit import writer
 from store.errors import Refusal
 from store.naming.topics import RETRY_PREFIX, group_of
 from store.notices.presence import Present
@@ -28,15 +30,25 @@ async def receive(request: DataRequest, group: str) -> Answer:
     request.caller.require("consume", group)
     wanted = decode(Receive, request.body)
     request.caller.require("read", wanted.topic)
+    acked = await _acked_before(request.caller, group, wanted.ack)
 
     async def require() -> None:
         (await request.caller_now()).require_receive(group, wanted.topic)
 
     with runtime.control(Present).asks("consumer", group, request.connection):
         received = await receives.entries(group, wanted, request.hold, request.gone, require)
-    found = page(request.hold, iter(received))
+    found = page(request.hold, iter(received), acked)
     found.give_back = received.given_back
     return found
+
+
+async def _acked_before(caller: Caller, group: str, handles: list[str] | None) -> dict[str, object] | None:
+    """Acks what a receive brings before it begins; None where it brings nothing."""
+    if handles is None:
+        return None
+    ack = Ack(group, handles, caller)
+    await writer.run(ack)
+    return {"acked": results_of(handles, ack.outcomes()).results}
 
 
 async def nack(request: DataRequest, group: str) -> Answer:

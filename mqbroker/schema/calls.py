@@ -175,7 +175,8 @@ CALLS: dict[View, Call] = {
         answers={200: results.Received},
         problems=(404,),
         description="What is handed out is hidden from the group for `invisible_seconds`, and comes again if it is not "
-        "acked by then. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
+        "acked by then. Receipts of `ack` are acked before, whatever becomes of the receive; each has a result in "
+        "`acked`. With AUTO_CREATE_TOPICS the first receive makes the topic and the group; a pull makes neither.",
     ),
     operations.ACK: Call(
         "Ack deliveries, and send what was made of them",

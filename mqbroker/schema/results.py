@@ -6,14 +6,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from delivery.receive.deliveries import Delivery, Entry
+from mqbroker.api.receipts import ReceiptResult
 from mqbroker.errors import Code
 from store.messages import StoredMessage
 
 
 class Received(msgspec.Struct):
-    """What a consumer was handed."""
+    """What a consumer was handed; one result per receipt handle that was to be acked before, in order."""
 
     messages: list[Delivery]
+    acked: list[ReceiptResult] | UnsetType = UNSET
 
 
 class Pulled(msgspec.Struct):

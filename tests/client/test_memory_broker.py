@@ -120,6 +120,22 @@ def test_a_batch_is_in_one_queue_and_a_key_too(both: Broker, orders: str) -> Non
         producer.send("no topic", b"1")
 
 
+def test_a_chain_of_receives_acks_each_message_and_leaves_none(both: Broker, orders: str) -> None:
+    producer, consumer = Producer(both, orders), Consumer(both, orders)
+    for number in range(3):
+        producer.send(orders, b"%d" % number, queue_id=0)
+
+    done: list[bytes] = []
+    received = consumer.receive(orders, max_messages=1)
+    while received:
+        done += bodies(received)
+        received = consumer.receive(orders, max_messages=1, ack=received)
+        assert [settled.status for settled in received.acked] == [200]
+
+    assert done == [b"0", b"1", b"2"]
+    assert consumer.ack([]) == []
+
+
 @pytest.fixture
 def in_order(both: Broker, orders: str) -> Consumer:
     """A consumer of an ordered group."""

@@ -1,7 +1,7 @@
 """The consumer's side: receive and ack in a group, or read a queue by offset."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mqbroker_client.aio.handlers import AsyncHandler
@@ -10,11 +10,11 @@ from mqbroker_client.aio.running import AsyncRunner, stopped_by_signals
 from mqbroker_client.calls import consumer as calls
 from mqbroker_client.errors import Forbidden, GroupNotExist
 from mqbroker_client.handlers import Redeliver
-from mqbroker_client.messages import Delivery
-from mqbroker_client.results import Page, Settled
+from mqbroker_client.messages import Delivery, handles_of
+from mqbroker_client.results import Page, Received, Settled
 from mqbroker_client.runs import MAY_NOT_READ, Limits
 
-__all__ = ["AsyncConsumer", "Page", "Redeliver", "Settled"]
+__all__ = ["AsyncConsumer", "Page", "Received", "Redeliver", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,17 @@ class AsyncConsumer(AsyncReceipts):
         wait_seconds: float = 0,
         invisible_seconds: float | None = None,
         filter: str | Mapping[str, str] | None = None,
-    ) -> list[Delivery]:
+        ack: Iterable[Delivery] = (),
+    ) -> Received:
         """Up to `max_messages` (1 to 32) as soon as there is one, or none after `wait_seconds` (20 at most).
 
         They are hidden from the group for `invisible_seconds`, by default 60: ack or extend them within that time, or
         they are handed out again. `filter` is a tag expression (`"paid || shipped"`) or `{"sql": "price > 10"}`. The
         group is made at its first receive, unless the broker's AUTO_CREATE_TOPICS is off. The numbers are defaults of
         the broker's settings. Raises `MessageIllegal` or `FilterIllegal` for what it does not take.
+
+        Deliveries given as `ack` are acked before the receive begins, in the same request: done, whatever becomes of
+        it. The result's `acked` has their statuses, as those of `ack`.
         """
         return await self.broker.do(
             calls.receive(
@@ -45,6 +49,7 @@ class AsyncConsumer(AsyncReceipts):
                 wait_seconds=wait_seconds,
                 invisible_seconds=invisible_seconds,
                 filter=filter,
+                ack=handles_of(ack),
             )
         )
 

@@ -9,7 +9,7 @@ from mqbroker_client.calls import Call, Operation, call, path
 from mqbroker_client.documents import Document, given, in_utf8
 from mqbroker_client.hooks import HookContext
 from mqbroker_client.messages import Delivery, Message
-from mqbroker_client.results import Page, Sent, Settled
+from mqbroker_client.results import Page, Received, Sent, Settled
 
 
 def receive(
@@ -20,16 +20,17 @@ def receive(
     wait_seconds: float,
     invisible_seconds: float | None = None,
     filter: str | Mapping[str, str] | None = None,
-) -> Call[list[Delivery]]:
+    ack: Sequence[str] = (),
+) -> Call[Received]:
     """POST /v1/consumer-groups/{group}/receive."""
     body: Document = {"topic": topic, "max_messages": max_messages, "wait_seconds": wait_seconds}
     return call(
         "POST",
         path("consumer-groups", group, "receive"),
-        body | given(invisible_seconds=invisible_seconds, filter=filter),
-        lambda answer: [Delivery.read(entry) for entry in answer["messages"]],
+        body | given(invisible_seconds=invisible_seconds, filter=filter, ack=list(ack) or None),
+        _received,
         wait_seconds=wait_seconds,
-        context=HookContext("receive", group, topic),
+        context=HookContext("receive", group, topic, receipt_handles=ack),
     )
 
 
@@ -96,6 +97,11 @@ def _settle(
     body = {"receipt_handles": receipt_handles} | more
     context = HookContext(verb, group, receipt_handles=receipt_handles)
     return call("POST", path("consumer-groups", group, verb), body, _settled, operation=operation, context=context)
+
+
+def _received(answer: Document) -> Received:
+    acked = [Settled(result["receipt_handle"], result["status"]) for result in answer.get("acked", ())]
+    return Received([Delivery.read(entry) for entry in answer["messages"]], acked)
 
 
 def _settled(answer: Document) -> list[Settled]:

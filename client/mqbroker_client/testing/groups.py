@@ -53,18 +53,25 @@ class Groups:
     known: dict[str, Group] = field(default_factory=dict)
 
     def receive(
-        self, name: str, topic: str, max_messages: int, invisible_seconds: float | None = None, **more: Any
+        self,
+        name: str,
+        topic: str,
+        max_messages: int,
+        invisible_seconds: float | None = None,
+        ack: Sequence[str] = (),
+        **more: Any,
     ) -> Document:
         """POST /v1/consumer-groups/{group}/receive."""
         if more.get("filter") not in (None, "*"):
             raise NotImplementedError("the broker of tests has no filters: use a real one")
         group = self.known.setdefault(name, Group())
         until = self.now() + timedelta(seconds=invisible_seconds or INVISIBLE_SECONDS)
+        acked = {"acked": [self._settle(group, "ack", handle) for handle in ack]} if ack else {}
         self._bury_dead(name, group, topic)
         chosen = (self._in_order if group.ordered else self._in_any_order)(group, topic, max_messages)
         for one in chosen:
             one.attempts, one.due, one.receipt_handle = one.attempts + 1, until, str(uuid7())
-        return {"messages": [self._document(one) for one in chosen]}
+        return {"messages": [self._document(one) for one in chosen], **acked}
 
     def settle(self, name: str, verb: str, receipt_handles: Sequence[str], **more: Any) -> Document:
         """POST /v1/consumer-groups/{group}/ack, nack and extend."""
