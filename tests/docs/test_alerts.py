@@ -6,12 +6,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
 from embedded.commands import ROOT
 from monitoring.metrics import METRICS
 from monitoring.scrape import CELL_UP
+from tests.packages import skip_for_want_of
 
 RULES = ROOT / "deploy" / "alerts.yml"
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8").partition("### Alerts")[2].partition("\n## ")[0]
@@ -77,7 +77,7 @@ def test_each_alert_names_metrics_that_there_are_and_has_a_paragraph_and_a_cause
 def test_each_alert_fires_at_its_cause_and_none_on_a_healthy_broker(tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
-        pytest.skip("promtool is not installed (Debian: prometheus)")
+        skip_for_want_of("prometheus", "promtool")
     firing = 'count(ALERTS{alertstate="firing"})'
     tests = [case_of(HEALTHY, 30, firing, [])]
     for name, (series, values, minutes) in CAUSES.items():
