@@ -5,6 +5,7 @@ behind one port, of which a scrape reaches one; rows and offsets are the same fo
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 from prometheus_client import CollectorRegistry, generate_latest
 
@@ -29,21 +30,14 @@ def _last_minute(_: ReadOnce) -> Iterator[Sample]:
 def _lateness(reading: ReadOnce) -> Iterator[Sample]:
     for level, summary in reading.late.items():
         for quantile, name in QUANTILES.items():
-            late_ms = getattr(summary, name)
-            if late_ms is not None:
+            if (late_ms := getattr(summary, name)) is not None:
                 yield (level, quantile), late_ms / 1000
 
 
-def _oldest(reading: ReadOnce) -> Iterator[Sample]:
+def _ends(name: str, reading: ReadOnce) -> Iterator[Sample]:
     for level, ends in reading.delays.items():
-        if ends.oldest_seconds is not None:
-            yield (level,), ends.oldest_seconds
-
-
-def _next_due(reading: ReadOnce) -> Iterator[Sample]:
-    for level, ends in reading.delays.items():
-        if ends.next_due_seconds is not None:
-            yield (level,), ends.next_due_seconds
+        if (seconds := getattr(ends, name)) is not None:
+            yield (level,), seconds
 
 
 def _forecast(_: ReadOnce) -> Iterator[Sample]:
@@ -98,6 +92,12 @@ METRICS = (
         "Undecided transactions of a producer group; DISCARDED ones wait for an operator.",
         lambda reading: [((row.producer_group, row.state), row.halves) for row in reading.waiting],
         labels=("producer_group", "state"),
+    ),
+    Metric(
+        "mqbroker_half_messages_by_topic",
+        "Half messages of undecided transactions, each at its topic: RocketMQ's TransactionMetrics.",
+        lambda _: [((row.topic, row.state), row.messages) for row in transaction_stats.by_topic()],
+        labels=("topic", "state"),
     ),
     Metric(
         "mqbroker_oldest_half_message_seconds",
@@ -167,13 +167,13 @@ METRICS = (
     Metric(
         "mqbroker_delay_oldest_seconds",
         "Time for which the message has waited that has waited longest, at a delay level or as a timer.",
-        _oldest,
+        partial(_ends, "oldest_seconds"),
         labels=("level",),
     ),
     Metric(
         "mqbroker_delay_next_due_seconds",
         "Time until the next message is due at a delay level or as a timer; below zero it is overdue.",
-        _next_due,
+        partial(_ends, "next_due_seconds"),
         labels=("level",),
     ),
     Metric(

@@ -142,6 +142,14 @@ class WaitingHalves(NamedTuple):
     oldest_seconds: float
 
 
+class HalfMessagesOfTopic(NamedTuple):
+    """The half messages of a topic whose transactions are in one state."""
+
+    topic: str
+    state: str
+    messages: int
+
+
 class PendingOfGroup(NamedTuple):
     """The pending transactions of a producer group: their number, up to a limit, and when the oldest was stored."""
 

@@ -13,7 +13,7 @@ from store.db.statements import Statement
 from store.messages.ids import first_id_of
 from store.naming import cells
 from transactions.models import Endpoint, HalfMessage
-from transactions.rows import AllUndecided, PendingOfGroup, WaitingHalves
+from transactions.rows import AllUndecided, HalfMessagesOfTopic, PendingOfGroup, WaitingHalves
 
 
 class SecondsUndecided(NamedTuple):
@@ -70,6 +70,7 @@ COUNT_BEGUN = Statement(__file__, "count_begun", HalvesCount)
 COUNT_CHECKS = Statement(__file__, "count_checks", CheckCount)
 COUNT_OPERATIONS = Statement(__file__, "count_operations", OperationCounts)
 COUNT_OPERATIONS_EVER = Statement(__file__, "count_operations_ever", OperationTotal)
+COUNT_HALF_MESSAGES = Statement(__file__, "count_half_messages", HalfMessagesOfTopic)
 COUNT_WAITING = Statement(__file__, "count_waiting", WaitingHalves)
 HALF_TO_END = Statement(__file__, "half_to_end", SecondsUndecided)
 OPERATIONS_SINCE = Statement(__file__, "operations_since", OperationsSince)
@@ -180,6 +181,11 @@ def endpoints() -> Sequence[tuple[str, str, int]]:
 def waiting() -> Sequence[WaitingHalves]:
     """The undecided transactions per producer group and state, MAX_ROWS of these pairs at most."""
     return sync.read(COUNT_WAITING, {"max_rows": MAX_ROWS})
+
+
+def by_topic() -> Sequence[HalfMessagesOfTopic]:
+    """The half messages of undecided transactions per topic and state, MAX_ROWS of these pairs at most."""
+    return sync.read(COUNT_HALF_MESSAGES, {"max_rows": MAX_ROWS})
 
 
 def of_group(group_id: int) -> PendingOfGroup:

@@ -80,6 +80,8 @@ def test_every_web_process_tells_the_same_metrics(
 ) -> None:
     group = characters.name("coupon-service")
     operator.make("/v1/transactions", producer_group=shop, topic=orders, body="order")
+    two = [{"topic": orders, "body": "order"}, {"topic": f"{orders}-mail", "body": "mail"}]
+    operator.make("/v1/transactions", producer_group=shop, messages=two)
     for _ in range(3):
         operator.make("/v1/messages", topic=orders, body="order", queue_id=0)
     operator.make("/v1/messages", topic=orders, body="order", delay_seconds=600)
@@ -89,7 +91,9 @@ def test_every_web_process_tells_the_same_metrics(
 
     here, there = samples(operator), samples(distant_operator)
 
-    assert here[f'mqbroker_half_messages{{producer_group="{shop}",state="PREPARED"}}'] == 1
+    assert here[f'mqbroker_half_messages{{producer_group="{shop}",state="PREPARED"}}'] == 2
+    assert here[f'mqbroker_half_messages_by_topic{{state="PREPARED",topic="{orders}"}}'] == 2
+    assert here[f'mqbroker_half_messages_by_topic{{state="PREPARED",topic="{orders}-mail"}}'] == 1
     assert here[f'mqbroker_endpoints{{producer_group="{shop}",state="healthy"}}'] == 1
     assert here[f'mqbroker_entries_total{{topic="{orders}"}}'] == 3
     assert here[f'mqbroker_consumer_lag{{consumer_group="{group}",topic="{orders}"}}'] == 2

@@ -1,0 +1,15 @@
+-- Count the half messages of undecided transactions by their topic and the state of their transaction: of a transaction with
+-- several messages each. Reads the half messages from end to end, as count_waiting does.
+SELECT
+    coalesce(t.name, '(deleted topic ' || w.topic_id || ')') AS topic,
+    CASE WHEN w.prepared THEN 'PREPARED' ELSE 'DISCARDED' END AS state,
+    w.messages
+FROM (
+    SELECT m.topic_id, h.discarded_at IS NULL AS prepared, count(*) AS messages
+    FROM half_message AS h
+    CROSS JOIN LATERAL unnest(coalesce(h.topic_ids, ARRAY[h.topic_id])) AS m (topic_id)
+    GROUP BY 1, 2
+) AS w
+LEFT JOIN topic AS t ON w.topic_id = t.id
+ORDER BY 1, w.prepared
+LIMIT %(max_rows)s
