@@ -121,10 +121,19 @@ def due(prepared: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
             for segment in (2, 3):
                 connection.execute("UPDATE segment SET opened_at = now() - interval '30 days' WHERE state = 'open'")
                 eventually(partial(is_open, connection, segment))
-        # Only now: the worker may have had ticks before it.
+        # Only now: the worker may have had ticks before it, and a release that looks ahead may outlive it.
         with psycopg.connect(database_url, autocommit=True, row_factory=namedtuple_row) as connection:
+            eventually(partial(is_alone, connection))
             store_work(connection)
         yield database_url
+
+
+def is_alone(connection: psycopg.Connection[Any]) -> bool:
+    """Whether no other session is in the database."""
+    found = connection.execute(
+        "SELECT count(*) AS others FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    ).fetchone()
+    return found is not None and found.others == 0
 
 
 def is_open(connection: psycopg.Connection[Any], segment: int) -> bool:
