@@ -136,7 +136,8 @@ class Joined:
         for each in waiter.topics.values():
             each.joined.remove(self)
         self._blocked.wake()
-        if self._expected > taken:
+        if taken and self._expected > taken:
+            # One that has taken nothing reads again, what was expected of it, too.
             self._listeners.wake_blocked(self._expected - taken)
         elif self._read.is_all and not self._is_late:
             waiter.look()
@@ -242,7 +243,9 @@ def join(listeners: Listeners, changes: int, writer: object) -> Read | None:
         return None
     blocked = listeners.blocked[0]
     read, is_known = blocked.read, time.monotonic() - blocked.since < LONGEST_CACHED_SECONDS
-    if read is None or read.joined is not None or not (is_known and blocked.changes == changes and read.may_join):
+    # One that another of its topics has woken reads by itself, in this turn of the event loop.
+    is_asleep = not blocked.wake_up.done()
+    if read is None or not (is_asleep and is_known and blocked.changes == changes and read.may_join):
         return None
     blocked.leave()
     Joined(blocked, listeners, read, writer)
