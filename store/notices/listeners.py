@@ -46,8 +46,7 @@ class Read(Protocol):
         """What the others of the batch have stored is not read back."""
 
 
-# Found in a deque by identity.
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # found in a deque by identity
 class Blocked:
     """A request that waits for a message."""
 
@@ -136,8 +135,7 @@ class Joined:
         for each in waiter.topics.values():
             each.joined.remove(self)
         self._blocked.wake()
-        if taken and self._expected > taken:
-            # One that has taken nothing reads again, what was expected of it, too.
+        if taken and self._expected > taken:  # with nothing taken it reads again by itself
             self._listeners.wake_blocked(self._expected - taken)
         elif self._read.is_all and not self._is_late:
             waiter.look()
@@ -243,7 +241,7 @@ def join(listeners: Listeners, changes: int, writer: object) -> Read | None:
         return None
     blocked = listeners.blocked[0]
     read, is_known = blocked.read, time.monotonic() - blocked.since < LONGEST_CACHED_SECONDS
-    # One that another of its topics has woken reads by itself, in this turn of the event loop.
+    # What another of its topics has woken reads by itself.
     is_asleep = not blocked.wake_up.done()
     if read is None or not (is_asleep and is_known and blocked.changes == changes and read.may_join):
         return None
