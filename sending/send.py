@@ -88,7 +88,7 @@ class Send(Operation[list[Sent]]):
                 return False
         given.validate()
         topic = topics.known_for_sending(given.topic_name)
-        if topic is None:
+        if topic is None or any(message.compression for message in given.messages):
             return False
         self._prepare(accept.accept_for(topic, given.messages, self.traceparent))
         return self.is_plain

@@ -163,7 +163,8 @@ class Export(models.Model):
 class CommitLog(models.Model):
     """Every stored message, once. Append-only; partitioned by segment.
 
-    `body_form` is the field that brought the body ("text" or "base64"), and brings it again in answers.
+    `body_form` is the field that brought the body ("text" or "base64"), and brings it again in answers; "zlib" or
+    "zstd" for what came as base64, compressed by its producer.
     `properties` are JSON bytes: opaque to SQL, so that none of their bytes changes.
     """
 

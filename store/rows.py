@@ -100,6 +100,7 @@ class Preview(NamedTuple):
     topic: str | None
     beginning: bytes
     size: int
+    body_form: str
 
 
 class QueueBounds(NamedTuple):

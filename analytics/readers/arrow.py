@@ -1,20 +1,26 @@
 """Reads slices of the broker's tables by ADBC, as Arrow batches, in a Python worker of Spark.
 
-The worker of a cluster has this module only, and no other of the broker: it imports none.
+The worker of a cluster has this module only, and no other of the broker: it imports none. For bodies that zstd has
+compressed it needs backports.zstd, or Python 3.14.
 """
 
+import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow
+import pyarrow.compute
 
 if TYPE_CHECKING:
     from adbc_driver_postgresql import dbapi
 
 # What the driver gathers before it gives a batch; one row may be larger.
 BATCH_BYTES = 8 * 1024 * 1024
+# Forms of bodies that their producers compressed.
+COMPRESSED = ("zlib", "zstd")
 
 _properties = msgspec.json.Decoder(dict[str, str])
 
@@ -60,8 +66,36 @@ def batches(
 
 def converted(batch: pyarrow.RecordBatch, schema: pyarrow.Schema) -> pyarrow.RecordBatch:
     """The batch with the columns and types of the schema."""
-    columns = [_column(batch.column(field.name), field.type) for field in schema]
+    columns = [
+        _column(_bodies(batch) if field.name == "body" else batch.column(field.name), field.type) for field in schema
+    ]
     return pyarrow.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _bodies(batch: pyarrow.RecordBatch) -> Any:
+    """The bodies of a batch, unpacked where their producer compressed them."""
+    bodies, forms = batch.column("body"), batch.column("body_form")
+    is_packed = pyarrow.compute.is_in(forms, pyarrow.array(COMPRESSED, forms.type))
+    if not pyarrow.compute.any(is_packed).as_py():
+        return bodies
+    pairs = zip(forms.to_pylist(), bodies.to_pylist(), strict=True)
+    return pyarrow.array([unpacked(form, body) for form, body in pairs], bodies.type)
+
+
+def unpacked(form: str, body: bytes | None) -> bytes | None:
+    """A body as its producer had it; None where there is none.
+
+    The broker has found it readable, and bounded, before it stored it.
+    """
+    if body is None or form not in COMPRESSED:
+        return body
+    if form == "zlib":
+        return zlib.decompress(body)
+    if sys.version_info >= (3, 14):
+        from compression import zstd
+    else:
+        from backports import zstd
+    return bytes(zstd.decompress(body))
 
 
 def _column(column: Any, wanted: pyarrow.DataType) -> Any:

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import MapType, StringType, StructType
+from pyspark.sql.types import BinaryType, MapType, StringType, StructType
 
 from analytics import tables
+from analytics.readers import arrow
 from analytics.readers.address import Address
 from analytics.tables import Table
 
@@ -65,7 +66,16 @@ def _of_table(frame: DataFrame, columns: StructType) -> DataFrame:
         if isinstance(column.dataType, MapType)
     }
     stored = frame.to(tables.stored(columns))
+    if "body" in columns.names:
+        stored = stored.withColumn("body", _body())
     return stored.withColumns(maps).to(columns) if maps else stored
+
+
+def _body() -> Column:
+    """The body as its producer had it. Only compressed ones go through Python: Spark has no function that unpacks."""
+    form, body = F.col("body_form"), F.col("body")
+    unpack = F.udf(arrow.unpacked, BinaryType(), useArrow=False)
+    return F.coalesce(unpack(form, F.when(form.isin(*arrow.COMPRESSED), body)), body)
 
 
 def steps(heaviest: int) -> Iterator[tuple[str, int]]:

@@ -29,9 +29,14 @@ class Source(Protocol):
 def query(table: Table, clause: str, columns: StructType | None = None) -> str:
     """The rows of one slice of a table, with all of its columns or with these; ids as text.
 
-    PostgreSQL prunes the partitions, and does not compute what is not selected, through the subquery.
+    PostgreSQL prunes the partitions, and does not compute what is not selected, through the subquery. A body comes with
+    its form, by which a compressed one is unpacked.
     """
-    selected = ", ".join(_column(table, field) for field in columns or table.columns)
+    fields = list(columns or table.columns)
+    names = {field.name for field in fields}
+    if "body" in names and "body_form" not in names:
+        fields.append(table.columns["body_form"])
+    selected = ", ".join(_column(table, field) for field in fields)
     return f"SELECT {selected} FROM ({table.statement.text}) AS source WHERE {clause}"
 
 

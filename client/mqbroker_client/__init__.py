@@ -3,6 +3,7 @@
 from mqbroker_client.administration import Admin, Endpoint
 from mqbroker_client.batches import BatchesUnfinished, SentList
 from mqbroker_client.checks import Check, CheckListener
+from mqbroker_client.compression import Compression
 from mqbroker_client.connection import Broker, Retry
 from mqbroker_client.consumers import Consumer, Page, Redeliver, Settled
 from mqbroker_client.errors import BrokerError
@@ -25,6 +26,7 @@ __all__ = [
     "CheckExecutor",
     "CheckListener",
     "CheckPoller",
+    "Compression",
     "Consumer",
     "Delivery",
     "Ended",

@@ -12,6 +12,7 @@ from typing import Any, Self, Unpack
 from mqbroker_client import calls, errors, requests, tracing
 from mqbroker_client.calls import Call, Result, hooked, path
 from mqbroker_client.coalescing import Lane
+from mqbroker_client.compression import DEFAULT, Compression
 from mqbroker_client.documents import Document
 from mqbroker_client.hooks import Hook
 from mqbroker_client.later import LATER_SECONDS, Later
@@ -36,6 +37,8 @@ class Broker:
     Calls of several threads that come while another one is under way go together, in one request. A thread that finds
     none under way sends its own at once. `coalescing=False` sends each call by itself.
 
+    Bodies from 4 KiB on are compressed (`compression`), and unpacked where a message is read.
+
     `hooks` are around each call, in their order, behind OpenTelemetry's where that is installed.
     """
 
@@ -50,6 +53,7 @@ class Broker:
         connections: int = 64,
         coalescing: bool = True,
         hooks: Sequence[Hook] = (),
+        compression: Compression | None = DEFAULT,
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
@@ -57,6 +61,7 @@ class Broker:
         self.retry = retry
         #: Around each call, and around what handles a message or answers a check: `mqbroker_client.hooks`.
         self.hooks = (*tracing.HOOKS, *hooks)
+        self.compression = compression
         self._requests = Requests(api_key)
         self._pools = [ConnectionPool(one, connections) for one in self.urls]
         self._used = 0

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 from uuid import UUID
 
+from mqbroker_client.compression import Compression, fields_of, unpacked
 from mqbroker_client.documents import Document, encoded
 from mqbroker_client.ids import OwnId
 
@@ -86,11 +87,11 @@ class Message:
         message_id = self.message_id.within(transaction_id)
         return self if message_id is self.message_id else replace(self, message_id=message_id)
 
-    def document(self) -> Document:
-        """The message as the broker's API takes it: only what was set."""
+    def document(self, compression: Compression | None = None) -> Document:
+        """The message as the broker's API takes it: only what was set. A long body is compressed."""
         given: Document = {
             "topic": self.topic,
-            **body_fields(self.body),
+            **(fields_of(compression, self.body) or body_fields(self.body)),
             "message_id": str(self.message_id),
             "tags": self.tags,
             "keys": list(self.keys) or None,
@@ -188,10 +189,13 @@ def body_fields(body: bytes) -> dict[str, str]:
 
 
 def body_of(document: Document) -> bytes:
-    """The bytes of a body in JSON; none where a check came without it."""
+    """The bytes of a body in JSON, unpacked; none where a check came without it."""
     if "body" in document:
         return str(document["body"]).encode()
-    return b"" if document.get("body_omitted") else base64.b64decode(document["body_base64"])
+    if document.get("body_omitted"):
+        return b""
+    body = base64.b64decode(document["body_base64"])
+    return unpacked(document["compression"], body) if "compression" in document else body
 
 
 def timestamp(moment: datetime | None) -> str | None:

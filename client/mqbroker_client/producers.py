@@ -110,12 +110,12 @@ class Producer:
         message = Message.of(topic, body, json=json, **fields)
         if wait:
             return self.send_message(message)
-        send_later(self.broker, calls.send(message))
+        send_later(self.broker, calls.send(message, self.broker.compression))
         return None
 
     def send_message(self, message: Message) -> Sent:
         """Store a message that was made before. The same object again stores nothing new."""
-        return self.broker.do(calls.send(message))
+        return self.broker.do(calls.send(message, self.broker.compression))
 
     def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
         """All or nothing, in one queue, at consecutive offsets.
@@ -126,7 +126,7 @@ class Producer:
         sent = SentList()
         for batch in batches.split(messages):
             try:
-                sent.add(self.broker.do(calls.send_batch(topic, batch)))
+                sent.add(self.broker.do(calls.send_batch(topic, batch, self.broker.compression)))
             except BrokerError as error:
                 if not sent:
                     raise
@@ -177,6 +177,7 @@ class Producer:
             transaction_id,
             check_immunity_seconds=check_immunity_seconds,
             check_url=check_url,
+            compression=self.broker.compression,
         )
         return Transaction.of(self, self.broker.do(begin, retry=retry))
 

@@ -40,7 +40,7 @@ class Receipts:
         what a send raises.
         """
         handles = handles_of(deliveries)
-        return self.broker.do(calls.forward(self.group, handles, messages))
+        return self.broker.do(calls.forward(self.group, handles, messages, self.broker.compression))
 
     def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None

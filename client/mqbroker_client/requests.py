@@ -11,6 +11,7 @@ import urllib3
 
 from mqbroker_client import errors, gateways
 from mqbroker_client.calls import Call, Result
+from mqbroker_client.compression import Compression
 from mqbroker_client.documents import Document
 from mqbroker_client.hooks import Hook
 from mqbroker_client.ids import uuid7
@@ -108,6 +109,7 @@ class Options(TypedDict, total=False):
     connections: int
     coalescing: bool
     hooks: Sequence[Hook]
+    compression: Compression | None
 
 
 VARIABLES = ("MQBROKER_URL", "MQBROKER_API_KEY")

@@ -2,25 +2,32 @@
 
 from dataclasses import dataclass
 
+from store.messages import TEXT
+from store.messages.compression import Compression, beginning, of_form
+
 PREVIEW_BYTES = 1024
 BYTES_PER_LINE = 16
 
 
 @dataclass(frozen=True)
 class Preview:
-    """The beginning of a body; `size` is the whole body's, in bytes."""
+    """The beginning of a body; `size` is the stored body's, in bytes, compressed where `compression` says so."""
 
     text: str
     is_text: bool
     size: int
     cut: bool
+    compression: Compression | None = None
 
 
-def preview(first: bytes, size: int) -> Preview:
-    """What the first bytes of a body of this size look like."""
-    cut = size > len(first)
-    text = as_text(first, cut)
-    return Preview(text if text is not None else as_hex(first), text is not None, size, cut)
+def preview(first: bytes, size: int, body_form: str = TEXT, most: int = PREVIEW_BYTES) -> Preview:
+    """What the first bytes of a stored body of this size look like: `most` at most, unpacked."""
+    compressed = of_form(body_form)
+    shown, is_all = (first, size <= len(first)) if compressed is None else beginning(compressed, first, most)
+    text = as_text(shown, not is_all)
+    return Preview(
+        text if text is not None else as_hex(shown), text is not None, size, cut=not is_all, compression=compressed
+    )
 
 
 def as_text(raw: bytes, cut: bool) -> str | None:

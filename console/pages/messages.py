@@ -41,7 +41,7 @@ def one(request: HttpRequest, message_id: UUID) -> HttpResponse:
         stored=stored,
         copies=len(copies),
         properties=json.loads(stored.properties) if stored and stored.properties else {},
-        body=bodies.preview(stored.beginning, stored.size) if stored else None,
+        body=bodies.preview(stored.beginning, stored.size, stored.body_form, BODY_BYTES) if stored else None,
         bodies=roles.may_read_bodies(request.user),
     )
 

@@ -51,7 +51,8 @@ class Message:
     @property
     def body(self) -> bodies.Preview | None:
         """The beginning of the body as text, or as bytes."""
-        return bodies.preview(self.stored.beginning, self.stored.size) if self.stored else None
+        found = self.stored
+        return bodies.preview(found.beginning, found.size, found.body_form) if found else None
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,21 @@
 """The protocol of push: the body of a call, and how its answer settles the messages."""
 
+import dataclasses
 import uuid
+from base64 import b64decode, b64encode
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Literal, NamedTuple, Self
 
 import msgspec
 from django.conf import settings
-from msgspec import Meta
+from msgspec import UNSET, Meta
+from msgspec.structs import replace
 
 from delivery.receive.deliveries import Delivery, Entry
 from delivery.retries.nacks import MAX_REASON
+from store.messages import StoredMessage, compression
 from store.messages.texts import is_blank
 from store.messages.times import encode
 from webhooks.endpoint_answers import Answer
@@ -40,9 +44,21 @@ class Pushed:
 
     @classmethod
     def of(cls, delivery: Delivery) -> Self:
-        """From what `receives.receive` returns."""
-        entry = PushedEntry(delivery.message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
+        """From what `receives.receive` returns; a compressed body is unpacked."""
+        message = _plain(delivery.message)
+        entry = PushedEntry(message, delivery.queue_id, delivery.queue_offset, delivery.delivery_attempt)
         return cls(delivery.message.message_id, delivery.receipt_handle, msgspec.Raw(encode(entry)))
+
+
+def _plain(message: StoredMessage) -> StoredMessage:
+    """The message with its body as its producer had it, as text where it is UTF-8. What is stored can be unpacked."""
+    if message.compression is UNSET:
+        return message
+    body = b"".join(compression.pieces(message.compression, b64decode(message.body_base64 or b"")))
+    try:
+        return replace(message, body=body.decode(), body_base64=UNSET, compression=UNSET)
+    except UnicodeDecodeError:
+        return replace(message, body_base64=b64encode(body).decode(), compression=UNSET)
 
 
 class Result(msgspec.Struct):
@@ -125,7 +141,7 @@ def settle(answer: Answer, call: Sequence[Pushed]) -> Settlement:
         return Settlement(answer, acked=handles)
     results = _results(answer.body) if answer.status == 200 else None
     if results is None:
-        counted = answer if not answer.ok else replace(answer, outcome="protocol", reason=NOT_UNDERSTOOD)
+        counted = answer if not answer.ok else dataclasses.replace(answer, outcome="protocol", reason=NOT_UNDERSTOOD)
         settlement = Settlement(counted)
         settlement.nacked[Nack(None, counted.reason[:MAX_REASON])] = handles
         return settlement

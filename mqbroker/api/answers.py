@@ -20,9 +20,6 @@ PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
 
-# The one Content-Encoding that is understood.
-IDENTITY = b"identity"
-
 
 class Answer:
     """An answer that is sent whole. Django's HttpResponse costs 6 to 21 µs for the same."""
@@ -115,10 +112,10 @@ def crooked() -> Answer:
 
 
 def encoded(encoding: bytes) -> Answer:
-    """The answer to a body that does not come as it is."""
-    detail = f"The body has the Content-Encoding {encoding.decode('latin-1')[:40]}: send it as it is, without one."
+    """The answer to a body in a coding that is not understood."""
+    detail = f"The body has the Content-Encoding {encoding.decode('latin-1')[:40]}: send gzip, zstd, or none."
     problem = errors.problem_of_status(415, detail)
-    return Answer(encode(problem), problem.status, (*PROBLEM, (b"accept-encoding", IDENTITY)))
+    return Answer(encode(problem), problem.status, (*PROBLEM, (b"accept-encoding", b"gzip, zstd")))
 
 
 def failed() -> Answer:

@@ -4,6 +4,7 @@ import asyncio
 
 from django.conf import settings
 
+from mqbroker.api import codings
 from store.errors import MessageTooLarge, Refusal, SystemBusy
 from store.process import runtime
 from store.process.budget import Budget
@@ -47,19 +48,20 @@ class RequestTimeout(Refusal):
 class Body:
     """The body of one request. Its bytes count in the budget from their arrival until `release`."""
 
-    __slots__ = ("_budget", "_exchange", "_held")
+    __slots__ = ("_budget", "_coding", "_exchange", "_held")
 
     def __init__(self, exchange: Exchange, budget: Budget) -> None:
         self._exchange = exchange
         self._budget = budget
+        self._coding = codings.of(exchange.headers)
         self._held = 0
 
     def whole(self) -> bytes | None:
-        """A small body that has arrived whole, as almost all have; else None, for `read`.
+        """A small body that has arrived whole, as almost all have; else None, for `read`, as for one in a coding.
 
         Raises SystemBusy when the process holds too many bytes already.
         """
-        content = self._exchange.whole(WHOLE_BYTES)
+        content = self._exchange.whole(WHOLE_BYTES) if self._coding is None else None
         if content is not None:
             self._hold(len(content))
         return content
@@ -69,7 +71,7 @@ class Body:
         return 0 < announced(self._exchange.headers) <= WHOLE_BYTES
 
     async def read(self, limit: int) -> bytes:
-        """The whole body.
+        """The whole body, unpacked where it is in a coding.
 
         Raises MessageTooLarge above the limit, before reading a byte where the length is announced; SystemBusy when
         the process holds too many bytes already, or ends before; RequestTimeout after BODY_READ_SECONDS; Gone.
@@ -79,7 +81,7 @@ class Body:
             raise MessageTooLarge(f"The request has {size} bytes, the limit is {limit}.")
         try:
             async with asyncio.timeout(settings.BODY_READ_SECONDS):
-                return await self._read(limit)
+                content = await self._read(limit)
         except TimeoutError as problem:
             raise RequestTimeout(
                 f"The body was not complete after {settings.BODY_READ_SECONDS} seconds: nothing was stored, "
@@ -89,6 +91,10 @@ class Body:
             raise SystemBusy(
                 "This process ends, and the body was not complete: nothing was stored, send the request again."
             ) from problem
+        if self._coding is not None:
+            content = await codings.decoded(self._coding, content, limit)
+            self._hold(len(content))
+        return content
 
     async def _read(self, limit: int) -> bytes:
         # Not a list of chunks: of a body that comes byte by byte it would have forty times its size.

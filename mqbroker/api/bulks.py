@@ -98,8 +98,8 @@ async def _warm(given: list[Given | Refusal], caller: Caller) -> None:
 
 
 def _obeys(operation: SendOperation, caller: Caller) -> bool:
-    """Whether a send is sure to obey the rules; one to a queue or with a delay has to be looked at with its topic."""
-    if operation.queue_id is not None or not caller.may("produce", operation.topic):
+    """Whether a send is sure to obey the rules; one to a queue, with a delay or compressed has to be looked at."""
+    if operation.queue_id is not None or operation.compression or not caller.may("produce", operation.topic):
         return False
     try:
         messages.checked(operation)

@@ -9,7 +9,7 @@ import structlog
 
 from access.callers import Caller
 from mqbroker import errors
-from mqbroker.api import answers, bodies, responding, unread
+from mqbroker.api import answers, bodies, codings, responding, unread
 from mqbroker.api.bodies import Body
 from mqbroker.api.left_to_django import READING, LeftToDjango
 from mqbroker.api.new_work import NewWork
@@ -81,8 +81,8 @@ class Handler(NewWork):
         if exchange.refused_as is not None:
             responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
-        encoding = exchange.headers.get(b"content-encoding", answers.IDENTITY)
-        if encoding != answers.IDENTITY and encoding.lower() != answers.IDENTITY:
+        encoding = exchange.headers.get(b"content-encoding", codings.IDENTITY)
+        if encoding.lower() not in codings.CODINGS:
             responding.write(exchange, answers.encoded(encoding))
             return None
         found = self._fixed.get((exchange.method, exchange.target))

@@ -2,9 +2,10 @@
 
 import asyncio
 
-from mqbroker.api import unread
-from mqbroker.api.answers import Answer, MessagesAnswer
+from mqbroker.api import codings, unread
+from mqbroker.api.answers import PART_BYTES, WHOLE_BYTES, Answer, MessagesAnswer
 from mqbroker.api.bodies import Body
+from mqbroker.api.codings import Coder
 from mqbroker.api.unread import Unread
 from store.process import pacing, runtime
 from wire.arriving import Gone
@@ -22,7 +23,9 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
     if isinstance(answer, MessagesAnswer):
         body.release()
         await _write_page(exchange, answer)
-    elif len(answer.content) > unread.SMALL_BYTES:
+        return
+    await _encode(exchange, answer)
+    if len(answer.content) > unread.SMALL_BYTES:
         body.release()
         has_left = await runtime.control(Unread).send(exchange, answer.status, answer.headers, answer.content)
         if not has_left and answer.give_back is not None:
@@ -31,31 +34,47 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         write(exchange, answer)
 
 
+async def _encode(exchange: Exchange, answer: Answer) -> None:
+    """Encodes an answer that is whole in the coding that its caller takes."""
+    coding = codings.wanted(exchange.headers, answer.headers, len(answer.content))
+    if coding is None:
+        return
+    content, coder = answer.content, codings.coder(coding)
+    parts = (coder.compress(content[start : start + PART_BYTES]) for start in range(0, len(content), PART_BYTES))
+    answer.content = b"".join([part async for part in pacing.each(parts)]) + coder.flush()
+    answer.headers = (*answer.headers, *codings.named(coding))
+
+
 async def _write_page(exchange: Exchange, page: MessagesAnswer) -> None:
     """Sends a page part by part, each once the one before it has left. Small requests run between the parts.
 
     A caller that hangs up before the last part, or is given up as it reads too slowly, has received no message: half an
     object is no JSON. What it would have received is given back.
     """
-    exchange.start(page.status, (*page.headers, (b"x-request-id", exchange.request_id)))
+    coding = codings.wanted(exchange.headers, page.headers, WHOLE_BYTES)
+    headers = page.headers if coding is None else (*page.headers, *codings.named(coding))
+    exchange.start(page.status, (*headers, (b"x-request-id", exchange.request_id)))
     try:
-        await _write_parts(exchange, page)
+        await _write_parts(exchange, page, None if coding is None else codings.coder(coding))
     except Gone:
         if page.give_back is not None:
             await page.give_back(exchange.gone)
 
 
-async def _write_parts(exchange: Exchange, page: MessagesAnswer) -> None:
+async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | None) -> None:
     parts = page.parts()
-    while True:
+    is_last = False
+    while not is_last:
         async with pacing.step():
             part = next(parts, b"")
-        if not part:
-            exchange.end()
-            return
-        if page.give_back is not None and exchange.gone.done():
-            raise Gone
-        await exchange.send(part)
+            is_last = not part
+            if coder is not None:
+                part = coder.flush() if is_last else coder.compress(part)
+        if part:
+            if page.give_back is not None and exchange.gone.done():
+                raise Gone
+            await exchange.send(part)
+    exchange.end()
 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:

@@ -3,21 +3,23 @@
 from store.messages.fields import (
     MAX_PROPERTIES_BYTES,
     MAX_SHARDING_KEY,
+    TEXT,
     Message,
     MessageRow,
     Record,
     StoredMessage,
     Time,
-    checked,
     columns,
     is_large,
     packed,
     stored,
 )
+from store.messages.rules import checked, require_readable
 
 __all__ = [
     "MAX_PROPERTIES_BYTES",
     "MAX_SHARDING_KEY",
+    "TEXT",
     "Message",
     "MessageRow",
     "Record",
@@ -27,5 +29,6 @@ __all__ = [
     "columns",
     "is_large",
     "packed",
+    "require_readable",
     "stored",
 ]

@@ -121,18 +121,16 @@ async def accept(
     Raises the refusal that names what is wrong; nothing is stored then.
     """
     body = messages.checked(message)
+    await messages.require_readable(message)
     chosen = message.message_id or message_id
     topic = await for_messages(message.topic, message.queue_id, [] if chosen is None else [chosen], beside)
     return _accepted(message, body, topic, traceparent, message_id)
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """As `accept`, without waiting; None where the topic has to be looked up."""
-    topic = topics.known_for_sending(message.topic)
-    if topic is None:
-        return None
-    body = messages.checked(message)
-    return _accepted(message, body, topic, traceparent, message_id)
+    """As `accept`, without waiting; None where the topic has to be looked up, or the body is compressed."""
+    topic = None if message.compression else topics.known_for_sending(message.topic)
+    return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
 
 
 def _accepted(
@@ -151,6 +149,7 @@ async def accept_together(given: Sequence[Message], topic_name: str, traceparent
 
     Raises what `accept` raises for the first message that breaks a rule.
     """
+    await messages.require_readable(*given)
     topic = topics.known_for_sending(topic_name)
     if topic is None:
         # A message that breaks a rule makes no topic.
@@ -196,7 +195,7 @@ async def require_unused(
 
 
 def accept_for(topic: TopicFacts, given: Sequence[Message], traceparent: str | None) -> Parcel:
-    """As `accept_together`, for a topic that is known."""
+    """As `accept_together`, for a topic that is known and bodies that are readable."""
     bodies = [messages.checked(message) for message in given]
     repeatable = [message.message_id for message in given if message.message_id is not None]
     validate_together(bodies, repeatable, "batch")

@@ -3,7 +3,8 @@
 SELECT
     m.segment_id, m.log_offset, m.message_id, m.queue_id, m.stored_at, m.born_at, m.tags, m.keys, m.sharding_key,
     m.traceparent, m.properties, m.topic_id, t.name AS topic,
-    substring(m.body FROM 1 FOR %(max_bytes)s::integer) AS beginning, octet_length(m.body) AS size
+    substring(m.body FROM 1 FOR %(max_bytes)s::integer) AS beginning, octet_length(m.body) AS size,
+    m.body_form
 FROM commit_log AS m
 LEFT JOIN topic AS t ON m.topic_id = t.id
 WHERE m.log_offset = any(%(log_offset)s::bigint []) AND m.segment_id = any(%(segment_id)s::integer [])

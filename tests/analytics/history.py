@@ -34,6 +34,8 @@ def _messages(past: Past, orders: int) -> None:
         traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
         born_at=at_milliseconds(1),
     )
+    for form in ("zlib", "zstd"):
+        past.store(1, orders, EVERY_BYTE * 20, body_form=form)
     past.store(1, DELETED, b"of a deleted topic", group=(DELETED, None))
     past.store_again(2, orders, past.messages[0])
     past.delay(past.messages[1], orders, at_milliseconds(1_790_000_000_456))

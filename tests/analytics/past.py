@@ -2,12 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
+from backports import zstd
 from django.apps import apps
 from mqbroker_client.ids import uuid7
 from psycopg import sql
@@ -16,6 +18,7 @@ from tests.broker.ids import id_of
 
 Row = dict[str, Any]
 START = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+PACK: Mapping[str, Callable[[bytes], bytes]] = {"zlib": zlib.compress, "zstd": zstd.compress}
 PARTITIONED = "SELECT c.relname FROM pg_partitioned_table AS p JOIN pg_class AS c ON c.oid = p.partrelid"
 
 
@@ -105,6 +108,8 @@ class Past:
     def store(self, segment_id: int, topic_id: int, body: bytes, queue_id: int = 0, **others: Any) -> Row:
         """Stores a message. `others` are columns of the log, but `properties` a dict, and `group` an id and a name."""
         properties, (group_id, group) = others.pop("properties", None), others.pop("group", (None, None))
+        pack = PACK.get(str(others.get("body_form")))
+        kept_body = body if pack is None else pack(body)
         row = {
             "message_id": uuid7(),
             "topic_id": topic_id,
@@ -119,6 +124,7 @@ class Past:
             "segment_id": segment_id,
             "producer_group_id": group_id,
             "properties": None if properties is None else json.dumps(properties).encode(),
+            "body": kept_body,
         }
         offset = self.connection.execute("SELECT nextval('commit_log_offset')").fetchall()[0][0]
         self.add("commit_log", {**row, **kept, "log_offset": offset})
@@ -132,7 +138,7 @@ class Past:
             "topic": self.names.get(topic_id),
             "producer_group": group,
             "properties": properties,
-            "body_bytes": len(body),
+            "body_bytes": len(kept_body),
         }
         self.messages.append(message)
         return message

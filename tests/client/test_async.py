@@ -43,6 +43,20 @@ async def asked(server: ScriptedServer, requests: int) -> None:
     await asyncio.to_thread(server.wait_for, requests)
 
 
+async def test_long_bodies_and_long_answers_are_read(broker: RunningBroker, orders: str) -> None:
+    bodies = [bytes([number]) * 10_000 for number in range(16)]
+    async with AsyncBroker(broker.url, API_KEY) as client, AsyncBroker(broker.url, API_KEY, compression=None) as plain:
+        await AsyncProducer(client, orders).send_batch(orders, [Message(orders, body) for body in bodies])
+        await AsyncProducer(plain, orders).send_batch(orders, [Message(orders, body) for body in bodies])
+        found = [
+            delivery.body
+            for _ in range(2)
+            for delivery in await AsyncConsumer(client, orders).receive(orders, max_messages=16, wait_seconds=5)
+        ]
+
+    assert sorted(found) == sorted(bodies * 2)
+
+
 async def test_a_transaction_is_begun_committed_received_and_acked(broker: RunningBroker, orders: str) -> None:
     async with AsyncBroker(broker.url, API_KEY) as client:
         producer, consumer = AsyncProducer(client, orders), AsyncConsumer(client, orders)

@@ -2,7 +2,6 @@
 
 FILES = {
     "wire/connection.py": 319,
-    "store/messages/fields.py": 303,
     "store/db/pipeline.py": 299,
     "bench/export.py": 295,
     "transactions/checks/checker.py": 279,

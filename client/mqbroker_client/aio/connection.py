@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, Self, Unpack
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -14,6 +13,7 @@ from mqbroker_client import calls, errors, forks, requests, tracing
 from mqbroker_client.aio.coalescing import AsyncLane
 from mqbroker_client.aio.hooks import AsyncHook, entered
 from mqbroker_client.calls import Call, Result
+from mqbroker_client.compression import DEFAULT, Compression
 from mqbroker_client.documents import Document
 from mqbroker_client.later import MOST_WAITING
 from mqbroker_client.requests import Answer, Options, OwnRequest, Request, Requests
@@ -70,6 +70,7 @@ class AsyncBroker:
         connections: int = 64,
         coalescing: bool = True,
         hooks: Sequence[AsyncHook] = (),
+        compression: Compression | None = DEFAULT,
     ) -> None:
         self.urls = requests.addresses(url)
         self.connect_seconds = connect_seconds
@@ -79,6 +80,7 @@ class AsyncBroker:
         self.hooks: Sequence[AsyncHook] = (*tracing.HOOKS, *hooks)
         self.connections = connections
         self.coalescing = coalescing
+        self.compression = compression
         self._requests = Requests(api_key)
         self._used = 0
         self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, Line] = WeakKeyDictionary()
@@ -91,16 +93,13 @@ class AsyncBroker:
     @classmethod
     def from_env(cls, **options: Unpack[Options]) -> Self:
         """The broker of MQBROKER_URL and MQBROKER_API_KEY; as `Broker.from_env`."""
-        url, api_key = requests.from_environment()
-        return cls(url, api_key, **options)
+        return cls(*requests.from_environment(), **options)
 
     async def __aenter__(self) -> Self:
         self._closed.discard(asyncio.get_running_loop())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @property
@@ -194,7 +193,8 @@ class AsyncBroker:
         line = self._lines.get(loop)
         if line is None or line.session.closed:
             connector = aiohttp.TCPConnector(limit=self.connections)
-            session = aiohttp.ClientSession(connector=connector, auto_decompress=False)
+            plain = ("Accept-Encoding",)  # An answer that is not decoded is not asked for either.
+            session = aiohttp.ClientSession(connector=connector, auto_decompress=False, skip_auto_headers=plain)
             lane = AsyncLane(partial(self._together, session)) if self.coalescing else None
             line = self._lines[loop] = Line(session, lane, is_left=loop in self._closed)
         return line
@@ -203,9 +203,8 @@ class AsyncBroker:
         self, session: aiohttp.ClientSession, call: Call[Result], own: OwnRequest, seconds: float
     ) -> Result:
         request = own.get()
-        return requests.result_of(
-            call, requests.document_of(self.url, request, await self._once(session, request, seconds))
-        )
+        document = requests.document_of(self.url, request, await self._once(session, request, seconds))
+        return requests.result_of(call, document)
 
     async def _together(
         self, session: aiohttp.ClientSession, calls: Sequence[Call[Result]], seconds: float

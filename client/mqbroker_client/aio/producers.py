@@ -109,12 +109,12 @@ class AsyncProducer:
         message = Message.of(topic, body, json=json, **fields)
         if wait:
             return await self.send_message(message)
-        send_later(self.broker, calls.send(message))
+        send_later(self.broker, calls.send(message, self.broker.compression))
         return None
 
     async def send_message(self, message: Message) -> Sent:
         """Store a message that was made before. The same object again stores nothing new."""
-        return await self.broker.do(calls.send(message))
+        return await self.broker.do(calls.send(message, self.broker.compression))
 
     async def send_batch(self, topic: str, messages: Sequence[Message]) -> SentList:
         """All or nothing, in one queue, at consecutive offsets.
@@ -125,7 +125,7 @@ class AsyncProducer:
         sent = SentList()
         for batch in batches.split(messages):
             try:
-                sent.add(await self.broker.do(calls.send_batch(topic, batch)))
+                sent.add(await self.broker.do(calls.send_batch(topic, batch, self.broker.compression)))
             except BrokerError as error:
                 if not sent:
                     raise
@@ -176,6 +176,7 @@ class AsyncProducer:
             transaction_id,
             check_immunity_seconds=check_immunity_seconds,
             check_url=check_url,
+            compression=self.broker.compression,
         )
         return AsyncTransaction.of(self, await self.broker.do(begin, retry=retry))
 

@@ -39,7 +39,7 @@ class AsyncReceipts:
         what a send raises.
         """
         handles = handles_of(deliveries)
-        return await self.broker.do(calls.forward(self.group, handles, messages))
+        return await self.broker.do(calls.forward(self.group, handles, messages, self.broker.compression))
 
     async def nack(
         self, deliveries: Iterable[Delivery], *, delay_seconds: float | None = None, reason: str | None = None

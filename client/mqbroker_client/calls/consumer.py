@@ -6,6 +6,7 @@ from typing import Literal
 
 from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path
+from mqbroker_client.compression import Compression
 from mqbroker_client.documents import Document, given, in_utf8
 from mqbroker_client.hooks import HookContext
 from mqbroker_client.messages import Delivery, Message
@@ -39,9 +40,11 @@ def ack(group: str, receipt_handles: Sequence[str]) -> Call[list[Settled]]:
     return _settle(group, "ack", receipt_handles, {}, _acks(group))
 
 
-def forward(group: str, receipt_handles: Sequence[str], messages: Sequence[Message]) -> Call[list[Sent]]:
+def forward(
+    group: str, receipt_handles: Sequence[str], messages: Sequence[Message], compression: Compression | None = None
+) -> Call[list[Sent]]:
     """POST /v1/consumer-groups/{group}/ack with messages."""
-    body = {"receipt_handles": receipt_handles, "messages": [message.document() for message in messages]}
+    body = {"receipt_handles": receipt_handles, "messages": [message.document(compression) for message in messages]}
     traceparent = tracing.current()
     return call(
         "POST",

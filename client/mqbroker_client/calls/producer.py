@@ -8,6 +8,7 @@ from uuid import UUID
 
 from mqbroker_client import tracing
 from mqbroker_client.calls import Call, Operation, call, path, same
+from mqbroker_client.compression import Compression
 from mqbroker_client.documents import Document, encoded, given, in_utf8
 from mqbroker_client.halves import HalfMessage
 from mqbroker_client.hooks import HookContext
@@ -18,14 +19,14 @@ from mqbroker_client.states import LocalTransactionState
 SEND = Operation(b'{"op":"send",')
 
 
-def send(message: Message) -> Call[Sent]:
+def send(message: Message, compression: Compression | None = None) -> Call[Sent]:
     """POST /v1/messages."""
     traceparent = message.traceparent or tracing.current()
     context = HookContext("send", topic=message.topic, messages=(message,), traceparent=traceparent)
     return call(
         "POST",
         "/v1/messages",
-        message.document(),
+        message.document(compression),
         Sent.read,
         operation=SEND,
         traceparent=traceparent,
@@ -33,9 +34,9 @@ def send(message: Message) -> Call[Sent]:
     )
 
 
-def send_batch(topic: str, messages: Sequence[Message]) -> Call[list[Sent]]:
+def send_batch(topic: str, messages: Sequence[Message], compression: Compression | None = None) -> Call[list[Sent]]:
     """POST /v1/messages/batch."""
-    body = {"topic": topic, "messages": [message.document() for message in messages]}
+    body = {"topic": topic, "messages": [message.document(compression) for message in messages]}
     traceparent = _traceparent(messages)
     context = HookContext("send", topic=topic, messages=messages, traceparent=traceparent)
     return call("POST", "/v1/messages/batch", body, _all_sent, traceparent=traceparent, context=context)
@@ -48,9 +49,10 @@ def begin(
     *,
     check_immunity_seconds: float | None = None,
     check_url: str | None = None,
+    compression: Compression | None = None,
 ) -> Call[Begun]:
     """POST /v1/transactions."""
-    documents = [message.document() for message in messages]
+    documents = [message.document(compression) for message in messages]
     body = {
         **(documents[0] if len(documents) == 1 else {"messages": documents}),
         "producer_group": group,

@@ -1,0 +1,155 @@
+"""The rules that the fields of a message obey."""
+
+import base64
+from datetime import UTC, datetime
+from operator import attrgetter
+
+from store import errors
+from store.messages import compression, properties
+from store.messages.compression import Compression, Unreadable
+from store.messages.fields import MAX_PROPERTIES_BYTES, MAX_SHARDING_KEY, Message
+from store.messages.properties import CONTROL
+from store.process import pacing
+from store.process.configuration import setting
+
+# All but topic and body; most messages have none of them.
+_further_fields = attrgetter(*[name for name in Message.__struct_fields__ if name not in ("topic", "body")])
+_NO_FURTHER = (None,) * (len(Message.__struct_fields__) - 2)
+
+
+def checked(message: Message) -> bytes:
+    """The bytes of a message, held to every rule of the API but those of its topic.
+
+    Raises MessageIllegal, MessageTooLarge, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
+    One look at all fields takes 0.4 us where there is none but the body, rule by rule they take 1 us.
+    """
+    if message.body and _further_fields(message) == _NO_FURTHER:
+        return _of_size(message.body.encode())
+    body = _body_of(message)
+    _validate(message)
+    return body
+
+
+async def require_readable(*given: Message) -> None:
+    """Raises MessageIllegal for a compressed body that cannot be unpacked, MessageTooLarge where it has more than
+    MAX_MESSAGE_BYTES.
+
+    A body that no consumer could unpack is found where its producer sends it. No more than a piece is in memory.
+    """
+    for message in given:
+        if message.compression is not None:
+            await _require_readable(message.compression, checked(message))
+
+
+async def _require_readable(method: Compression, packed: bytes) -> None:
+    limit, size = setting("MAX_MESSAGE_BYTES"), 0
+    try:
+        async for piece in pacing.each(compression.pieces(method, packed)):
+            size += len(piece)
+            if size > limit:
+                raise errors.MessageTooLarge(f"The body has more than {limit} bytes, the limit, when it is unpacked.")
+    except Unreadable as problem:
+        raise errors.MessageIllegal(
+            f"body_base64 cannot be unpacked with {method} ({problem}): give one whole stream of it."
+        ) from problem
+    if not size:
+        raise errors.MessageIllegal("The body is empty when it is unpacked: give at least one byte.")
+
+
+def _body_of(message: Message) -> bytes:
+    """The message's bytes.
+
+    Raises MessageIllegal unless exactly one of body and body_base64 is there, is readable and is not empty;
+    MessageTooLarge above MAX_MESSAGE_BYTES.
+    """
+    if (message.body is None) == (message.body_base64 is None):
+        raise errors.MessageIllegal("A message has exactly one of body and body_base64: give one of them.")
+    if message.compression is not None and message.body_base64 is None:
+        raise errors.MessageIllegal("compression is of a body_base64: give the compressed bytes there, in base64.")
+    body = message.body.encode() if message.body is not None else _from_base64(message.body_base64 or "")
+    if not body:
+        raise errors.MessageIllegal("The body is empty: give at least one byte.")
+    return _of_size(body)
+
+
+def _of_size(body: bytes) -> bytes:
+    if len(body) > (limit := setting("MAX_MESSAGE_BYTES")):
+        raise errors.MessageTooLarge(f"The body has {len(body)} bytes, the limit is {limit}.")
+    return body
+
+
+def _from_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError as problem:
+        raise errors.MessageIllegal(f"body_base64 is no base64 ({problem}): use the standard alphabet.") from problem
+
+
+def _validate(message: Message) -> None:
+    """Checks the message's fields by the rules of the API, but for its body and topic.
+
+    Raises MessageIllegal, PropertiesTooLarge or DelayIllegal, with the field and what is valid.
+    """
+    size = 0
+    if message.tags is not None:
+        size += _size_of_tags(message.tags)
+    if message.keys is not None:
+        size += sum(map(_size_of_key, message.keys))
+    if message.properties is not None:
+        size += properties.size_of(message.properties)
+    if size > MAX_PROPERTIES_BYTES:
+        raise errors.PropertiesTooLarge(
+            f"Properties, tags and keys have {size} bytes together, the limit is {MAX_PROPERTIES_BYTES}."
+        )
+    if message.sharding_key is not None:
+        _validate_sharding_key(message.sharding_key)
+    if message.born_at is not None:
+        _validate_born_at(message.born_at)
+    _validate_delay(message)
+
+
+def _size_of_tags(tags: str) -> int:
+    if not tags.strip() or "|" in tags or CONTROL.search(tags):
+        raise errors.MessageIllegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
+    return len(tags.encode())
+
+
+def _size_of_key(key: str) -> int:
+    if not properties.is_key(key):
+        raise errors.MessageIllegal(f"keys holds {key!r}: {properties.KEY_RULE}.")
+    return len(key.encode())
+
+
+def _validate_sharding_key(key: str) -> None:
+    if not key.strip() or len(key) > MAX_SHARDING_KEY or CONTROL.search(key):
+        raise errors.MessageIllegal(
+            f"sharding_key {key[:80]!r} cannot be used: 1 to {MAX_SHARDING_KEY} characters, not blank, none of control."
+        )
+
+
+def _validate_born_at(born_at: datetime) -> None:
+    """A time that its zone moves out of Python's years could be stored, but not read again."""
+    try:
+        born_at.astimezone(UTC)
+    except OverflowError as problem:
+        raise errors.MessageIllegal(
+            f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC."
+        ) from problem
+
+
+def _validate_delay(message: Message) -> None:
+    if message.delay_level is None and message.delay_seconds is None and message.deliver_at is None:
+        return
+    # Level 0 is no delay, as in RocketMQ.
+    delays = {
+        "delay_level": message.delay_level or None,
+        "delay_seconds": message.delay_seconds,
+        "deliver_at": message.deliver_at,
+    }
+    given = [name for name, value in delays.items() if value is not None]
+    if len(given) > 1:
+        raise errors.DelayIllegal(f"{' and '.join(given)} are given together: give at most one of them.")
+    if (message.delay_level or 0) < 0:
+        raise errors.DelayIllegal(f"delay_level {message.delay_level} is below 0: give 1 to the highest level.")
+    if (message.delay_seconds or 0) < 0:
+        raise errors.DelayIllegal(f"delay_seconds {message.delay_seconds} is below 0: give 0 or more.")
