@@ -4,6 +4,7 @@ import base64
 import importlib
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import Literal
 
@@ -91,6 +92,7 @@ def _of_zstd(packed: bytes) -> tuple[bytes, bool]:
         raise ValueError(f"the body cannot be unpacked by zstd: {problem}") from problem
 
 
+@cache
 def _zstd() -> ModuleType:
     """Python's own module from 3.14 on, or its backport."""
     for name in ("compression.zstd", "backports.zstd"):

@@ -14,7 +14,7 @@ from store.messages.fields import (
     packed,
     stored,
 )
-from store.messages.rules import checked, require_readable
+from store.messages.rules import checked, is_soon_read, require_readable
 
 __all__ = [
     "MAX_PROPERTIES_BYTES",
@@ -28,6 +28,7 @@ __all__ = [
     "checked",
     "columns",
     "is_large",
+    "is_soon_read",
     "packed",
     "require_readable",
     "stored",

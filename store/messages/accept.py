@@ -128,8 +128,8 @@ async def accept(
 
 
 def accept_known(message: Message, traceparent: str | None, message_id: uuid.UUID | None = None) -> Accepted | None:
-    """As `accept`, without waiting; None where the topic has to be looked up, or the body is compressed."""
-    topic = None if message.compression else topics.known_for_sending(message.topic)
+    """As `accept`, without waiting; None where the topic has to be looked up, or a body has to be unpacked for long."""
+    topic = topics.known_for_sending(message.topic) if messages.is_soon_read(message) else None
     return None if topic is None else _accepted(message, messages.checked(message), topic, traceparent, message_id)
 
 

@@ -12,6 +12,9 @@ from store.messages.properties import CONTROL
 from store.process import pacing
 from store.process.configuration import setting
 
+# A body with so many bytes is unpacked at once: it takes 0.2 ms.
+SOON_BYTES = 64 * 1024
+
 # All but topic and body; most messages have none of them.
 _further_fields = attrgetter(*[name for name in Message.__struct_fields__ if name not in ("topic", "body")])
 _NO_FURTHER = (None,) * (len(Message.__struct_fields__) - 2)
@@ -28,6 +31,14 @@ def checked(message: Message) -> bytes:
     body = _body_of(message)
     _validate(message)
     return body
+
+
+def is_soon_read(message: Message) -> bool:
+    """Whether a body is not compressed, or is found readable within SOON_BYTES; else `require_readable` says."""
+    if message.compression is None:
+        return True
+    found, is_all = compression.beginning(message.compression, checked(message), SOON_BYTES)
+    return bool(found) and is_all
 
 
 async def require_readable(*given: Message) -> None:

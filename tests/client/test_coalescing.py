@@ -130,7 +130,7 @@ def test_a_request_has_at_most_4_mib() -> None:
     bodies = [b"x" * size for size in (1, 3_000_000, 1_000_000, 500_000)]
     gate = Gate(results)
     with scripted(gate, results) as server:
-        producer = producer_of(server)
+        producer = producer_of(server, compression=None)
         with calls_behind_one(server, [lambda: producer.send("orders", bodies[0])]), ThreadPoolExecutor(3) as threads:
             for count, body in enumerate(bodies[1:], 1):
                 threads.submit(producer.send, "orders", body)

@@ -4,7 +4,7 @@ import base64
 import json
 import secrets
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from uuid import uuid4
@@ -32,6 +32,13 @@ HOSTILE = {
     "of 4 MiB": (b"order " * MIB)[: 4 * MIB],
 }
 PACK: dict[str, Callable[[bytes], bytes]] = {"zlib": zlib.compress, "zstd": zstd.compress}
+
+
+@pytest.fixture
+def producer(broker: RunningBroker) -> Iterator[Producer]:
+    """A producer that compresses, as by default."""
+    with Broker(broker.url, API_KEY) as packing:
+        yield Producer(packing, characters.name("orders"))
 
 
 def in_json(topic: str, method: str, packed: bytes) -> Document:
@@ -172,14 +179,15 @@ def test_a_compressed_message_that_is_sent_again_is_stored_once(wire: Wire, orde
 
 
 def test_a_check_brings_the_body_as_it_was_sent(
-    producer: Producer, producer_endpoint: ProducerEndpoint, orders: str
+    broker: RunningBroker, producer: Producer, endpoint: ProducerEndpoint, orders: str
 ) -> None:
+    characters.register(broker, producer.group, endpoint.url)
     body = b"order " * 2000
     producer.begin(orders, body, check_immunity_seconds=0)
 
-    eventually(lambda: producer_endpoint.asked)
+    eventually(lambda: endpoint.asked)
 
-    [asked] = producer_endpoint.asked[:1]
+    [asked] = endpoint.asked[:1]
     [transaction] = asked.document["transactions"]
     assert unpacked(transaction["compression"], base64.b64decode(transaction["body_base64"])) == body
 

@@ -3,10 +3,11 @@
 import base64
 
 import pytest
-from mqbroker_client import Producer
+from mqbroker_client import Broker, Producer
 
 from tests.broker.endpoints import ProducerEndpoint
 from tests.broker.polling import eventually
+from tests.broker.running import API_KEY, RunningBroker
 from tests.push.operators import Operator
 from tests.push.servers import pushed
 
@@ -21,7 +22,7 @@ from tests.push.servers import pushed
 )
 def test_a_compressed_body_is_pushed_as_it_was_sent(
     operator: Operator,
-    producer: Producer,
+    broker: RunningBroker,
     server: ProducerEndpoint,
     topic: str,
     name: str,
@@ -30,7 +31,8 @@ def test_a_compressed_body_is_pushed_as_it_was_sent(
     pushed_as: str,
 ) -> None:
     operator.subscribes(name, topic, server.url)
-    producer.send(topic, body)
+    with Broker(broker.url, API_KEY) as packing:
+        Producer(packing, name).send(topic, body)
 
     eventually(lambda: pushed(server))
 
