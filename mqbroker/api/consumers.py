@@ -12,6 +12,7 @@ from delivery.receipts.settling import Ack
 from delivery.receive import offsets as delivery_offsets
 from delivery.receive import pull as delivery_pull
 from delivery.receive import receives
+from delivery.receive.deliveries import Entry
 from delivery.receive.offsets import ResetOffsets
 from delivery.receive.receives import Receive
 from mqbroker import errors
@@ -23,6 +24,7 @@ from store.errors import Refusal
 from store.naming.topics import RETRY_PREFIX, group_of
 from store.notices.presence import Present
 from store.process import runtime
+from transactions.reads import internal_topics
 
 
 async def receive(request: DataRequest, group: str) -> Answer:
@@ -131,6 +133,8 @@ def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
 
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     """GET /v1/topics/{topic}/queues/{queue_id}/messages."""
+    if topic in internal_topics.NAMES:
+        return await _pull_internal(request, topic, queue_id)
     request.caller.require("read", topic)
     query = request.query("offset", "max", "wait_seconds", "cell")
     offset = number(query, "offset", 0)
@@ -144,3 +148,15 @@ async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:
     at = (topic, queue_id, offset, max_messages, wait_seconds, request.hold, request.gone, require, cell)
     found = await delivery_pull.pull(*at)
     return page(request.hold, found.entries, found.bounds)
+
+
+async def _pull_internal(request: DataRequest, topic: str, queue_id: int) -> Answer:
+    """The same of RocketMQ's topics of transactions, which are views: with the scope `manage`, and without waiting."""
+    request.caller.require_manage()
+    query = request.query("offset", "max", "cell")
+    max_messages = number(query, "max", delivery_pull.DEFAULT_MESSAGES)
+    with runtime.in_cell(internal_topics.cell_of(topic, query.get("cell", [None])[-1])):
+        offset = number(query, "offset", (await internal_topics.bounds(topic)).min_offset)
+        view, ends = await internal_topics.ahead(topic, queue_id, offset, max_messages, request.hold)
+    entries = (Entry(one.message, 0, one.offset) for one in view.placed)
+    return page(request.hold, entries, {"next_offset": view.go_on_at, **ends._asdict()})

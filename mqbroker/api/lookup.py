@@ -1,6 +1,7 @@
 """The look-up of messages: by id, by key, by topic and time, and the trace of one."""
 
 import uuid
+from datetime import datetime
 
 import msgspec
 
@@ -16,7 +17,8 @@ from store.naming import topic_names, topics
 from store.process import pacing, runtime
 from store.reading import cursors, holders, lookup, search
 from store.reading.lookup import Found
-from store.reading.search import Cursor
+from store.reading.search import BEGINNING, END, Cursor
+from transactions.reads import internal_topics
 
 
 class FoundMessage(msgspec.Struct):
@@ -55,7 +57,8 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     given = request.query_with_blanks("topic", "key", "from", "to", "limit", "cursor", "cell")
     query = {name: values[-1] for name, values in given.items()}
     name, key = query.get("topic", ""), query.get("key")
-    request.caller.require("read", name)
+    is_internal = name in internal_topics.NAMES
+    request.caller.require_manage() if is_internal else request.caller.require("read", name)
     if name in topics.HIDDEN:
         # Its entries are messages of every topic that no consumer can see.
         request.caller.require_manage()
@@ -65,6 +68,8 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     count = number(given, "limit", cursors.DEFAULT_LIMIT)
     require_between("limit", count, 1, cursors.MAX_LIMIT)
     after = cursors.decode(query.get("cursor"), Cursor)
+    if is_internal:
+        return await _internal(request, name, key, (since or BEGINNING, until or END), after, count, query.get("cell"))
     topic = await search.topic_of(name)
     with runtime.in_cell(holders.of_queues(topic, query.get("cell") or None)):
         if key is None:
@@ -77,6 +82,26 @@ async def messages_of_topic(request: DataRequest) -> Answer:
     names = await topic_names.of_ids({found.message.topic_id for found in page})
     following = None if last is None else cursors.encode(last)
     results = (_found(found, names) for found in page)
+    return answers.page(request.hold, results, {"next": following}, "results")
+
+
+async def _internal(
+    request: DataRequest,
+    name: str,
+    key: str | None,
+    within: tuple[datetime, datetime],
+    after: Cursor | None,
+    count: int,
+    cell: str | None,
+) -> Answer:
+    """A page of one of RocketMQ's topics of transactions, which are views."""
+    if key is not None:
+        raise MessageIllegal(f"{name} is a view without keys: look the key up in the topic of its messages.")
+    with runtime.in_cell(internal_topics.cell_of(name, cell or None)):
+        below = (after or Cursor()).offset
+        view = await internal_topics.back(name, below, *within, count, request.hold)
+    following = None if view.go_on_at is None else cursors.encode(Cursor(offset=view.go_on_at))
+    results = (FoundMessage(one.message, 0, one.offset) for one in view.placed)
     return answers.page(request.hold, results, {"next": following}, "results")
 
 

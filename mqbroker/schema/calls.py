@@ -243,6 +243,8 @@ CALLS: dict[View, Call] = {
             "wait_seconds": {"type": "integer", "minimum": 0, "default": 0},
             "cell": CELL,
         },
-        description="Keeps nothing about the reader: for replay, broadcast and streams.",
+        description="Keeps nothing about the reader: for replay, broadcast and streams. RocketMQ's topics "
+        "`RMQ_SYS_TRANS_HALF_TOPIC` and `RMQ_SYS_TRANS_OP_HALF_TOPIC` are views, with `manage`: their offsets "
+        "have holes, and `next_offset` goes on behind what was looked at.",
     ),
 }

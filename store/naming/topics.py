@@ -27,10 +27,9 @@ DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
 HIDDEN = (SCHEDULE, DISCARDED)
 # RocketMQ's topics that the broker never makes: their messages are rows of a table here, which no consumer reads.
 KEPT_ELSEWHERE = {
-    "RMQ_SYS_TRANS_HALF_TOPIC": "it is RocketMQ's name for half messages, which are in no topic until their commit; "
-    "GET /v1/transactions?state=PREPARED lists their transactions",
-    "RMQ_SYS_TRANS_OP_HALF_TOPIC": "it is RocketMQ's name for ends, which are in no topic; "
-    "GET /v1/transactions/{transaction_id} has those of a transaction in its history",
+    name: f"it is RocketMQ's name for {what}, a view of the rows that are kept; "
+    f"GET /v1/topics/{name}/queues/0/messages and GET /v1/messages?topic={name} read it, with the scope manage"
+    for name, what in (("RMQ_SYS_TRANS_HALF_TOPIC", "half messages"), ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "ends"))
 }
 SYSTEM = frozenset((SCHEDULE, DISCARDED, *KEPT_ELSEWHERE))
 

@@ -122,24 +122,16 @@ def test_a_topic_that_only_the_broker_makes_names_no_way_that_is_forbidden(opera
 
 
 @pytest.mark.parametrize(
-    ("name", "way"),
-    [
-        (
-            "RMQ_SYS_TRANS_HALF_TOPIC",
-            "it is RocketMQ's name for half messages, which are in no topic until their commit; "
-            "GET /v1/transactions?state=PREPARED lists their transactions.",
-        ),
-        (
-            "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-            "it is RocketMQ's name for ends, which are in no topic; "
-            "GET /v1/transactions/{transaction_id} has those of a transaction in its history.",
-        ),
-    ],
+    ("name", "what"), [("RMQ_SYS_TRANS_HALF_TOPIC", "half messages"), ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "ends")]
 )
 def test_a_topic_of_rocketmq_that_the_broker_never_makes_says_where_its_messages_are_seen(
-    operator: Operator, name: str, way: str
+    operator: Operator, name: str, what: str
 ) -> None:
     found = operator.get(f"/v1/topics/{name}").problem
+    way = (
+        f"it is RocketMQ's name for {what}, a view of the rows that are kept; GET /v1/topics/{name}/queues/0/messages "
+        f"and GET /v1/messages?topic={name} read it, with the scope manage."
+    )
 
     assert found == problem(404, "topic_not_exist", f"There is no topic {name}: {way}")
 

@@ -1,0 +1,22 @@
+-- Read half messages, undecided or not, in the order of the log from an offset on. `max_looked_at` rows of the log are read at
+-- most, for most may be no half messages; each row has the offset behind the last of them (`go_on_at`). Without a
+-- half message there is one row, with that offset alone. `check_times` is null once the transaction is decided.
+WITH looked_at AS (
+    SELECT l.segment_id, l.log_offset, l.transaction_id, octet_length(l.body) AS size
+    FROM commit_log AS l
+    WHERE l.log_offset >= %(offset)s
+    ORDER BY l.log_offset
+    LIMIT %(max_looked_at)s
+)
+
+SELECT coalesce(l.highest + 1, %(offset)s) AS go_on_at, half.segment_id, half.log_offset, half.size, half.check_times
+FROM (SELECT max(log_offset) AS highest FROM looked_at) AS l
+LEFT JOIN LATERAL (
+    SELECT a.segment_id, a.log_offset, a.size, h.check_times
+    FROM looked_at AS a
+    LEFT JOIN half_message AS h ON a.transaction_id = h.transaction_id
+    WHERE a.transaction_id IS NOT NULL
+    ORDER BY a.log_offset
+    LIMIT %(max_rows)s
+) AS half ON true
+ORDER BY half.log_offset

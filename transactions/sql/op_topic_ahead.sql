@@ -1,0 +1,22 @@
+-- Read the decisions of transactions in the order of their ids from one on; discards, resumes and UNKNOWN decide nothing.
+-- As `half_topic_ahead`, by the same limits.
+WITH looked_at AS (
+    SELECT *
+    FROM operation AS o
+    WHERE o.operation_id >= %(offset)s
+    ORDER BY o.operation_id
+    LIMIT %(max_looked_at)s
+)
+
+SELECT
+    coalesce(l.highest + 1, %(offset)s) AS go_on_at, d.operation_id, d.transaction_id, d.producer_group_id, d.decision,
+    d.decided_at, d.check_times, coalesce(d.log_offsets, ARRAY[d.log_offset]) AS log_offsets
+FROM (SELECT max(operation_id) AS highest FROM looked_at) AS l
+LEFT JOIN LATERAL (
+    SELECT *
+    FROM looked_at
+    WHERE decision IN ('COMMIT', 'ROLLBACK')
+    ORDER BY operation_id
+    LIMIT %(max_rows)s
+) AS d ON true
+ORDER BY d.operation_id
