@@ -12,6 +12,7 @@ from store import registry
 from store.db import connections, fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal
+from store.messages import rules
 from store.models import Topic
 from store.naming import cells, copies, topics
 from store.notices import caches
@@ -37,7 +38,6 @@ MAX_RECEIPTS_AT_ONCE = 1000
 MAX_STEPS = 100
 
 STARTS = ("earliest", "latest")
-MAX_RECONSUME_TIMES = 1000
 FIELDS = fields.of(
     ConsumerGroup,
     fields.Choice("start_at", "Starts at", help="Where it begins in a topic", component="StartAt", choices=STARTS),
@@ -48,7 +48,7 @@ FIELDS = fields.of(
         help="Retries before a message is a dead letter",
         unset=f"the broker's MAX_RECONSUME_TIMES, {settings.MAX_RECONSUME_TIMES}",
         least=0,
-        most=MAX_RECONSUME_TIMES,
+        most=rules.MAX_RECONSUME_TIMES,
     ),
     fields.Json(
         "retry_policy",

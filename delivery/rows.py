@@ -35,7 +35,10 @@ class OrderedReceipt(NamedTuple):
 
 
 class FailedReceipt(NamedTuple):
-    """A delivery that was nacked, returned or is over, with what its group says about retries."""
+    """A delivery that was nacked, returned or is over, with what its group says about retries.
+
+    `max_reconsume_times` is the message's own limit, else its group's; None: the broker's MAX_RECONSUME_TIMES.
+    """
 
     group_id: int
     topic_id: int

@@ -1,4 +1,4 @@
-"""Compressed bodies: the producer packs long ones, the broker keeps the bytes, and who reads a message unpacks them."""
+"""Bodies in JSON, and compressed ones: the producer packs long ones, and who reads a message unpacks them."""
 
 import base64
 import importlib
@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Literal
+
+from mqbroker_client.documents import Document
 
 Method = Literal["zlib", "zstd"]
 #: RocketMQ's threshold.
@@ -53,12 +55,27 @@ class Compression:
 DEFAULT = Compression()
 
 
-def fields_of(compression: Compression | None, body: bytes) -> dict[str, str] | None:
-    """The fields of a message in JSON that bring a compressed body; None for one that goes as it is."""
-    packed = None if compression is None else compression.packed(body)
-    if compression is None or packed is None:
-        return None
-    return {"body_base64": base64.b64encode(packed).decode(), "compression": compression.method}
+def body_fields(body: bytes, compression: Compression | None = None) -> dict[str, str]:
+    """A body in JSON: a long one compressed, a text as text, readable in logs and consoles, anything else as base64.
+
+    Every byte survives either way.
+    """
+    if compression is not None and (packed := compression.packed(body)) is not None:
+        return {"body_base64": base64.b64encode(packed).decode(), "compression": compression.method}
+    try:
+        return {"body": body.decode()}
+    except UnicodeDecodeError:
+        return {"body_base64": base64.b64encode(body).decode()}
+
+
+def body_of(document: Document) -> bytes:
+    """The bytes of a body in JSON, unpacked; none where a check came without it."""
+    if "body" in document:
+        return str(document["body"]).encode()
+    if document.get("body_omitted"):
+        return b""
+    body = base64.b64decode(document["body_base64"])
+    return unpacked(document["compression"], body) if "compression" in document else body
 
 
 def unpacked(method: str, packed: bytes) -> bytes:

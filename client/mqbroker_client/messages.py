@@ -1,6 +1,5 @@
 """Messages as a program sees them: bytes in, bytes out; how they look in JSON is known only here."""
 
-import base64
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self, TypedDict, Unpack
 from uuid import UUID
 
-from mqbroker_client.compression import Compression, fields_of, unpacked
+from mqbroker_client.compression import Compression, body_fields, body_of
 from mqbroker_client.documents import Document, encoded
 from mqbroker_client.ids import OwnId
 
@@ -25,6 +24,8 @@ class MessageFields(TypedDict, total=False):
     delay_seconds: float | None
     deliver_at: datetime | None
     born_at: datetime | None
+    born_host: str | None
+    max_reconsume_times: int | None
     message_id: UUID
     traceparent: str | None
 
@@ -57,6 +58,10 @@ class Message:
     deliver_at: datetime | None = None
     #: When it came into being, with a zone; by default the time at which it is stored.
     born_at: datetime | None = None
+    #: Where it came into being, in the program's own words, of 255 characters at most.
+    born_host: str | None = None
+    #: Retries of this message before it is a dead letter, whatever its group says. 0 to 1,000.
+    max_reconsume_times: int | None = None
     message_id: UUID = field(default_factory=OwnId.make)
     #: The W3C trace context that is stored with it; of the span that the caller is in where OpenTelemetry is installed.
     traceparent: str | None = None
@@ -91,7 +96,7 @@ class Message:
         """The message as the broker's API takes it: only what was set. A long body is compressed."""
         given: Document = {
             "topic": self.topic,
-            **(fields_of(compression, self.body) or body_fields(self.body)),
+            **body_fields(self.body, compression),
             "message_id": str(self.message_id),
             "tags": self.tags,
             "keys": list(self.keys) or None,
@@ -102,6 +107,8 @@ class Message:
             "delay_seconds": self.delay_seconds,
             "deliver_at": timestamp(self.deliver_at),
             "born_at": timestamp(self.born_at),
+            "born_host": self.born_host,
+            "max_reconsume_times": self.max_reconsume_times,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -180,24 +187,6 @@ def encoded_body(body: bytes | str | None, json: object = None) -> bytes:
     return body.encode() if isinstance(body, str) else body
 
 
-def body_fields(body: bytes) -> dict[str, str]:
-    """Text travels as text, readable in logs and consoles; anything else as base64. Every byte survives either way."""
-    try:
-        return {"body": body.decode()}
-    except UnicodeDecodeError:
-        return {"body_base64": base64.b64encode(body).decode()}
-
-
-def body_of(document: Document) -> bytes:
-    """The bytes of a body in JSON, unpacked; none where a check came without it."""
-    if "body" in document:
-        return str(document["body"]).encode()
-    if document.get("body_omitted"):
-        return b""
-    body = base64.b64decode(document["body_base64"])
-    return unpacked(document["compression"], body) if "compression" in document else body
-
-
 def timestamp(moment: datetime | None) -> str | None:
     """RFC 3339; a time without a zone would mean another moment on each machine, so it is refused."""
     if moment is None:
@@ -208,19 +197,26 @@ def timestamp(moment: datetime | None) -> str | None:
 
 
 def message_fields(document: Document) -> dict[str, Any]:
-    """The fields of a message in JSON, as `Message` takes them."""
+    """The fields of a message in JSON, as `Message` takes them.
+
+    A stored message has two of them as properties, by RocketMQ's names.
+    """
+    properties = dict(document.get("properties") or {})
+    retries = properties.pop("MAX_RECONSUME_TIMES", None)
     return {
         "topic": document["topic"],
         "body": body_of(document),
         "tags": document.get("tags"),
         "keys": tuple(document.get("keys") or ()),
-        "properties": document.get("properties") or {},
+        "properties": properties,
         "sharding_key": document.get("sharding_key"),
         "queue_id": document.get("queue_id"),
         "delay_level": document.get("delay_level"),
         "delay_seconds": document.get("delay_seconds"),
         "deliver_at": moment_of(document.get("deliver_at")),
         "born_at": moment_of(document.get("born_at")),
+        "born_host": properties.pop("BORN_HOST", None) or document.get("born_host"),
+        "max_reconsume_times": document.get("max_reconsume_times") if retries is None else int(retries),
         "message_id": UUID(document["message_id"]),
         "traceparent": document.get("traceparent"),
     }

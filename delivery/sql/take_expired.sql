@@ -16,5 +16,13 @@ DELETE FROM receipt AS r
 USING gone AS o INNER JOIN consumer_group AS g ON o.group_id = g.id
 WHERE r.ctid = o.tid
 RETURNING
-    r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name, g.max_reconsume_times,
-    g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times
+    r.group_id, r.topic_id, r.queue_id, r.queue_offset, r.nonce, g.name AS group_name,
+    coalesce(
+        (
+            -- The message's own limit, in the JSON bytes that the broker writes.
+            SELECT substring(convert_from(m.properties, 'UTF8') FROM '[{,]"MAX_RECONSUME_TIMES":"([0-9]+)"')::integer
+            FROM commit_log AS m
+            WHERE m.log_offset = r.log_offset AND m.segment_id = r.log_segment
+        ),
+        g.max_reconsume_times
+    ) AS max_reconsume_times, g.retry_policy, r.origin_topic_id, r.log_segment, r.log_offset, r.tags_code, r.reconsume_times

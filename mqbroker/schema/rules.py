@@ -6,6 +6,7 @@ from typing import Any
 from delivery.receipts.given import MAX_HANDLES
 from store.messages import MAX_SHARDING_KEY
 from store.messages.properties import MAX_PROPERTIES
+from store.messages.rules import MAX_BORN_HOST, MAX_RECONSUME_TIMES
 from store.naming import names
 from transactions import schedule
 from transactions.checks.polling import MAX_TRANSACTIONS
@@ -32,6 +33,8 @@ def rules(settings: Any) -> dict[str, dict[str, Any]]:
         "sharding_key": {"type": "string", "minLength": 1, "maxLength": MAX_SHARDING_KEY},
         "body": {"type": "string", "minLength": 1},
         "body_base64": {"type": "string", "minLength": 4, "pattern": BASE64, "contentEncoding": "base64"},
+        "born_host": {"type": "string", "minLength": 1, "maxLength": MAX_BORN_HOST},
+        "max_reconsume_times": {"type": "integer", "minimum": 0, "maximum": MAX_RECONSUME_TIMES},
         "queue_id": {"type": "integer", "minimum": 0},
         "delay_level": {"type": "integer", "minimum": 0},
         "delay_seconds": {"type": "number", "minimum": 0, "maximum": settings.MAX_TIMER_DELAY_SECONDS},

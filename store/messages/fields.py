@@ -40,6 +40,17 @@ class Message(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
     delay_seconds: float | None = None
     deliver_at: Time | None = None
     born_at: Time | None = None
+    # These two are kept as properties of RocketMQ's names.
+    born_host: str | None = None
+    max_reconsume_times: int | None = None
+
+    @property
+    def kept_properties(self) -> dict[str, str]:
+        """Its properties as they are stored."""
+        found = self.properties or {}
+        if self.max_reconsume_times is not None:
+            found = {"MAX_RECONSUME_TIMES": str(self.max_reconsume_times), **found}
+        return found if self.born_host is None else {"BORN_HOST": self.born_host, **found}
 
 
 def is_large(message: Message, size: int) -> bool:
@@ -80,7 +91,7 @@ class Record(msgspec.Struct, kw_only=True, gc=False):
             tags=message.tags,
             keys=" ".join(message.keys) if message.keys else None,
             sharding_key=message.sharding_key,
-            properties=msgspec.json.encode(message.properties) if message.properties else None,
+            properties=msgspec.json.encode(kept) if (kept := message.kept_properties) else None,
             traceparent=traceparent,
         )
 

@@ -36,6 +36,7 @@ RESERVED_PROPERTIES = frozenset(
         "UNIQ_KEY",
         "EXTEND_UNIQ_INFO",
         "MAX_RECONSUME_TIMES",
+        "BORN_HOST",
         "CONSUME_START_TIME",
         "TRAN_PREPARED_QUEUE_OFFSET",
         "TRANSACTION_PREPARED_OFFSET",
@@ -88,6 +89,8 @@ FIELDS = {
     "TIMER_DELAY_MS": "delay_seconds",
     "TIMER_DELAY_SEC": "delay_seconds",
     "TIMER_DELAY_LEVEL": "delay_level",
+    "MAX_RECONSUME_TIMES": "max_reconsume_times",
+    "BORN_HOST": "born_host",
     "CHECK_IMMUNITY_TIME_IN_SECONDS": "check_immunity_seconds of POST /v1/transactions",
 }
 

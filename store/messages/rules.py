@@ -12,6 +12,9 @@ from store.messages.properties import CONTROL
 from store.process import pacing
 from store.process.configuration import setting
 
+# As of a consumer group.
+MAX_RECONSUME_TIMES = 1000
+MAX_BORN_HOST = 255
 # A body with so many bytes is unpacked at once: it takes 0.2 ms.
 SOON_BYTES = 64 * 1024
 
@@ -116,6 +119,10 @@ def _validate(message: Message) -> None:
         _validate_sharding_key(message.sharding_key)
     if message.born_at is not None:
         _validate_born_at(message.born_at)
+    if message.born_host is not None:
+        _validate_born_host(message.born_host)
+    if message.max_reconsume_times is not None:
+        errors.require_between("max_reconsume_times", message.max_reconsume_times, 0, MAX_RECONSUME_TIMES)
     _validate_delay(message)
 
 
@@ -146,6 +153,13 @@ def _validate_born_at(born_at: datetime) -> None:
         raise errors.MessageIllegal(
             f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC."
         ) from problem
+
+
+def _validate_born_host(host: str) -> None:
+    if not host.strip() or len(host) > MAX_BORN_HOST or CONTROL.search(host):
+        raise errors.MessageIllegal(
+            f"born_host {host[:80]!r} cannot be used: 1 to {MAX_BORN_HOST} characters, not blank, none of control."
+        )
 
 
 def _validate_delay(message: Message) -> None:
