@@ -1,7 +1,7 @@
 """The broker's metrics for Prometheus: every name once, with its meaning and its source.
 
-Each scrape reads all of them from the database. Counters of a process would have to be summed over the web processes
-behind one port, of which a scrape reaches one; rows and offsets are the same for all of them, and outlive a restart.
+Each scrape reads them from the database, so that they are the same at every web process and outlive a restart; but for
+those of `requests`, which the processes of one port count in memory that they share.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from access import keys
 from delivery import stats as delivery_stats
 from delivery.dead_letters import lists as dead_letter_lists
 from delivery.push import registry as subscription_registry
-from monitoring import stats
+from monitoring import requests, stats
 from monitoring.scrape import TIMER, Metric, ReadOnce, Sample, Scrape, Shared
 from scheduling import stats as scheduling_stats
 from store import stats as store_stats
@@ -23,8 +23,7 @@ QUANTILES = {"0.5": "p50_ms", "0.99": "p99_ms"}
 
 
 def _last_minute(_: ReadOnce) -> Iterator[Sample]:
-    for figure, per_second in stats.now().last_minute.rates():
-        yield (figure,), per_second
+    yield from (((figure,), per_second) for figure, per_second in stats.now().last_minute.rates())
 
 
 def _lateness(reading: ReadOnce) -> Iterator[Sample]:
@@ -56,9 +55,8 @@ def _key_limits(reading: ReadOnce) -> Iterator[Sample]:
 
 
 def _nightly(reading: ReadOnce) -> Iterator[Sample]:
-    if reading.nights is not None:
-        yield ("succeeded",), reading.nights.succeeded
-        yield ("failed",), reading.nights.failed
+    if (nights := reading.nights) is not None:
+        yield from ((("succeeded",), nights.succeeded), (("failed",), nights.failed))
 
 
 METRICS = (
@@ -255,11 +253,13 @@ METRICS = (
         lambda reading: [((), reading.awaited.dropped)],
         counter=True,
     ),
+    requests.REQUESTS,
 )
 
 
 def exposition() -> bytes:
     """All metrics now, in Prometheus' text format."""
     registry = CollectorRegistry()
-    registry.register(Scrape(METRICS))
+    for collector in (Scrape(METRICS), requests.Histogram()):
+        registry.register(collector)
     return generate_latest(registry)

@@ -50,12 +50,20 @@ class Line(Protocol):
         """The answer is complete: the next request, or the end of the connection."""
 
 
+class Tally(Protocol):
+    """What an exchange tells of its answer."""
+
+    def count(self, status: int, began: float) -> None:
+        """The answer with this status is complete; its request began then."""
+
+
 class Exchange(ArrivingBody):
     """One request. Its body arrives meanwhile; its answer is sent whole, or in parts."""
 
     __slots__ = (
         "_chunked",
         "_line",
+        "began",
         "header_list",
         "headers",
         "is_refused",
@@ -64,6 +72,8 @@ class Exchange(ArrivingBody):
         "query_string",
         "refused_as",
         "request_id",
+        "status",
+        "tally",
         "target",
         "version",
     )
@@ -93,6 +103,10 @@ class Exchange(ArrivingBody):
         # New work that is not to be served: too much waits.
         self.is_refused = False
         self._chunked = False
+        # What counts its answer, and since when, by the monotonic clock; None: nothing does.
+        self.tally: Tally | None = None
+        self.began = 0.0
+        self.status = 0
 
     @property
     def path(self) -> str:
@@ -139,11 +153,14 @@ class Exchange(ArrivingBody):
         else:
             self._line.write(head)
             self._line.write(content)
+        if self.tally is not None:
+            self.tally.count(status, self.began)
         self._line.answered(self)
 
     def start(self, status: int, headers: Headers) -> None:
         """Begins an answer that is sent in parts; without a length in the headers each part has its own."""
         self._is_started = True
+        self.status = status
         measured = status in WITHOUT_CONTENT or any(name.lower() == b"content-length" for name, _ in headers)
         if not measured and self.version == "1.1":
             self._chunked = True
@@ -179,6 +196,8 @@ class Exchange(ArrivingBody):
         """Ends an answer in parts."""
         if self._chunked and self.method != "HEAD":
             self._line.write(b"0\r\n\r\n")
+        if self.tally is not None:
+            self.tally.count(self.status, self.began)
         self._line.answered(self)
 
     def _begin(self) -> None:

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Any, NamedTuple
 
 import structlog
 
 from access.callers import Caller
+from monitoring.requests import Calls, Tally
 from mqbroker import errors
 from mqbroker.api import answers, bodies, codings, responding, unread
 from mqbroker.api.bodies import Body
@@ -30,10 +32,11 @@ logger = structlog.stdlib.get_logger(__name__)
 
 
 class Found(NamedTuple):
-    """The route of a request, the view of its method, and the values of the path's parameters."""
+    """The route of a request, the view of its method, what counts its answers, and the path's parameters."""
 
     route: Route
     view: View
+    tally: Tally
     named: Mapping[str, Any]
 
 
@@ -50,20 +53,19 @@ class Handler(NewWork):
        task runs the view, which decodes the body, calls one function of an app, and returns an Answer. A Refusal
        becomes one, too.
     4. `responding.send`: what a consumer that hung up would have received is given back; else the answer leaves with
-       the request's id, in parts where its messages are large.
+       the request's id, in parts where its messages are large, and is counted.
 
     New work comes here through `wire.admission`, which asks `begins` and `is_full`: while too much waits it is
-    refused by `refuse`, before its key is looked up and its body decoded.
-
-    Django's way costs some 0.9 ms of CPU per request.
+    refused by `refuse`, before its key is looked up and its body decoded. Django's way costs some 0.9 ms of CPU.
     """
 
     def __init__(self, routes: Iterable[Route], files: Callable[[Exchange], bool], otherwise: Application) -> None:
         routes = list(routes)
+        self._other, self._tallies = runtime.control(Calls).tallies(routes)
         self._router = Router(routes)
         # What is found for a path without parameters, whose form is the plain one.
         self._fixed = {
-            (method, b"/" + route.pattern.encode()): Found(route, view, {})
+            (method, b"/" + route.pattern.encode()): Found(route, view, self._tallies[view], {})
             for route in routes
             if not route.parameters
             for method, view in route.views.items()
@@ -78,6 +80,7 @@ class Handler(NewWork):
     def __call__(self, exchange: Exchange) -> Awaitable[None] | None:
         """Answers a request; one whose caller has gone has no answer. None where the answer needs no task."""
         exchange.request_id = self.id_of(exchange.headers)
+        exchange.began = monotonic()
         if exchange.refused_as is not None:
             responding.write(exchange, answers.malformed(exchange.refused_as))
             return None
@@ -93,6 +96,7 @@ class Handler(NewWork):
             found = self._find(exchange)
             if found is None and self._files(exchange):
                 return None
+        exchange.tally = self._other if found is None else found.tally
         if found is not None and isinstance(found.view, Call) and exchange.is_whole:
             caller = self._keys.known(exchange.headers.get(b"authorization", b""))
             if caller is not None:
@@ -115,7 +119,7 @@ class Handler(NewWork):
         except Refusal as refusal:
             responding.end(exchange, answers.refused(refusal), body)
         except Exception:
-            logger.exception("a request failed", **described(exchange))
+            logger.exception("a request failed", **responding.described(exchange))
             responding.end(exchange, answers.failed(), body)
         return None
 
@@ -184,7 +188,7 @@ class Handler(NewWork):
         route, named = found
         # HEAD is a GET whose body the server keeps back.
         view = route.views.get("GET" if exchange.method == "HEAD" else exchange.method)
-        return None if view is None else Found(route, view, named)
+        return None if view is None else Found(route, view, self._tallies[view], named)
 
     async def _serve(self, exchange: Exchange, found: Found, body: Body, content: bytes | None) -> None:
         route = found.route
@@ -204,7 +208,7 @@ class Handler(NewWork):
             except Gone:
                 raise
             except Exception:
-                logger.exception("a request failed", **described(exchange))
+                logger.exception("a request failed", **responding.described(exchange))
                 answer = answers.failed()
             await responding.send(exchange, answer, body)
         finally:
@@ -228,12 +232,6 @@ class Handler(NewWork):
         return self._keys.known(authorization) or await self._keys.caller(authorization)
 
 
-def described(exchange: Exchange) -> dict[str, str]:
-    """What a log record of a request holds."""
-    name = exchange.request_id.decode("latin-1")
-    return {"method": exchange.method, "path": exchange.path, "request_id": name}
-
-
 def _answer_of(
     exchange: Exchange, call: Call[Any, Any], operation: Operation[Any], problem: Exception | None
 ) -> answers.Answer:
@@ -245,5 +243,5 @@ def _answer_of(
     except Refusal as refusal:
         return answers.refused(refusal)
     except Exception:
-        logger.exception("a request failed", **described(exchange))
+        logger.exception("a request failed", **responding.described(exchange))
         return answers.failed()

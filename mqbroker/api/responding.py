@@ -86,3 +86,9 @@ def end(exchange: Exchange, answer: Answer, body: Body) -> None:
 def write(exchange: Exchange, answer: Answer) -> None:
     """Sends an answer that is whole, with the request's id."""
     exchange.answer(answer.status, answer.headers, answer.content)
+
+
+def described(exchange: Exchange) -> dict[str, str]:
+    """What a log record of a request holds."""
+    name = exchange.request_id.decode("latin-1")
+    return {"method": exchange.method, "path": exchange.path, "request_id": name}

@@ -9,7 +9,7 @@ import pytest
 
 from embedded.cli.__main__ import COMMANDS, TOOLS
 from embedded.commands import ROOT
-from monitoring import metrics, scrape
+from monitoring import metrics, requests, scrape
 from mqbroker import env
 from tests.broker.running import RunningBroker
 from tests.docs.pages import Page, all_pages
@@ -108,7 +108,7 @@ def test_every_setting_is_declared() -> None:
 
 
 def test_every_metric_is_declared() -> None:
-    declared = {metric.name for metric in (*metrics.METRICS, scrape.CELL_UP)}
+    declared = {metric.name for metric in (*metrics.METRICS, scrape.CELL_UP, requests.SECONDS)}
     metric = re.compile(r"mqbroker_(?!client|barrier|command)\w+")
 
     assert breaches(lambda page: set(filter(metric.fullmatch, page.names)) - declared) == {}

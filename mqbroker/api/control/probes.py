@@ -55,5 +55,5 @@ class Metrics(Resource):
 
     @extend_schema(operation_id="metrics", tags=["health"], responses={(200, "text/plain"): OpenApiTypes.STR})
     def get(self, request: Request) -> HttpResponse:
-        """The broker's metrics in Prometheus' text format, the same from every web process."""
+        """The broker's metrics in Prometheus' text format, the same from every process of a port."""
         return HttpResponse(metrics.exposition(), content_type=CONTENT_TYPE_LATEST)
