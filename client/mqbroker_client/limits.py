@@ -21,6 +21,8 @@ BATCH_MESSAGES = 1_000
 #: Characters of the name of a topic or a group, and of a sharding key.
 NAME_CHARACTERS = 127
 SHARDING_KEY_CHARACTERS = 64
+BORN_HOST_CHARACTERS = 255
+RECONSUME_TIMES = 1_000
 #: Of one message: its properties, and the bytes of its properties, tags and keys together.
 PROPERTIES = 128
 PROPERTIES_BYTES = 16 * 1024
@@ -34,6 +36,8 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
     "topic": (str,),
     "tags": (str,),
     "sharding_key": (str,),
+    "born_host": (str,),
+    "max_reconsume_times": (int,),
     "queue_id": (int,),
     "delay_level": (int,),
     "delay_seconds": (int, float),
@@ -127,8 +131,12 @@ def _validate_message(message: Message, limits: Limits) -> None:
             errors.PropertiesTooLarge,
             f"Properties, tags and keys have {size} bytes together, the limit is {PROPERTIES_BYTES}.",
         )
-    _validate_sharding_key(message.sharding_key)
+    _validate_text("sharding_key", message.sharding_key, SHARDING_KEY_CHARACTERS)
     _validate_born_at(message.born_at)
+    _validate_text("born_host", message.born_host, BORN_HOST_CHARACTERS)
+    times = message.max_reconsume_times
+    if times is not None and not 0 <= times <= RECONSUME_TIMES:
+        raise _illegal(f"max_reconsume_times {times} is not between 0 and {RECONSUME_TIMES}.")
     _validate_delay(message)
 
 
@@ -136,18 +144,13 @@ def _size_of_tags(tags: str | None) -> int:
     if tags is None:
         return 0
     if not tags.strip() or "|" in tags or CONTROL.search(tags):
-        raise _error(
-            errors.MessageIllegal, f"tags {tags!r} cannot be used: not blank, without | and control characters."
-        )
+        raise _illegal(f"tags {tags!r} cannot be used: not blank, without | and control characters.")
     return len(tags.encode())
 
 
 def _size_of_key(key: str) -> int:
     if not key or BLANK.search(key) or CONTROL.search(key):
-        raise _error(
-            errors.MessageIllegal,
-            f"keys holds {key!r}: a key is not blank and has no blanks or control characters.",
-        )
+        raise _illegal(f"keys holds {key!r}: a key is not blank and has no blanks or control characters.")
     return len(key.encode())
 
 
@@ -164,20 +167,13 @@ def _size_of_properties(given: Mapping[str, str]) -> int:
         raise _error(errors.MessageIllegal, "A property has an empty name: give it one.")
     for name, value in properties.items():
         if CONTROL.search(name + value):
-            raise _error(
-                errors.MessageIllegal,
-                f"The property {name[:80]!r} has a control character: leave it out of name and value.",
-            )
+            raise _illegal(f"The property {name[:80]!r} has a control character: leave it out of name and value.")
     return sum(len(name.encode()) + len(value.encode()) for name, value in properties.items())
 
 
-def _validate_sharding_key(key: str | None) -> None:
-    if key is not None and (not key.strip() or len(key) > SHARDING_KEY_CHARACTERS or CONTROL.search(key)):
-        raise _error(
-            errors.MessageIllegal,
-            f"sharding_key {key[:80]!r} cannot be used: 1 to {SHARDING_KEY_CHARACTERS} characters, not blank, "
-            "none of control.",
-        )
+def _validate_text(name: str, text: str | None, most: int) -> None:
+    if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
+        raise _illegal(f"{name} {text[:80]!r} cannot be used: 1 to {most} characters, not blank, none of control.")
 
 
 def _validate_born_at(born_at: datetime | None) -> None:
@@ -245,6 +241,10 @@ _NAME_RULE = f"1 to {NAME_CHARACTERS} letters, digits and % | _ -"
 
 def _is_name(text: str) -> bool:
     return len(text) <= NAME_CHARACTERS and NAME.fullmatch(text) is not None
+
+
+def _illegal(detail: str) -> errors.BrokerError:
+    return _error(errors.MessageIllegal, detail)
 
 
 def _error(kind: type[errors.BrokerError], detail: str) -> errors.BrokerError:

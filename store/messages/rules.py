@@ -115,12 +115,10 @@ def _validate(message: Message) -> None:
         raise errors.PropertiesTooLarge(
             f"Properties, tags and keys have {size} bytes together, the limit is {MAX_PROPERTIES_BYTES}."
         )
-    if message.sharding_key is not None:
-        _validate_sharding_key(message.sharding_key)
+    _validate_text("sharding_key", message.sharding_key, MAX_SHARDING_KEY)
     if message.born_at is not None:
         _validate_born_at(message.born_at)
-    if message.born_host is not None:
-        _validate_born_host(message.born_host)
+    _validate_text("born_host", message.born_host, MAX_BORN_HOST)
     if message.max_reconsume_times is not None:
         errors.require_between("max_reconsume_times", message.max_reconsume_times, 0, MAX_RECONSUME_TIMES)
     _validate_delay(message)
@@ -138,10 +136,10 @@ def _size_of_key(key: str) -> int:
     return len(key.encode())
 
 
-def _validate_sharding_key(key: str) -> None:
-    if not key.strip() or len(key) > MAX_SHARDING_KEY or CONTROL.search(key):
+def _validate_text(name: str, text: str | None, most: int) -> None:
+    if text is not None and (not text.strip() or len(text) > most or CONTROL.search(text)):
         raise errors.MessageIllegal(
-            f"sharding_key {key[:80]!r} cannot be used: 1 to {MAX_SHARDING_KEY} characters, not blank, none of control."
+            f"{name} {text[:80]!r} cannot be used: 1 to {most} characters, not blank, none of control."
         )
 
 
@@ -153,13 +151,6 @@ def _validate_born_at(born_at: datetime) -> None:
         raise errors.MessageIllegal(
             f"born_at {born_at.isoformat()} cannot be used: give a time in the years 1 to 9999 of UTC."
         ) from problem
-
-
-def _validate_born_host(host: str) -> None:
-    if not host.strip() or len(host) > MAX_BORN_HOST or CONTROL.search(host):
-        raise errors.MessageIllegal(
-            f"born_host {host[:80]!r} cannot be used: 1 to {MAX_BORN_HOST} characters, not blank, none of control."
-        )
 
 
 def _validate_delay(message: Message) -> None:

@@ -36,6 +36,8 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "delay_seconds": st.sampled_from([-1, -0.5, 0, 1, 40 * 86_400, 40 * 86_400 + 1]),
     "deliver_at": TIMES,
     "born_at": TIMES,
+    "born_host": TEXTS | st.sampled_from(["x" * 255, "x" * 256]),
+    "max_reconsume_times": st.sampled_from([-1, 0, 1000, 1001]),
 }
 
 
