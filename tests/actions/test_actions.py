@@ -104,8 +104,8 @@ def test_two_hundred_discarded_are_resumed_by_their_filter(
     for name in (group, other):
         register(broker, name, endpoint.url, max_batch=100)
     state = f"/v1/discarded?limit=200&producer_group={group}"
-    eventually(lambda: len(wire.get(state).document["results"]) == 200, within_seconds=30)
-    eventually(lambda: told(wire, left)["state"] == "DISCARDED", within_seconds=30)
+    eventually(lambda: len(wire.get(state).document["results"]) == 200, within_seconds=180)
+    eventually(lambda: told(wire, left)["state"] == "DISCARDED", within_seconds=60)
     wire.call("PUT", f"/v1/producer-groups/{group}", b'{"checks_paused": true}')
     matching = {"action": "discarded.resume", "all": "1", "state": "DISCARDED", "producer_group": group}
 

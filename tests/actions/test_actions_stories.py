@@ -51,7 +51,7 @@ def test_two_hundred_discarded_are_resumed_by_their_filter_in_a_browser(
     wire.bulk(*([{"op": "half", "topic": topic, "body": "order", "producer_group": group}] * 200))
     register(broker, group, endpoint.url, max_batch=100)
     listed = f"/v1/discarded?limit=200&producer_group={group}"
-    eventually(lambda: len(wire.get(listed).document["results"]) == 200, within_seconds=60)
+    eventually(lambda: len(wire.get(listed).document["results"]) == 200, within_seconds=180)
     wire.call("PUT", f"/v1/producer-groups/{group}", b'{"checks_paused": true}')
 
     visitor.page.goto("/console/transactions/discarded/")

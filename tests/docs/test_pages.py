@@ -20,6 +20,12 @@ PAGES = all_pages()
 OTHER_VARIABLES = {"MQBROKER_DATA_DIR", "MQBROKER_URL", "MQBROKER_API_KEY"}
 # What a reader makes by following a page.
 MADE = {
+    "shop/settings.py",
+    "shop/urls.py",
+    "orders/models.py",
+    "orders/views.py",
+    "orders/handlers.py",
+    ".mqbroker/secrets/api-key",
     "first.py",
     "shop.py",
     "poll.py",
