@@ -29,6 +29,10 @@ SHORTEST_WAIT_SECONDS = 0.02
 ANSWERED_FOR = timedelta(days=KEPT_DAYS) - timedelta(hours=1)
 
 
+# The table and its two indexes: each may be made by another process at the same moment.
+RACES = 3
+
+
 class Aside(Protocol):
     """Runs what blocks, beside an event loop where there is one."""
 
@@ -80,11 +84,15 @@ class Barrier:
 
     def create_table(self) -> None:
         """Makes `mqbroker_barrier`, unless it is there; so each process of a program may call it at its start."""
-        try:
-            self.in_own_session(lambda table: table.create())
-        except Exception:  # noqa: BLE001  the errors of drivers have no common class
-            # Another process may have made it at the same moment, which PostgreSQL reports in spite of IF NOT EXISTS.
-            self.in_own_session(lambda table: table.create())
+        for left in reversed(range(RACES + 1)):
+            try:
+                self.in_own_session(lambda table: table.create())
+                break
+            except Exception:
+                # Another process may have made one of them at the same moment, which PostgreSQL reports in spite of
+                # IF NOT EXISTS.
+                if not left:
+                    raise
 
     def insert_commit(
         self,
