@@ -1,7 +1,7 @@
 """The broker's metrics for Prometheus: every name once, with its meaning and its source.
 
 Each scrape reads them from the database, so that they are the same at every web process and outlive a restart; but for
-those of `requests`, which the processes of one port count in memory that they share.
+the metrics of `requests`, which the processes of one port count in memory that they share.
 """
 
 from collections.abc import Iterator

@@ -92,8 +92,7 @@ class Body:
                 "This process ends, and the body was not complete: nothing was stored, send the request again."
             ) from problem
         if self._coding is not None:
-            content = await codings.decoded(self._coding, content, limit)
-            self._hold(len(content))
+            content = await codings.decoded(self._coding, content, limit, self._hold)
         return content
 
     async def _read(self, limit: int) -> bytes:

@@ -2,7 +2,7 @@
 
 import sys
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from store.errors import BadRequest, MessageTooLarge
@@ -43,25 +43,26 @@ def of(headers: Mapping[bytes, bytes]) -> str | None:
     return None if given is None else CODINGS[given.lower()]
 
 
-async def decoded(name: str, content: bytes, limit: int) -> bytes:
-    """The unpacked body of a request.
+async def decoded(name: str, content: bytes, limit: int, hold: Callable[[int], None]) -> bytes:
+    """The unpacked body of a request. Its bytes are counted first, and `hold` takes room for them before they are kept.
 
-    Raises MessageTooLarge where it has more than `limit` bytes, or UNPACKED_BYTES: they are counted before they are
-    kept. Raises BadRequest for what is not one whole stream of the coding.
+    Raises MessageTooLarge where it has more than `limit` bytes, or UNPACKED_BYTES; BadRequest for bytes that are not
+    one whole stream of the coding; and what `hold` raises.
     """
     try:
-        await _require_within(name, content, min(limit, UNPACKED_BYTES))
+        hold(await _size_of(name, content, min(limit, UNPACKED_BYTES)))
         return b"".join([piece async for piece in pacing.each(compression.pieces(name, content))])
     except Unreadable as problem:
         raise BadRequest(f"The body cannot be read as {name} ({problem}): send one whole stream of it.") from problem
 
 
-async def _require_within(name: str, content: bytes, most: int) -> None:
+async def _size_of(name: str, content: bytes, most: int) -> int:
     size = 0
     async for piece in pacing.each(compression.pieces(name, content)):
         size += len(piece)
         if size > most:
             raise MessageTooLarge(f"The body has more than {most} bytes, the limit, when it is unpacked.")
+    return size
 
 
 def wanted(headers: Mapping[bytes, bytes], answered: Headers, size: int) -> bytes | None:

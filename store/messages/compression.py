@@ -73,7 +73,10 @@ def of_form(body_form: str) -> Compression | None:
 
 
 def beginning(compression: Compression, packed: bytes, most: int) -> tuple[bytes, bool]:
-    """The first `most` unpacked bytes, or those of a beginning of the body; whether these are all."""
+    """The first `most` bytes of the unpacked body, and whether the body ends there.
+
+    `packed` may be the first bytes of a compressed body: then only the bytes that they unpack to are there.
+    """
     found = bytearray()
     try:
         for piece in pieces(compression, packed):
