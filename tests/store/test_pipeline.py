@@ -29,7 +29,7 @@ MAKE = Written("make", "INSERT INTO topic (name, queues, permission) VALUES ($1,
 SLEEP = Written("sleep", "SELECT pg_sleep(5)")
 NAP = Written("nap", "SELECT pg_sleep(0.01)")
 LOCK = Written("lock", "SELECT pg_advisory_xact_lock(4711)")
-LARGE = Written("large", "SELECT repeat('x', 128 * 1024 * 1024)")
+LARGE = Written("large", "SELECT repeat('x', 64 * 1024 * 1024)")
 SWALLOW = Written("swallow", "SELECT length($1::bytea)", "bytes")
 
 
