@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from access.key_limits import Allowance
 from store.errors import NoPermission
+from store.naming import namespaces
 from store.naming.names import MAX_CHARACTERS
 
 # Names of topics and groups that a caller's scopes are remembered for; no topic and no group has a longer one.
@@ -15,11 +16,15 @@ METRICS = "metrics"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The holder of a key: its name and what it may do."""
+    """The holder of a key: its name and what it may do.
+
+    A key of a namespace may name nothing outside of it, and what its scopes name are bare names.
+    """
 
     name: str
     scopes: tuple[str, ...]
     is_authenticated: bool = True
+    namespace: str | None = None
     # What its limits let it send in this process; None without limits.
     allowance: Allowance | None = field(default=None, repr=False, compare=False)
     # What `may` has answered: matching the patterns again would cost 1 µs per scope in every request.
@@ -27,8 +32,15 @@ class Caller:
 
     @property
     def may_manage(self) -> bool:
-        """Whether the key has the scope `manage`."""
-        return "manage" in self.scopes
+        """Whether the key has the scope `manage`, of the whole broker."""
+        return "manage" in self.scopes and self.namespace is None
+
+    def may_manage_names(self, *names: str) -> bool:
+        """Whether the key has the scope `manage`, for topics and groups of these whole names."""
+        return "manage" in self.scopes and all(self._bare(name) is not None for name in names)
+
+    def _bare(self, name: str) -> str | None:
+        return name if self.namespace is None else namespaces.bare(self.namespace, name)
 
     def may(self, verb: str, name: str) -> bool:
         """Whether the key allows `produce` or `read` on a topic, or `consume` in a group, of this name."""
@@ -38,13 +50,14 @@ class Caller:
         if allowed is None:
             if len(self._allowed) >= MAX_ALLOWED:
                 self._allowed.clear()
-            allowed = any(fnmatch.fnmatchcase(f"{verb}:{name}", scope) for scope in self.scopes)
+            bare = self._bare(name)
+            allowed = bare is not None and any(fnmatch.fnmatchcase(f"{verb}:{bare}", scope) for scope in self.scopes)
             self._allowed[verb, name] = allowed
         return allowed
 
     def may_everywhere(self, verb: str) -> bool:
-        """Whether the key allows `produce` or `read` on every topic, or `consume` in every group."""
-        return f"{verb}:*" in self.scopes
+        """Whether the key allows `produce` or `read` on every topic, or `consume` in every group, of the broker."""
+        return f"{verb}:*" in self.scopes and self.namespace is None
 
     def require(self, verb: str, name: str) -> None:
         """Raises NoPermission unless the key allows it."""
@@ -52,13 +65,27 @@ class Caller:
             raise NoPermission(f"The key {self.name!r} lacks the scope {verb}:{name[:140]}: add it at /v1/api-keys.")
 
     def require_manage(self) -> None:
-        """Raises NoPermission unless the key may manage."""
+        """Raises NoPermission unless the key may manage the whole broker."""
         if not self.may_manage:
+            self._require_whole("manage")
             raise NoPermission(f"The key {self.name!r} lacks the scope manage: add it at /v1/api-keys.")
+
+    def require_manage_names(self, *names: str) -> None:
+        """Raises NoPermission unless the key may manage topics and groups of these whole names."""
+        if not self.may_manage_names(*names):
+            raise NoPermission(f"The key {self.name!r} lacks the scope manage: add it at /v1/api-keys.")
+
+    def _require_whole(self, scope: str) -> None:
+        if self.namespace is not None:
+            raise NoPermission(
+                f"The key {self.name!r} is bound to the namespace {self.namespace}, and this is a matter of the whole "
+                f"broker: use a key without a namespace, with the scope {scope}."
+            )
 
     def require_metrics(self) -> None:
         """Raises NoPermission unless the key may read metrics, or manage."""
-        if not self.may_manage and METRICS not in self.scopes:
+        if self.namespace is not None or not (self.may_manage or METRICS in self.scopes):
+            self._require_whole(METRICS)
             raise NoPermission(f"The key {self.name!r} lacks the scope metrics: add it at /v1/api-keys.")
 
     def has_any(self, *verbs: str) -> bool:
@@ -75,7 +102,7 @@ class Caller:
 
         What consumers cannot see, as it is undecided, rolled back or delayed, is its producers' and operators' alone.
         """
-        return self.may("read", topic) if is_visible else self.may_manage or self.may("produce", topic)
+        return self.may("read", topic) if is_visible else self.may_manage_names(topic) or self.may("produce", topic)
 
     def spend(self, messages: int, size: int) -> None:
         """Counts messages of a request of so many bytes against the key's limits.

@@ -1,4 +1,4 @@
-"""Limits of an API key: messages and bytes a second, which each web process counts for itself.
+"""Limits of an API key and of a namespace: messages and bytes a second, which each web process counts for itself.
 
 A token bucket holds a second's worth. A request passes while the bucket is above zero, and takes its whole cost: one
 that is larger than a second's worth passes, too, and those behind it wait until the debt is filled up.
@@ -9,18 +9,21 @@ import math
 import time
 from dataclasses import dataclass
 
-from access.rows import KeyRow
+from access.rows import KeyRow, Limits
 from store.db import connections
 from store.db.statements import Statement
 from store.errors import RateLimited
 from store.process import runtime
 
 ADD_REFUSALS = Statement(__file__, "add_refusals")
+ADD_REFUSALS_OF_NAMESPACES = Statement(__file__, "add_refusals_of_namespaces")
+
+KEY, NAMESPACE = "key", "namespace"
 
 # Refusals are counted in the process, and added to the key's row this often at most.
 KEEP_SECONDS = 5.0
-# Buckets of keys that have not called for longest make room for others.
-MAX_KEYS = 10_000
+# Buckets of keys, and of namespaces, that have not called for longest make room for others.
+MAX_KEPT = 10_000
 
 
 class Bucket:
@@ -46,43 +49,63 @@ class Bucket:
 
 @dataclass(slots=True)
 class Allowance:
-    """What one key may still send in this process."""
+    """What one key, or all keys of one namespace, may still send in this process."""
 
-    key_id: int
-    name: str
+    id: int
+    kind: str
+    name: str = ""
     messages: Bucket | None = None
     bytes: Bucket | None = None
     # Of the whole broker; transactions count them.
     max_undecided: int | None = None
     refused: int = 0
+    # Of a key: that of its namespace, which its other keys share.
+    shared: "Allowance | None" = None
 
     def spend(self, messages: int, size: int, at: float) -> None:
         """Takes the cost of a request with so many messages and bytes, at a time of the monotonic clock.
 
-        Raises RateLimited, and takes nothing, when one of the limits is used up.
+        Raises RateLimited, and takes nothing, when one of the limits is used up, or one of the namespace.
         """
+        both = (self,) if self.shared is None else (self, self.shared)
+        for one in both:
+            one.require(at)
+        for one in both:
+            for bucket, cost in ((one.messages, messages), (one.bytes, size)):
+                if bucket is not None:
+                    bucket.take(cost)
+
+    def require(self, at: float) -> None:
+        """Raises RateLimited when one of its own limits is used up."""
         for bucket, unit in ((self.messages, "messages"), (self.bytes, "bytes")):
             wait_seconds = bucket.wait_seconds(at) if bucket is not None else 0.0
             if bucket is not None and wait_seconds > 0:
                 self.refused += 1
                 raise self._refusal(bucket, unit, math.ceil(wait_seconds))
-        for bucket, cost in ((self.messages, messages), (self.bytes, size)):
-            if bucket is not None:
-                bucket.take(cost)
+
+    @property
+    def named(self) -> str:
+        """Whose limits they are."""
+        return f"The {self.kind} {self.name!r}"
+
+    @property
+    def way_out(self) -> str:
+        """Where they are raised."""
+        return "/v1/api-keys" if self.kind == KEY else f"/v1/namespaces/{self.name}"
 
     def _refusal(self, bucket: Bucket, unit: str, wait_seconds: int) -> RateLimited:
         return RateLimited(
-            f"The key {self.name!r} may send {bucket.per_second} {unit} a second, its limit, and has sent them: try "
-            f"again in {wait_seconds} s, or have its {unit}_per_second raised at /v1/api-keys.",
+            f"{self.named} may send {bucket.per_second} {unit} a second, its limit, and has sent them: try "
+            f"again in {wait_seconds} s, or have its {unit}_per_second raised at {self.way_out}.",
             retry_after_seconds=wait_seconds,
         )
 
-    def adopt(self, row: KeyRow, at: float) -> None:
-        """Takes over the limits of the key's row; a limit that did not change keeps its balance."""
-        self.name = row.name
-        self.messages = _adopted(self.messages, row.messages_per_second, at)
-        self.bytes = _adopted(self.bytes, row.bytes_per_second, at)
-        self.max_undecided = row.max_undecided
+    def adopt(self, name: str, limits: Limits, at: float) -> None:
+        """Takes over the limits of a row; a limit that did not change keeps its balance."""
+        self.name = name
+        self.messages = _adopted(self.messages, limits.messages_per_second, at)
+        self.bytes = _adopted(self.bytes, limits.bytes_per_second, at)
+        self.max_undecided = limits.max_undecided
 
 
 def _adopted(bucket: Bucket | None, per_second: int | None, at: float) -> Bucket | None:
@@ -92,37 +115,47 @@ def _adopted(bucket: Bucket | None, per_second: int | None, at: float) -> Bucket
 
 
 class Allowances:
-    """The allowances of the keys that have limits and have called this process."""
+    """The allowances of the keys and namespaces that have limits and have called this process."""
 
     def __init__(self) -> None:
-        self._by_key: dict[int, Allowance] = {}
+        self._kept: dict[tuple[str, int], Allowance] = {}
         self._kept_at = 0.0
 
     def of(self, row: KeyRow) -> Allowance | None:
-        """The allowance of a key; None for one without limits."""
-        if row.messages_per_second is None and row.bytes_per_second is None and row.max_undecided is None:
+        """The allowance of a key; None for one without limits, in a namespace without."""
+        shared = None
+        if row.namespace is not None and row.namespace_id is not None and row.limits_of_namespace != Limits():
+            shared = self._of(NAMESPACE, row.namespace_id, row.namespace, row.limits_of_namespace)
+        if shared is None and row.own_limits == Limits():
             return None
-        found = self._by_key.pop(row.id, None) or Allowance(row.id, row.name)
-        if len(self._by_key) >= MAX_KEYS:
-            del self._by_key[next(iter(self._by_key))]
-        self._by_key[row.id] = found
-        found.adopt(row, time.monotonic())
+        found = self._of(KEY, row.id, row.name, row.own_limits)
+        found.shared = shared
+        return found
+
+    def _of(self, kind: str, id_: int, name: str, limits: Limits) -> Allowance:
+        found = self._kept.pop((kind, id_), None) or Allowance(id_, kind)
+        if len(self._kept) >= MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[kind, id_] = found
+        found.adopt(name, limits, time.monotonic())
         return found
 
     async def keep(self) -> None:
-        """Adds the refusals since the last time to the rows of their keys, unless it did so less than KEEP_SECONDS ago.
+        """Adds the refusals since the last time to their rows, unless it did so less than KEEP_SECONDS ago.
 
         A crash may lose those of the last seconds.
         """
         now = asyncio.get_running_loop().time()
-        refused = [one for one in self._by_key.values() if one.refused]
+        refused = [one for one in self._kept.values() if one.refused]
         if not refused or now - self._kept_at < KEEP_SECONDS:
             return
         self._kept_at = now
-        counts = {one.key_id: one.refused for one in refused}
-        for one in refused:
-            one.refused = 0
-        await connections.read_control(ADD_REFUSALS, {"id": list(counts), "refused": list(counts.values())})
+        for kind, statement in ((KEY, ADD_REFUSALS), (NAMESPACE, ADD_REFUSALS_OF_NAMESPACES)):
+            counts = {one.id: one.refused for one in refused if one.kind == kind}
+            for one in refused:
+                one.refused = 0 if one.kind == kind else one.refused
+            if counts:
+                await connections.read_control(statement, {"id": list(counts), "refused": list(counts.values())})
 
 
 def of(row: KeyRow) -> Allowance | None:

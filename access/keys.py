@@ -11,12 +11,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
+from access import namespaces
+from access.callers import METRICS
 from access.models import ApiKey
 from access.rows import KeyRow
 from store.db import fields
 from store.db.statements import Statement
 from store.errors import MessageIllegal, Refusal
 from store.naming.names import CHARACTERS, MAX_CHARACTERS
+from store.naming.namespaces import MAX_CHARACTERS as MAX_NAMESPACE
 from store.notices import caches
 
 # A name stands in a path, and must not be taken for an id.
@@ -49,6 +52,13 @@ FIELDS = fields.of(
         rule=SCOPE_RULE,
         most=MAX_SCOPES,
         between=" ",
+    ),
+    fields.Text(
+        "namespace",
+        "Namespace",
+        help="What it is bound to: it names and sees nothing else, by bare names",
+        unset="none: it sees whole names, of all",
+        most=MAX_NAMESPACE,
     ),
     fields.Time("expires_at", "Expires at", unset="never"),
     *LIMITS,
@@ -120,13 +130,15 @@ def validate_name(name: str) -> None:
 def make(name: str, given: Mapping[str, Any]) -> tuple[ApiKey, str]:
     """Makes a key with these FIELDS; returns its row and the key itself. Only the digest of the key is stored.
 
-    Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock.
+    Raises MessageIllegal for a name that is in use, and for a time that is over by the database's clock, and
+    NamespaceNotExist.
     """
     key = make_key()
     try:
         with transaction.atomic():
             row = ApiKey.objects.create(name=name, digest=digest_of(key), hint=key[-4:], **given)
             require_unexpired(row)
+            _require_namespace(row)
     except IntegrityError as problem:
         raise MessageIllegal(f"name: there is an API key {name!r} already; revoke that one first.") from problem
     return row, key
@@ -143,13 +155,24 @@ def change(name_or_id: str, given: Mapping[str, Any]) -> ApiKey:
         if given.get("expires_at") is not None:
             require_unexpired(row)
         caches.drop_everywhere()
-        return find(str(row.id))
+        changed = find(str(row.id))
+        _require_namespace(changed)
+        return changed
 
 
 def require_unexpired(row: ApiKey) -> None:
     """Raises MessageIllegal for a key that is stored as expired."""
     if ApiKey.objects.filter(id=row.id, expires_at__lte=Now()).exists():
         raise MessageIllegal("expires_at: it is over already.")
+
+
+def _require_namespace(row: ApiKey) -> None:
+    """Raises NamespaceNotExist for a key whose namespace is not there, MessageIllegal for a scope of the whole broker."""
+    if row.namespace is None:
+        return
+    namespaces.lock(row.namespace)
+    if METRICS in row.scopes:
+        raise MessageIllegal(f"scopes: {METRICS} is of the whole broker, and the key is bound to {row.namespace}.")
 
 
 def revoke(name_or_id: str) -> None:

@@ -17,6 +17,8 @@ class ApiKey(models.Model):
     scopes = models.JSONField()
     created_at = models.DateTimeField(db_default=Now())
     expires_at = models.DateTimeField(null=True)
+    # That of the names which it sees and uses; null: it sees whole names, of all.
+    namespace = models.TextField(null=True, db_index=True)
     # What it may send in each web process, and begin in all of them; null: no limit of the key's own.
     messages_per_second = models.IntegerField(null=True)
     bytes_per_second = models.BigIntegerField(null=True)

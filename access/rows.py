@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class KeyRow(NamedTuple):
-    """The holder of an API key that has not expired, with the key's limits; None for no limit."""
+    """The holder of a key that has not expired, with the limits of the key and of its namespace; None for no limit."""
 
     id: int
     name: str
@@ -15,3 +15,26 @@ class KeyRow(NamedTuple):
     messages_per_second: int | None
     bytes_per_second: int | None
     max_undecided: int | None
+    namespace: str | None
+    namespace_id: int | None
+    messages_of_namespace: int | None
+    bytes_of_namespace: int | None
+    undecided_of_namespace: int | None
+
+    @property
+    def own_limits(self) -> "Limits":
+        """The key's own limits."""
+        return Limits(self.messages_per_second, self.bytes_per_second, self.max_undecided)
+
+    @property
+    def limits_of_namespace(self) -> "Limits":
+        """Those that all keys of its namespace share."""
+        return Limits(self.messages_of_namespace, self.bytes_of_namespace, self.undecided_of_namespace)
+
+
+class Limits(NamedTuple):
+    """What a key or a namespace may send; None for no limit."""
+
+    messages_per_second: int | None = None
+    bytes_per_second: int | None = None
+    max_undecided: int | None = None

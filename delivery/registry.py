@@ -14,7 +14,7 @@ from store.db.statements import Statement
 from store.errors import MessageIllegal
 from store.messages import rules
 from store.models import Topic
-from store.naming import cells, copies, topics
+from store.naming import cells, copies, namespaces, topics
 from store.notices import caches
 from store.reading import progress
 
@@ -62,9 +62,13 @@ FIELDS = fields.of(
 )
 
 
-def page(after: str, count: int, matching: str = "") -> Sequence[ConsumerGroup]:
+def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ConsumerGroup]:
     """Consumer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
-    return list(ConsumerGroup.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+    return list(
+        ConsumerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
+            "name"
+        )[:count]
+    )
 
 
 def find(name: str) -> ConsumerGroup:

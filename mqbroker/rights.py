@@ -1,6 +1,6 @@
 """Access: API keys with their scopes, on both planes, and the console's session on the control plane."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.http import HttpRequest
@@ -59,7 +59,10 @@ class KeyRing:
 
 async def _find(key: str) -> Caller | None:
     rows = await connections.read_control(keys.FIND_KEY, {"digest": keys.digest_of(key)})
-    return Caller(rows[0].name, tuple(rows[0].scopes), allowance=key_limits.of(rows[0])) if rows else None
+    if not rows:
+        return None
+    row = rows[0]
+    return Caller(row.name, tuple(row.scopes), namespace=row.namespace, allowance=key_limits.of(row))
 
 
 def key_of(authorization: str) -> str | None:
@@ -78,7 +81,7 @@ class ApiKeyAuthentication(BaseAuthentication):
         row = keys.holder(key)
         if row is None:
             raise Unauthenticated(KEY_UNKNOWN)
-        return Caller(row.name, tuple(row.scopes)), key
+        return Caller(row.name, tuple(row.scopes), namespace=row.namespace), key
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
@@ -96,7 +99,10 @@ class MayManage(BasePermission):
         if user is None:
             raise Unauthenticated(NO_KEY)
         if isinstance(user, Caller):
-            user.require_manage()
+            if view.in_namespaces:
+                user.require_manage_names(*named_in(view.kwargs))
+            else:
+                user.require_manage()
             return True
         if roles.of(user) is None:
             return False
@@ -128,11 +134,16 @@ class MaySubscribe(MayManage):
     """For subscriptions: the scope `manage`, or some `consume` and `read`. The view checks which."""
 
     def has_permission(self, request: Request, view: Any) -> bool:
-        if isinstance(request.user, Caller) and not request.user.may_manage:
+        if isinstance(request.user, Caller) and not request.user.may_manage_names():
             request.user.require_any("consume")
             request.user.require_any("read")
             return True
         return super().has_permission(request, view)
+
+
+def named_in(parameters: Mapping[str, object]) -> list[str]:
+    """The names of topics, groups and subscriptions among the parameters of a path."""
+    return [str(parameters[name]) for name in ("topic", "group", "name") if name in parameters]
 
 
 def is_signed_in(request: HttpRequest) -> bool:

@@ -15,6 +15,7 @@ from mqbroker.api.control import (
     delays,
     documents,
     endpoints,
+    namespaces,
     probes,
     producer_groups,
     stats,
@@ -80,6 +81,8 @@ CONTROL_PLANE = [
     resource("v1/timers", delays.TimersDetail),
     resource("v1/api-keys", api_keys.ApiKeyList),
     resource("v1/api-keys/<str:name_or_id>", api_keys.ApiKeyDetail),
+    resource("v1/namespaces", namespaces.NamespaceList),
+    resource("v1/namespaces/<str:namespace>", namespaces.NamespaceDetail),
 ]
 SERVED = {str(pattern.pattern) for pattern in CONTROL_PLANE}
 

@@ -10,8 +10,8 @@ from django.db.models import Model, Q, QuerySet
 from store import stats
 from store.db import fields
 from store.errors import QueueIllegal, TopicForbidden
-from store.models import Cell, QueueFloor, Topic
-from store.naming import cells, copies, topics
+from store.models import Cell, Namespace, QueueFloor, Topic
+from store.naming import cells, copies, namespaces, topics
 from store.notices import caches
 from store.process.runtime import CONTROL
 from store.queues import of_topic
@@ -57,9 +57,13 @@ FIELDS = fields.of(
 )
 
 
-def page(after: str, count: int, matching: str = "") -> Sequence[Topic]:
+def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Topic]:
     """Topics by name: the first `count` behind `after` whose names contain `matching`, in any case."""
-    return list(Topic.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+    return list(
+        Topic.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by("name")[
+            :count
+        ]
+    )
 
 
 def page_of_users(after: str, count: int, matching: str = "") -> Sequence[Topic]:
@@ -121,9 +125,12 @@ def put(name: str, changes: Mapping[str, Any]) -> tuple[Topic, bool]:
     queues = changes.get("queues")
     if queues is not None and not 1 <= queues <= MAX_QUEUES:
         raise QueueIllegal(f"queues {queues} is not between 1 and {MAX_QUEUES}.")
-    return put_row(
-        Topic, name, changes, {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell}, _require_as_many_queues
-    )
+    with transaction.atomic():
+        if named(name) is None:
+            _require_room(name)
+        return put_row(
+            Topic, name, changes, {"queues": settings.DEFAULT_QUEUES, "cell_id": _open_cell}, _require_as_many_queues
+        )
 
 
 def put_row(
@@ -155,6 +162,15 @@ def _open_cell() -> int:
 def _refuse_own(name: str) -> None:
     if topics.is_system(name):
         raise TopicForbidden(f"The topic {name} is the broker's own: it can be read, but not changed.")
+
+
+def _require_room(name: str) -> None:
+    """Raises RateLimited where the namespace of a new topic has as many as it may."""
+    namespace = Namespace.objects.select_for_update().filter(name=namespaces.part_of(name)).first()
+    if namespace is not None and namespace.max_topics is not None:
+        topics_within = Topic.objects.filter(name__startswith=namespace.name + namespaces.SEPARATOR).count()
+        if topics_within >= namespace.max_topics:
+            raise namespaces.full(namespace.name, topics_within)
 
 
 def _require_as_many_queues(topic: Topic, changes: Mapping[str, Any]) -> None:

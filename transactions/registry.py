@@ -11,7 +11,7 @@ from store.db import databases, fields, sync
 from store.db.statements import Statement
 from store.errors import MessageIllegal, SystemBusy
 from store.models import Topic
-from store.naming import cells, copies
+from store.naming import cells, copies, namespaces
 from store.notices import caches
 from transactions import groups, stats
 from transactions.models import ProducerGroup
@@ -58,9 +58,13 @@ FIELDS = fields.of(
 )
 
 
-def page(after: str, count: int, matching: str = "") -> Sequence[ProducerGroup]:
+def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[ProducerGroup]:
     """Producer groups by name: the first `count` behind `after` whose names contain `matching`, in any case."""
-    return list(ProducerGroup.objects.filter(name__gt=after, name__icontains=matching).order_by("name")[:count])
+    return list(
+        ProducerGroup.objects.filter(namespaces.within(namespace), name__gt=after, name__icontains=matching).order_by(
+            "name"
+        )[:count]
+    )
 
 
 def find(name: str) -> ProducerGroup:

@@ -1,4 +1,4 @@
-"""Limits of undecided transactions: of a producer group, and of an API key that has one.
+"""Limits of undecided transactions: of a producer group, of an API key that has one, and of its namespace.
 
 Up to SMALL_COUNT the transactions are counted for each begin: begins one after another meet the limit exactly. A larger
 limit only guards the store, and its count is cached. Begins at the same time may pass either limit by their number.
@@ -26,6 +26,7 @@ class UndecidedCount(NamedTuple):
 
 COUNT_UNDECIDED = Statement(__file__, "count_undecided", UndecidedCount)
 COUNT_UNDECIDED_OF_KEY = Statement(__file__, "count_undecided_of_key", UndecidedCount)
+COUNT_UNDECIDED_WITHIN = Statement(__file__, "count_undecided_within", UndecidedCount)
 
 SMALL_COUNT = 1000
 # For how long a count below a larger limit is cached: one up to SMALL_COUNT, and one above, which costs more and
@@ -33,8 +34,8 @@ SMALL_COUNT = 1000
 FEW_CACHED_SECONDS = 0.2
 MANY_CACHED_SECONDS = 2.0
 
-# The statement that counts, the id that it counts for, and the limit.
-Counted = tuple[Statement[UndecidedCount], int, int]
+# The statement that counts, the id or the name that it counts for, and the limit.
+Counted = tuple[Statement[UndecidedCount], int | str, int]
 
 
 class Counts:
@@ -94,21 +95,28 @@ def _counted(group: ProducerGroupRow) -> Counted:
 
 
 async def of_key(allowance: Allowance | None) -> RateLimited | None:
-    """The refusal of one more undecided transaction of an API key, or None when it may have one."""
-    if allowance is None or allowance.max_undecided is None:
+    """The refusal of one more undecided transaction of an API key or its namespace, or None when it may have one."""
+    if allowance is None:
         return None
-    if not await _is_reached((COUNT_UNDECIDED_OF_KEY, allowance.key_id, allowance.max_undecided)):
+    within = allowance.shared
+    return await _of(allowance, COUNT_UNDECIDED_OF_KEY, allowance.id) or (
+        None if within is None else await _of(within, COUNT_UNDECIDED_WITHIN, within.name)
+    )
+
+
+async def _of(one: Allowance, statement: Statement[UndecidedCount], counted: int | str) -> RateLimited | None:
+    if one.max_undecided is None or not await _is_reached((statement, counted, one.max_undecided)):
         return None
-    allowance.refused += 1
+    one.refused += 1
     return RateLimited(
-        f"The key {allowance.name!r} has {allowance.max_undecided} undecided transactions, its limit: end some of them "
-        "first, or have its max_undecided raised at /v1/api-keys."
+        f"{one.named} has {one.max_undecided} undecided transactions, its limit: end some of them "
+        f"first, or have its max_undecided raised at {one.way_out}."
     )
 
 
 def counted_key(allowance: Allowance | None) -> int | None:
     """The key that a transaction names: None for one without a limit of them, whose transactions need no counting."""
-    return None if allowance is None or allowance.max_undecided is None else allowance.key_id
+    return None if allowance is None or allowance.max_undecided is None else allowance.id
 
 
 async def _is_reached(counted: Counted) -> bool:
@@ -118,7 +126,8 @@ async def _is_reached(counted: Counted) -> bool:
     async def count() -> int:
         # It is counted again by whichever request finds the number old.
         with counts.home.entered():
-            rows = await connections.read(statement, {"id": id_, "max_count": limit})
+            name = "name" if isinstance(id_, str) else "id"
+            rows = await connections.read(statement, {name: id_, "max_count": limit})
         return rows[0].undecided
 
     undecided = await (counts.running if limit <= SMALL_COUNT else counts.cached).get(counted, count) or 0

@@ -35,7 +35,8 @@ async def serve(exchange: Exchange, application: Application, content: bytes) ->
 
 
 def scope_of(exchange: Exchange) -> Scope:
-    """The request; Django keeps it with its own, and its log records of a failure read `request_id` there."""
+    """The request; Django keeps it with its own, and its log records of a failure read `request_id` there,
+    and its views `namespace`."""
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -50,6 +51,7 @@ def scope_of(exchange: Exchange) -> Scope:
         "client": exchange.client,
         "server": exchange.server,
         "request_id": exchange.request_id.decode("latin-1"),
+        "namespace": exchange.namespace,
     }
 
 

@@ -57,6 +57,13 @@ class Tally(Protocol):
         """The answer with this status is complete; its request began then."""
 
 
+class Shows(Protocol):
+    """What changes the JSON of an answer for its caller."""
+
+    def show_document(self, content: bytes) -> bytes:
+        """The document as the caller reads it."""
+
+
 class Exchange(ArrivingBody):
     """One request. Its body arrives meanwhile; its answer is sent whole, or in parts."""
 
@@ -69,6 +76,7 @@ class Exchange(ArrivingBody):
         "is_refused",
         "keep_alive",
         "method",
+        "namespace",
         "query_string",
         "refused_as",
         "request_id",
@@ -107,6 +115,8 @@ class Exchange(ArrivingBody):
         self.tally: Tally | None = None
         self.began = 0.0
         self.status = 0
+        # What its answer is shown to the caller by; None: as it is.
+        self.namespace: Shows | None = None
 
     @property
     def path(self) -> str:

@@ -18,7 +18,7 @@ from store import registry as topic_registry
 from store.db import databases, fields
 from store.errors import FilterIllegal, MessageIllegal
 from store.models import Topic
-from store.naming import cells, copies, names, topics
+from store.naming import cells, copies, names, namespaces, topics
 from webhooks import registration, signing
 
 MAX_SUBSCRIPTIONS = 1000
@@ -58,9 +58,11 @@ PACE = fields.named(FIELDS, "max_batch", "timeout_seconds", "concurrency")
 AIM = fields.named(FIELDS, "group", "topic", "url", "filter")
 
 
-def page(after: str, count: int, matching: str = "") -> Sequence[Subscription]:
+def page(after: str, count: int, matching: str = "", namespace: str | None = None) -> Sequence[Subscription]:
     """Subscriptions by name: the first `count` behind `after` whose names contain `matching`, in any case."""
-    found = Subscription.objects.filter(name__gt=after, name__icontains=matching).order_by("name")
+    found = Subscription.objects.filter(
+        namespaces.within(namespace), name__gt=after, name__icontains=matching
+    ).order_by("name")
     return health.show(list(found[:count]))
 
 

@@ -7,6 +7,7 @@ from mqbroker import errors
 from store.errors import Refusal
 from store.messages.times import encode
 from store.process.answer_budget import Hold
+from wire.exchange import Shows
 from wire.heads import Headers
 from wire.reader import HEAD_BYTES, MAX_HEADERS
 
@@ -19,6 +20,7 @@ WHOLE_BYTES = 256 * 1024
 PART_BYTES = 64 * 1024
 JSON: Headers = ((b"content-type", b"application/json"),)
 PROBLEM: Headers = ((b"content-type", errors.PROBLEM_TYPE.encode()),)
+JSONS = (JSON[0][1], PROBLEM[0][1])
 
 
 class Answer:
@@ -33,6 +35,11 @@ class Answer:
         # What undoes the call when its caller hangs up before the answer has left.
         self.give_back: GiveBack | None = None
 
+    def show(self, shows: Shows) -> None:
+        """Has its JSON read as the caller reads it."""
+        if any(name.lower() == b"content-type" and value in JSONS for name, value in self.headers):
+            self.content = shows.show_document(self.content)
+
 
 class MessagesAnswer(Answer):
     """An answer with messages: one large object that is encoded and sent message by message.
@@ -40,18 +47,22 @@ class MessagesAnswer(Answer):
     Encoding 16 MiB at once would hold the event loop for 60 ms, and the memory of all copies.
     """
 
-    __slots__ = ("_entries", "_more", "_name")
+    __slots__ = ("_entries", "_more", "_name", "_shows")
 
     def __init__(self, entries: Iterator[object], more: object, name: str) -> None:
         super().__init__(b"")
         self._entries = entries
         self._more = more
         self._name = name
+        self._shows: Shows | None = None
+
+    def show(self, shows: Shows) -> None:
+        self._shows = shows
 
     def parts(self) -> Iterator[bytes]:
         """The JSON of the whole object, in parts of one large message or of several small ones."""
         gathered: list[bytes] = []
-        for part in _parts(self._entries, self._more, self._name):
+        for part in _parts(self._entries, self._more, self._name, self._shows):
             gathered.append(part)
             if sum(map(len, gathered)) >= PART_BYTES:
                 yield b"".join(gathered)
@@ -71,10 +82,11 @@ def page(hold: Hold, entries: Iterator[object], more: object = None, name: str =
     return Answer(b"".join(_parts(entries, more, name)))
 
 
-def _parts(entries: Iterator[object], more: object, name: str) -> Iterator[bytes]:
+def _parts(entries: Iterator[object], more: object, name: str, shows: Shows | None = None) -> Iterator[bytes]:
     opening = start = b'{"%s":[' % name.encode()
     for entry in entries:
-        yield opening + encode(entry)
+        content = encode(entry)
+        yield opening + (content if shows is None else shows.show_document(content))
         opening = b","
     start = b"" if opening == b"," else start
     rest = b"}" if more is None else b"," + encode(more)[1:]

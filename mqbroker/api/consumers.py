@@ -101,7 +101,7 @@ async def dead_letters(request: DataRequest, group: str) -> Answer:
 
 async def redrive(request: DataRequest, group: str) -> Answer:
     """POST /v1/dead-letters/{group}/redrive."""
-    request.caller.require_manage()
+    request.caller.require_manage_names(group)
     note = request.signed().note("dead_letter.redrive", group, delivery_redrive.outcomes)
     results = await delivery_redrive.redrive(group, decode(RedriveDeadLetters, request.body), note)
     return answer({"results": [redriven_of(one) for one in results]})
@@ -116,19 +116,19 @@ def redriven_of(result: Letter | Refusal) -> dict[str, object]:
 
 def require_consume(caller: Caller, group: str) -> None:
     """Raises NoPermission unless the key may consume in the group, or manage: operators read and set offsets, too."""
-    if not caller.may_manage:
+    if not caller.may_manage_names(group):
         caller.require("consume", group)
 
 
 def require_offsets(caller: Caller, topic: str) -> None:
     """Raises NoPermission unless the key may read the topic, or manage: offsets and lag tell what a topic holds."""
-    if not caller.may_manage:
+    if not caller.may_manage_names(topic):
         caller.require("read", topic)
 
 
 def _may_see_offsets(caller: Caller, group: str, topic: str) -> bool:
     """Whether a list shows a topic: one that the key may read, or the group's own retries."""
-    return caller.may_manage or caller.may("read", topic) or group_of(topic, RETRY_PREFIX) == group
+    return caller.may_manage_names(topic) or caller.may("read", topic) or group_of(topic, RETRY_PREFIX) == group
 
 
 async def pull(request: DataRequest, topic: str, queue_id: int) -> Answer:

@@ -118,7 +118,7 @@ async def trace(request: DataRequest, message_id: str) -> Answer:
 
 def _require_any(caller: Caller) -> None:
     """Raises NoPermission for a key that may look up no message, whatever its id."""
-    if not caller.may_manage:
+    if not caller.may_manage_names():
         caller.require_any("read", "produce")
 
 

@@ -13,6 +13,7 @@ from store.errors import MessageIllegal
 from store.messages.texts import is_blank
 from transactions import discards
 from transactions.checks import checker
+from transactions.reads import history, states
 
 ACTION_OF_STATE = {"COMMIT": "transaction.commit", "ROLLBACK": "transaction.rollback"}
 
@@ -36,9 +37,8 @@ class Resolve(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_def
 
 async def resume(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resume."""
-    request.caller.require_manage()
     reason = decode(Resume, request.body or b"{}").reason
-    found = requests.transaction_id(transaction_id)
+    found = await _managed(request, transaction_id)
     note = request.signed(reason).note("discarded.resume", found)
     return answer(await discards.resume(found, reason, note))
 
@@ -46,15 +46,27 @@ async def resume(request: DataRequest, transaction_id: str) -> Answer:
 async def resolve_discarded(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/discarded/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    found = requests.transaction_id(transaction_id)
+    found = await _managed(request, transaction_id)
     return answer(await discards.resolve(found, given.state, given.reason, _note(request, given, found)))
 
 
 async def resolve(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/resolve."""
     given = _resolve_of(request)
-    found = requests.transaction_id(transaction_id)
+    found = await _managed(request, transaction_id)
     return answer(await discards.resolve_any(found, given.state, given.reason, _note(request, given, found)))
+
+
+async def _managed(request: DataRequest, transaction_id: str) -> uuid.UUID:
+    """The id of a transaction that the key may manage: of one of a namespace, all its topics lie within.
+
+    Raises NoPermission, or TransactionNotFound as for an id that no transaction has.
+    """
+    request.caller.require_manage_names()
+    found = requests.transaction_id(transaction_id)
+    if not request.caller.may_manage and not request.caller.may_manage_names(*await history.topics_of(found)):
+        raise states.not_found(found)
+    return found
 
 
 def _note(request: DataRequest, given: Resolve, transaction_id: uuid.UUID) -> Note:
@@ -62,7 +74,7 @@ def _note(request: DataRequest, given: Resolve, transaction_id: uuid.UUID) -> No
 
 
 def _resolve_of(request: DataRequest) -> Resolve:
-    request.caller.require_manage()
+    request.caller.require_manage_names()
     given = decode(Resolve, request.body)
     if is_blank(given.reason):
         raise MessageIllegal("reason is blank: say why the transaction is decided by hand.")
@@ -71,7 +83,6 @@ def _resolve_of(request: DataRequest) -> Resolve:
 
 async def check_now(request: DataRequest, transaction_id: str) -> Answer:
     """POST /v1/transactions/{transaction_id}/check."""
-    request.caller.require_manage()
     decode(CheckNow, request.body or b"{}")
-    found = requests.transaction_id(transaction_id)
+    found = await _managed(request, transaction_id)
     return answer(await checker.make_due(found, request.signed().note("transaction.check", found)), 202)

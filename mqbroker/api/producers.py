@@ -75,7 +75,7 @@ async def require_topic_of(caller: Caller, message_id: uuid.UUID) -> None:
 
 async def require_group(caller: Caller, group: str) -> None:
     """Raises NoPermission unless the key may act for the producer group. A key that manages may for each."""
-    if not caller.may_manage:
+    if not caller.may_manage_names(group):
         await groups.require_key(group, caller.name)
 
 
@@ -84,8 +84,8 @@ async def _require_topics(caller: Caller, transaction_id: uuid.UUID) -> None:
 
     A key for all topics, as most are, costs no look-up.
     """
-    caller.require_any("produce")
+    caller.require_any("produce", "manage")
     if not caller.may_everywhere("produce"):
         topic_names = await history.topics_of(transaction_id)
-        if not all(caller.may("produce", topic) for topic in topic_names):
+        if not all(caller.may("produce", topic) or caller.may_manage_names(topic) for topic in topic_names):
             raise states.not_found(transaction_id)

@@ -20,6 +20,7 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         await asyncio.sleep(0)
         if await answer.give_back(exchange.gone):
             return
+    _show(exchange, answer)
     if isinstance(answer, MessagesAnswer):
         body.release()
         await _write_page(exchange, answer)
@@ -31,7 +32,13 @@ async def send(exchange: Exchange, answer: Answer, body: Body) -> None:
         if not has_left and answer.give_back is not None:
             await answer.give_back(exchange.gone)
     else:
-        write(exchange, answer)
+        _write(exchange, answer)
+
+
+def _show(exchange: Exchange, answer: Answer) -> None:
+    """Has the answer to a caller in a namespace name things as the caller does."""
+    if exchange.namespace is not None:
+        answer.show(exchange.namespace)
 
 
 async def _encode(exchange: Exchange, answer: Answer) -> None:
@@ -79,12 +86,17 @@ async def _write_parts(exchange: Exchange, page: MessagesAnswer, coder: Coder | 
 
 def end(exchange: Exchange, answer: Answer, body: Body) -> None:
     """Sends an answer that is whole, and gives back the place of the request's body."""
-    exchange.answer(answer.status, answer.headers, answer.content)
+    write(exchange, answer)
     body.release()
 
 
 def write(exchange: Exchange, answer: Answer) -> None:
     """Sends an answer that is whole, with the request's id."""
+    _show(exchange, answer)
+    _write(exchange, answer)
+
+
+def _write(exchange: Exchange, answer: Answer) -> None:
     exchange.answer(answer.status, answer.headers, answer.content)
 
 

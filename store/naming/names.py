@@ -10,6 +10,13 @@ CHARACTERS = "%|a-zA-Z0-9_-"
 # Topics of the broker's own begin with these: the retries and the dead letters of a group.
 RETRY_PREFIX = "%RETRY%"
 DEAD_LETTER_PREFIX = "%DLQ%"
+# And these are single ones: of delayed messages, of discarded halves, and RocketMQ's two of transactions, which are
+# views here.
+SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
+HALF_MESSAGES = "RMQ_SYS_TRANS_HALF_TOPIC"
+ENDS = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+SYSTEM = frozenset((SCHEDULE, DISCARDED, HALF_MESSAGES, ENDS))
 
 _name = re.compile(f"[{CHARACTERS}]+")
 

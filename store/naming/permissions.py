@@ -6,8 +6,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from store import errors
-
-SCHEDULE = "SCHEDULE_TOPIC_XXXX"
+from store.naming.names import SCHEDULE
 
 
 class TopicFacts(NamedTuple):

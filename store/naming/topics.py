@@ -9,9 +9,8 @@ from store.db import connections
 from store.db.statements import Statement
 from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
 from store.models import Topic
-from store.naming import cells, copies, names
+from store.naming import cells, copies, names, namespaces
 from store.naming.names import is_name, rule
-from store.naming.permissions import SCHEDULE as SCHEDULE
 from store.naming.permissions import TopicFacts as TopicFacts
 from store.naming.permissions import require_readable as require_readable
 from store.naming.permissions import require_writable
@@ -22,16 +21,17 @@ CREATE_TOPIC = Statement(__file__, "create_topic")
 
 RETRY_PREFIX = names.RETRY_PREFIX
 DEAD_LETTER_PREFIX = names.DEAD_LETTER_PREFIX
-DISCARDED = "TRANS_CHECK_MAX_TIME_TOPIC"
+SCHEDULE = names.SCHEDULE
+DISCARDED = names.DISCARDED
 # Entries there make a message visible to no consumer of its topic.
 HIDDEN = (SCHEDULE, DISCARDED)
 # RocketMQ's topics that the broker never makes: their messages are rows of a table here, which no consumer reads.
 KEPT_ELSEWHERE = {
     name: f"it is RocketMQ's name for {what}, a view of the rows that are kept; "
     f"GET /v1/topics/{name}/queues/0/messages and GET /v1/messages?topic={name} read it, with the scope manage"
-    for name, what in (("RMQ_SYS_TRANS_HALF_TOPIC", "half messages"), ("RMQ_SYS_TRANS_OP_HALF_TOPIC", "ends"))
+    for name, what in ((names.HALF_MESSAGES, "half messages"), (names.ENDS, "ends"))
 }
-SYSTEM = frozenset((SCHEDULE, DISCARDED, *KEPT_ELSEWHERE))
+SYSTEM = names.SYSTEM
 
 
 class Topics:
@@ -208,6 +208,7 @@ async def _find(name: str) -> TopicFacts | None:
 async def _create(name: str, beside: str | None = None) -> TopicFacts:
     if not settings.AUTO_CREATE_TOPICS:
         raise absent(name)
+    await namespaces.require_room(name)
     topic = await runtime.control(Topics).making.get(name, lambda: own(name, settings.DEFAULT_QUEUES, beside))
     assert topic is not None
     return topic

@@ -8,6 +8,7 @@ from itertools import count
 from django.conf import settings
 
 from store.messages.ids import new_id
+from store.naming import namespaces
 from transactions import endpoints, schedule
 from transactions.checks import outcomes, questions
 from transactions.checks.noted_answers import NotedAnswers
@@ -133,7 +134,7 @@ class Calls:
     async def _ask_in_turn(self, group_name: str, chunk: Chunk) -> tuple[Callee, Answer]:
         """The answer of the first endpoint that was asked, or of the last one that was tried."""
         endpoint, answer = chunk.order[0], UNREACHABLE
-        payload = chunk.payload(group_name)
+        payload = await namespaces.shown_to(group_name, chunk.payload(group_name))
         for endpoint in chunk.order:
             async with self._slots.hold(endpoint.id, endpoint.concurrency):
                 if not await endpoints.health.may_call(endpoint):

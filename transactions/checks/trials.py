@@ -9,6 +9,8 @@ from django.conf import settings
 from django.db.models.functions import Now
 
 from store.messages.ids import new_id
+from store.models import Namespace
+from store.naming import namespaces
 from transactions import endpoints
 from transactions.checks import questions
 from transactions.checks.questions import Result
@@ -35,7 +37,7 @@ def ask(endpoint: Endpoint) -> Trial:
     Blocks for the endpoint's `timeout_seconds` at most: call it outside the event loop.
     """
     now = Endpoint.objects.filter(id=endpoint.id).values_list(Now(), flat=True).first()
-    answer = asyncio.run(_call(endpoint, endpoints.signing_secrets(endpoint), now))
+    answer = asyncio.run(_call(endpoint, _payload(endpoint.group.name), endpoints.signing_secrets(endpoint), now))
     complaint = _complaint(answer)
     return Trial(
         ok=complaint is None,
@@ -46,8 +48,14 @@ def ask(endpoint: Endpoint) -> Trial:
     )
 
 
-async def _call(endpoint: Endpoint, secrets: Sequence[str], now: datetime | None) -> Answer:
-    payload = questions.payload(endpoint.group.name, [])
+def _payload(group_name: str) -> bytes:
+    """A check of no transaction, as the group's namespace reads it."""
+    payload = questions.payload(group_name, [])
+    row = Namespace.objects.filter(name=namespaces.part_of(group_name)).first()
+    return payload if row is None else namespaces.Namespace(row.name, is_bound=True).show_document(payload)
+
+
+async def _call(endpoint: Endpoint, payload: bytes, secrets: Sequence[str], now: datetime | None) -> Answer:
     # A caller of its own: it lives in this thread's event loop, not in that of the data plane.
     async with Caller(settings.WEBHOOK_ALLOWED_NETWORKS) as caller:
         webhook_id, seconds = f"try_{new_id()}", endpoint.timeout_seconds

@@ -98,7 +98,7 @@ class Begin(Operation[Begun]):
         group = groups.known_for_producing(given.producer_group)
         if group is None or not undecided_limits.is_known_below(group, given.topic) or is_large(given, MAX_BATCH_BYTES):
             return False
-        if caller is not None and not (caller.may_manage or groups.lists(group, caller.name)):
+        if caller is not None and not (caller.may_manage_names(group.name) or groups.lists(group, caller.name)):
             return False
         self._take_immunity()
         accepted = accept.accept_known(given, self.traceparent, validation.derived_id_of(given.transaction_id, 0))
@@ -111,7 +111,7 @@ class Begin(Operation[Begun]):
     async def complete(self) -> None:
         caller, given = self.caller, self.given
         if caller is not None:
-            if not caller.may_manage:
+            if not caller.may_manage_names(given.producer_group):
                 await groups.require_key(given.producer_group, caller.name)
             caller.spend(len(given.given), self.request_bytes)
         await self._look_up()
@@ -120,7 +120,9 @@ class Begin(Operation[Begun]):
         given = self.given
         self._take_immunity()
         allowance = None if self.caller is None else self.caller.allowance
-        owner = None if self.caller is None or self.caller.may_manage else self.caller.name
+        owner = None
+        if self.caller is not None and not self.caller.may_manage_names(given.producer_group):
+            owner = self.caller.name
         self.endpoint_id = await validation.validate(given, allowance)
         group = await groups.for_producing(given.producer_group, owner)
         self.group_id = group.id

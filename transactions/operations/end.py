@@ -122,7 +122,8 @@ class End(OfTransaction[Ended]):
         if group is None:
             return False
         if caller is not None and not (
-            caller.may_everywhere("produce") and (caller.may_manage or groups.lists(group, caller.name))
+            caller.may_everywhere("produce")
+            and (caller.may_manage_names(group.name) or groups.lists(group, caller.name))
         ):
             return False
         self.group_id = group.id
@@ -156,7 +157,7 @@ class End(OfTransaction[Ended]):
     async def _authorise(self, caller: Caller, group_name: str) -> None:
         """The group first: its refusal must not tell whether the transaction exists."""
         caller.require_any("produce")
-        if not caller.may_manage:
+        if not caller.may_manage_names(group_name):
             await groups.require_key(group_name, caller.name)
         # A key for all topics, as most are, costs no look-up.
         if not caller.may_everywhere("produce"):

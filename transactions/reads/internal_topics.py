@@ -18,7 +18,7 @@ from store.errors import OffsetOutOfRange, QueueIllegal, require_between
 from store.messages import StoredMessage
 from store.messages.ids import derived_id
 from store.messages.times import exact
-from store.naming import topic_names
+from store.naming import names, topic_names
 from store.naming.permissions import TopicFacts
 from store.process.answer_budget import Hold
 from store.process.runtime import CONTROL
@@ -26,8 +26,8 @@ from store.reading import holders, lookup
 from transactions import groups
 from transactions.rows import Decision
 
-HALF = "RMQ_SYS_TRANS_HALF_TOPIC"
-OP = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
+HALF = names.HALF_MESSAGES
+OP = names.ENDS
 NAMES = (HALF, OP)
 MAX_MESSAGES = 1000
 # Rows that one request looks at: of a log in which few messages are half messages it finds few.

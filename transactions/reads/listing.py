@@ -10,7 +10,7 @@ from uuid import UUID
 from store.db import sync
 from store.db.statements import Statement
 from store.models import Topic
-from store.naming import cells, topic_names
+from store.naming import cells, namespaces, topic_names
 from store.process import runtime
 from store.reading import merging
 from store.reading.merging import Part
@@ -68,12 +68,16 @@ MAX_AGE_SECONDS = 10 * 366 * 86400
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which transactions to list; None is no condition. The name of a missing group or topic matches none."""
+    """Which transactions to list; None is no condition. The name of a missing group or topic matches none.
+
+    Those within a namespace are those of its producer groups.
+    """
 
     state: str | None = None
     producer_group: str | None = None
     topic: str | None = None
     older_than_seconds: float = 0
+    namespace: str | None = None
 
 
 class Cursor(NamedTuple):
@@ -185,16 +189,25 @@ def summarized(page: merging.Page[TransactionRow, P]) -> Page[P]:
 def parameters(wanted: Wanted) -> dict[str, object]:
     """The parameters of a filter. Names become ids first: the planner then estimates how many rows match."""
     return {
-        "group_id": _id_of(ProducerGroup, wanted.producer_group),
-        "topic_id": _id_of(Topic, wanted.topic),
+        "group_ids": _groups_of(wanted),
+        "topic_id": _topic_of(wanted.topic),
         "older_than_seconds": wanted.older_than_seconds,
     }
 
 
-def _id_of(table: type[ProducerGroup] | type[Topic], name: str | None) -> int | None:
+def _groups_of(wanted: Wanted) -> list[int] | None:
+    if wanted.producer_group is None and wanted.namespace is None:
+        return None
+    rows = ProducerGroup.objects.filter(namespaces.within(wanted.namespace))
+    if wanted.producer_group is not None:
+        rows = rows.filter(name=wanted.producer_group)
+    return list(rows.values_list("id", flat=True))
+
+
+def _topic_of(name: str | None) -> int | None:
     if name is None:
         return None
-    found: int | None = table._default_manager.filter(name=name).values_list("id", flat=True).first()
+    found: int | None = Topic.objects.filter(name=name).values_list("id", flat=True).first()
     return NO_SUCH_ID if found is None else found
 
 

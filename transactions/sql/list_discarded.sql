@@ -14,7 +14,7 @@ WHERE
     AND h.discarded_at >= coalesce(%(since)s::timestamptz, '-infinity')
     AND h.discarded_at < coalesce(%(until)s::timestamptz, 'infinity')
     AND h.stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
-    AND (%(group_id)s::integer IS NULL OR h.producer_group_id = %(group_id)s)
+    AND (%(group_ids)s::integer [] IS NULL OR h.producer_group_id = any(%(group_ids)s))
     AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(coalesce(h.topic_ids, ARRAY[h.topic_id])))
 ORDER BY h.discarded_at DESC, h.transaction_id DESC
 LIMIT %(max_rows)s

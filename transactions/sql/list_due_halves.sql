@@ -33,7 +33,7 @@ WITH due AS (
             LIMIT %(max_rows)s
         )
     ) AS d
-    WHERE (%(group_id)s::integer IS NULL OR g.id = %(group_id)s) AND g.id <> all(%(passed_over)s::integer [])
+    WHERE (%(group_ids)s::integer [] IS NULL OR g.id = any(%(group_ids)s)) AND g.id <> all(%(passed_over)s::integer [])
     ORDER BY d.next_check_at, d.transaction_id
     LIMIT %(max_rows)s
 )

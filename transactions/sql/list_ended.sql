@@ -26,7 +26,7 @@ LEFT JOIN LATERAL (
     FROM looked_at
     WHERE
         decision = any(%(decisions)s::text [])
-        AND (%(group_id)s::integer IS NULL OR producer_group_id = %(group_id)s)
+        AND (%(group_ids)s::integer [] IS NULL OR producer_group_id = any(%(group_ids)s))
         AND (%(topic_id)s::integer IS NULL OR %(topic_id)s = any(topic_ids))
         AND stored_at <= now() - make_interval(secs => %(older_than_seconds)s)
     ORDER BY operation_id DESC

@@ -39,6 +39,6 @@ CROSS JOIN LATERAL (
     ORDER BY h.stored_at DESC, h.transaction_id DESC
     LIMIT %(max_rows)s
 ) AS newest
-WHERE %(group_id)s::integer IS NULL OR g.producer_group_id = %(group_id)s
+WHERE %(group_ids)s::integer [] IS NULL OR g.producer_group_id = any(%(group_ids)s)
 ORDER BY newest.stored_at DESC, newest.transaction_id DESC
 LIMIT %(max_rows)s

@@ -59,15 +59,18 @@ def document(group: delivery.ConsumerGroup, lag: Sequence[stats.QueueLag]) -> di
 
 
 class ConsumerGroupList(Resource):
+    in_namespaces = True
+
     @extend_schema(
         operation_id="list_consumer_groups", parameters=[PageQuery], responses=lists.page_of(ConsumerGroupSummary)
     )
     def get(self, request: Request) -> Response:
         """Consumer groups by name."""
-        return lists.by_name(ConsumerGroupSummary, self.query(PageQuery), registry.page)
+        return lists.by_name(ConsumerGroupSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
 class ConsumerGroupDetail(Resource):
+    in_namespaces = True
     actions: ClassVar = {"PUT": "consumer_group.put", "DELETE": "consumer_group.delete"}
 
     @extend_schema(operation_id="get_consumer_group", responses=ConsumerGroup)

@@ -100,6 +100,7 @@ def document(endpoint: transactions.Endpoint, *, with_secret: bool) -> dict[str,
 
 
 class EndpointList(Resource):
+    in_namespaces = True
     actions: ClassVar = {"POST": "endpoint.register"}
 
     @extend_schema(operation_id="list_endpoints", parameters=[PageQuery], responses=lists.page_of(Endpoint))
@@ -128,6 +129,7 @@ class EndpointList(Resource):
 
 
 class EndpointDetail(Resource):
+    in_namespaces = True
     actions: ClassVar = {"PUT": "endpoint.change", "DELETE": "endpoint.delete"}
 
     @extend_schema(operation_id="get_endpoint", responses=Endpoint)
@@ -160,6 +162,7 @@ class EndpointDetail(Resource):
 
 
 class EndpointSecret(Resource):
+    in_namespaces = True
     actions: ClassVar = {"POST": "endpoint.rotate_secret"}
 
     @extend_schema(operation_id="rotate_secret", request=SecretGiven, responses=EndpointSet)
@@ -175,6 +178,7 @@ class EndpointSecret(Resource):
 
 
 class EndpointTrial(Resource):
+    in_namespaces = True
     actions: ClassVar = {"POST": "endpoint.test"}
 
     @extend_schema(operation_id="test_endpoint", request=None, responses=Trial)

@@ -60,11 +60,17 @@ class Named(Protocol):
 
 
 def by_name(
-    shape: type[Shape], query: Mapping[str, Any], rows_behind: Callable[[str, int], Sequence[Named]]
+    shape: type[Shape],
+    query: Mapping[str, Any],
+    rows_behind: Callable[..., Sequence[Named]],
+    namespace: str | None = None,
 ) -> Response:
-    """The page of a list by name that a PageQuery asks for; `rows_behind` reads so many rows behind a name."""
+    """The page of a list by name that a PageQuery asks for; `rows_behind` reads so many rows behind a name, of those
+    within the namespace where there is one.
+    """
     limit = query["limit"]
-    rows = rows_behind(cursors.decode(query["cursor"], str) or "", limit + 1)
+    within = {} if namespace is None else {"namespace": namespace}
+    rows = rows_behind(cursors.decode(query["cursor"], str) or "", limit + 1, **within)
     return answer(shape, rows, limit, lambda row: row.name)
 
 

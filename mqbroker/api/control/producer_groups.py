@@ -52,15 +52,18 @@ def document(group: transactions.ProducerGroup) -> dict[str, object]:
 
 
 class ProducerGroupList(Resource):
+    in_namespaces = True
+
     @extend_schema(
         operation_id="list_producer_groups", parameters=[PageQuery], responses=lists.page_of(ProducerGroupSummary)
     )
     def get(self, request: Request) -> Response:
         """Producer groups by name."""
-        return lists.by_name(ProducerGroupSummary, self.query(PageQuery), registry.page)
+        return lists.by_name(ProducerGroupSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
 class ProducerGroupDetail(Resource):
+    in_namespaces = True
     actions: ClassVar = {"PUT": "producer_group.put", "DELETE": "producer_group.delete"}
 
     @extend_schema(operation_id="get_producer_group", responses=ProducerGroup)

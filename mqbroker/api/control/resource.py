@@ -51,6 +51,15 @@ class Resource(APIView):
     schema = ControlSchema()
     data_plane_methods: Sequence[str] = ()
     actions: ClassVar[Mapping[str, str]] = {}
+    # Whether a key with `manage` that is bound to a namespace may call it, for what the path names.
+    in_namespaces: bool = False
+
+    @property
+    def narrowed_to(self) -> str | None:
+        """The namespace of the request, which its lists are narrowed to; None: all."""
+        asked = getattr(self.request._request, "scope", {}).get("namespace")
+        bound = self.request.user.namespace if isinstance(self.request.user, Caller) else None
+        return bound or (None if asked is None else str(asked.name))
 
     def action_of(self, method: str | None) -> str:
         """What a method does; one without a name is an admin's."""

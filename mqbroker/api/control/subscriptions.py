@@ -68,12 +68,14 @@ def document(row: delivery.Subscription, *, with_secret: bool = False) -> dict[s
 
 
 class SubscriptionList(Resource):
+    in_namespaces = True
+
     @extend_schema(
         operation_id="list_subscriptions", parameters=[PageQuery], responses=lists.page_of(SubscriptionSummary)
     )
     def get(self, request: Request) -> Response:
         """Subscriptions by name."""
-        return lists.by_name(SubscriptionSummary, self.query(PageQuery), registry.page)
+        return lists.by_name(SubscriptionSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
 def found(request: Request, name: str) -> delivery.Subscription:
@@ -83,7 +85,11 @@ def found(request: Request, name: str) -> delivery.Subscription:
     """
     row = registry.find(name)
     caller = request.user
-    if isinstance(caller, Caller) and not caller.may_manage and not caller.may_receive(row.group_name, row.topic_name):
+    if (
+        isinstance(caller, Caller)
+        and not caller.may_manage_names(row.name)
+        and not caller.may_receive(row.group_name, row.topic_name)
+    ):
         raise registry.absent(name)
     return row
 
@@ -105,6 +111,7 @@ def require_receive(request: Request, name: str, given: Mapping[str, Any]) -> No
 
 
 class SubscriptionDetail(Resource):
+    in_namespaces = True
     actions: ClassVar = {"PUT": "subscription.change", "DELETE": "subscription.delete"}
     permission_classes = (MaySubscribe,)
 
@@ -147,6 +154,7 @@ class SubscriptionDetail(Resource):
 
 
 class SubscriptionSecret(Resource):
+    in_namespaces = True
     actions: ClassVar = {"POST": "subscription.rotate_secret"}
     permission_classes = (MaySubscribe,)
 

@@ -58,13 +58,16 @@ def document(topic: store.Topic) -> dict[str, object]:
 
 
 class TopicList(Resource):
+    in_namespaces = True
+
     @extend_schema(operation_id="list_topics", parameters=[PageQuery], responses=lists.page_of(TopicSummary))
     def get(self, request: Request) -> Response:
         """Topics by name, the broker's own among them."""
-        return lists.by_name(TopicSummary, self.query(PageQuery), registry.page)
+        return lists.by_name(TopicSummary, self.query(PageQuery), registry.page, self.narrowed_to)
 
 
 class TopicDetail(Resource):
+    in_namespaces = True
     actions: ClassVar = {"PUT": "topic.put", "DELETE": "topic.delete"}
 
     @extend_schema(operation_id="get_topic", responses=Topic)

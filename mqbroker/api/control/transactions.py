@@ -59,6 +59,8 @@ class TransactionSummary(Shape):
 
 
 class TransactionList(Resource):
+    in_namespaces = True
+
     @extend_schema(
         operation_id="list_transactions",
         parameters=[TransactionQuery],
@@ -73,7 +75,7 @@ class TransactionList(Resource):
         asked = self.query(TransactionQuery)
         limit = asked.pop("limit")
         after = cursors.decode_each(asked.pop("cursor"), Cursor)
-        page = listing.page(Wanted(**asked), after, limit)
+        page = listing.page(Wanted(**asked, namespace=self.narrowed_to), after, limit)
         return Response(document(page))
 
 
@@ -93,6 +95,8 @@ class DiscardedQuery(PageQuery):
 
 
 class DiscardedList(Resource):
+    in_namespaces = True
+
     @extend_schema(
         operation_id="list_discarded", parameters=[DiscardedQuery], responses=lists.page_of_cells(TransactionSummary)
     )
@@ -100,7 +104,7 @@ class DiscardedList(Resource):
         """Transactions that were given up undecided, the latest first. An operator can resume or resolve each."""
         asked = self.query(DiscardedQuery)
         after = cursors.decode_each(asked["cursor"], DiscardedCursor)
-        wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"])
+        wanted = Wanted(producer_group=asked["producer_group"], topic=asked["topic"], namespace=self.narrowed_to)
         page = undecided.discarded(wanted, asked["from"], asked["to"], after, asked["limit"])
         return Response(document(page))
 

@@ -1,0 +1,219 @@
+"""Namespaces: the part that a team's topics and groups have before their names, as RocketMQ's NamespaceUtil writes it.
+
+`orders` in the namespace `team` is `team%orders`; the retries and dead letters of its group `coupons` are
+`%RETRY%team%coupons` and `%DLQ%team%coupons`. The broker keeps whole names everywhere, and calls them wrapped; a caller
+in a namespace writes and reads bare ones. Wrapping and unwrapping are done where a document enters and leaves.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+from django.db.models import Q
+from msgspec import Raw
+
+from store.db import connections
+from store.db.statements import Statement
+from store.db.ttl_cache import CONFIGURATION_SECONDS, TtlCache
+from store.errors import RateLimited
+from store.naming import cells, names
+from store.process import runtime
+
+SEPARATOR = "%"
+MAX_CHARACTERS = 40
+NAME = f"^[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_CHARACTERS - 1}}}$"
+NAME_RULE = f"a namespace has 1 to {MAX_CHARACTERS} letters, digits, _ and -, and begins with a letter or a digit"
+PREFIXES = (names.RETRY_PREFIX, names.DEAD_LETTER_PREFIX)
+
+# Fields of documents that hold the name of a topic, a group or a subscription.
+NAMING = frozenset(("topic", "producer_group", "group", "to_topic", "subscription", "name"))
+# What producers and consumers write themselves, in whatever words; names that the broker adds there are in its list.
+OWN_WORDS = "properties"
+NAMING_PROPERTIES = frozenset(("RETRY_TOPIC", "REAL_TOPIC", "PGROUP", "DLQ_ORIGIN_TOPIC"))
+# Of a refusal: it may name what the request has named.
+SENTENCE = "detail"
+# Stands for a name of elsewhere, where the document of a namespace's caller has one.
+ELSEWHERE = "(outside of the namespace)"
+Changed = Callable[[str], str]
+
+_fields = msgspec.json.Decoder(dict[str, Raw])
+_entries = msgspec.json.Decoder(list[Raw])
+_text = msgspec.json.Decoder(str)
+
+
+def wrapped(namespace: str, name: str) -> str:
+    """The whole name; one that is whole already stays as it is, and so does an empty one, which nothing has."""
+    prefix = _prefix_of(name)
+    own, start = name[len(prefix) :], namespace + SEPARATOR
+    if not own or (own.startswith(start) and own != start):
+        return name
+    return f"{prefix}{start}{own}"
+
+
+def bare(namespace: str, name: str) -> str | None:
+    """The name as the namespace's callers write it; None for one outside of it."""
+    prefix = _prefix_of(name)
+    own, start = name[len(prefix) :], namespace + SEPARATOR
+    return prefix + own[len(start) :] if own.startswith(start) and own != start else None
+
+
+def part_of(name: str) -> str:
+    """The part of a name before its first %, where a namespace stands; empty where there is none."""
+    part, separator, _ = name[len(_prefix_of(name)) :].partition(SEPARATOR)
+    return part if separator else ""
+
+
+def is_namespace(text: str) -> bool:
+    """Whether a namespace may have this name; NAME_RULE says it in words."""
+    return re.fullmatch(NAME, text) is not None
+
+
+def within(namespace: str | None) -> Q:
+    """The condition of Django's for rows whose names lie within a namespace; None: for all."""
+    starts = (f"{prefix}{namespace}{SEPARATOR}" for prefix in ("", *PREFIXES))
+    return Q() if namespace is None else Q(*(("name__startswith", start) for start in starts), _connector=Q.OR)
+
+
+def _prefix_of(name: str) -> str:
+    return next((prefix for prefix in PREFIXES if name.startswith(prefix)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Namespace:
+    """The namespace of a caller. `is_bound`: its key sees nothing else; else the caller has asked for it."""
+
+    name: str
+    is_bound: bool
+
+    def wrap(self, name: str) -> str:
+        """A name of a request."""
+        return wrapped(self.name, name)
+
+    def show(self, name: str) -> str:
+        """A name of an answer."""
+        found = bare(self.name, name)
+        if found is not None:
+            return found
+        return ELSEWHERE if self.is_bound and name not in names.SYSTEM else name
+
+    def wrap_document(self, content: bytes) -> bytes:
+        """The JSON of a request; what is none stays as it is, and is refused where it is read."""
+        try:
+            return rewritten(content, self.wrap)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return content
+
+    def show_document(self, content: bytes) -> bytes:
+        """The JSON of an answer."""
+        return rewritten(content, self.show, self.show_text)
+
+    def show_text(self, text: str) -> str:
+        """A sentence of a refusal, which may name what the request has named."""
+        return text.replace(f"{self.name}{SEPARATOR}25", "").replace(f"{self.name}{SEPARATOR}", "")
+
+
+def rewritten(content: bytes, change: Changed, sentence: Changed | None = None) -> bytes:
+    """A JSON document with its names changed, and its sentences. All else keeps its bytes: bodies are not decoded."""
+    content = content.lstrip()
+    if content.startswith(b"{"):
+        given = _fields.decode(content)
+        fields = {name: Raw(_field(name, bytes(value), change, sentence)) for name, value in given.items()}
+        return msgspec.json.encode(fields)
+    if content.startswith(b"["):
+        entries = _entries.decode(content)
+        return b"[%s]" % b",".join([rewritten(bytes(entry), change, sentence) for entry in entries])
+    return content
+
+
+def _field(name: str, value: bytes, change: Changed, sentence: Changed | None) -> bytes:
+    if value.startswith(b'"'):
+        if name == SENTENCE and sentence is not None:
+            return _text_changed(value, sentence)
+        return _text_changed(value, change) if name in NAMING else value
+    if name != OWN_WORDS:
+        return rewritten(value, change, sentence)
+    given = _fields.decode(value) if value.startswith(b"{") else {}
+    if not given.keys() & NAMING_PROPERTIES:
+        return value
+    return msgspec.json.encode(
+        {
+            one: Raw(_text_changed(bytes(text), change)) if one in NAMING_PROPERTIES else text
+            for one, text in given.items()
+        }
+    )
+
+
+def _text_changed(value: bytes, change: Changed) -> bytes:
+    return msgspec.json.encode(change(_text.decode(value)))
+
+
+class NamespaceRow(NamedTuple):
+    """A namespace that is registered, with its limits; None for no limit."""
+
+    id: int
+    name: str
+    max_topics: int | None
+
+
+class TopicCount(NamedTuple):
+    """How many topics a namespace has."""
+
+    topics: int
+
+
+FIND_NAMESPACE = Statement(__file__, "find_namespace", NamespaceRow)
+COUNT_TOPICS = Statement(__file__, "count_topics_within", TopicCount)
+
+
+@dataclass
+class Registered:
+    """The namespaces that this process has looked up."""
+
+    by_name: TtlCache[str, NamespaceRow] = field(default_factory=lambda: TtlCache(CONFIGURATION_SECONDS))
+
+    def forget_all(self) -> None:
+        """Drops them: another process may have changed them."""
+        self.by_name.forget_all()
+
+
+async def of_name(name: str) -> NamespaceRow | None:
+    """The registered namespace that a whole name lies in; None for a name without one, as most are."""
+    part = part_of(name)
+    if not part:
+        return None
+    by_name = runtime.control(Registered).by_name
+
+    async def look_up() -> NamespaceRow | None:
+        rows = await connections.read_control(FIND_NAMESPACE, {"name": part})
+        return rows[0] if rows else None
+
+    return await by_name.get(part, lambda: cells.or_last(by_name, part, look_up))
+
+
+async def require_room(name: str) -> None:
+    """Raises RateLimited where the namespace of a new topic has as many as it may.
+
+    Topics that are made at the same moment may pass the limit by their number.
+    """
+    row = await of_name(name)
+    if row is None or row.max_topics is None:
+        return
+    [found] = await connections.read_control(COUNT_TOPICS, {"start": row.name + SEPARATOR})
+    if found.topics >= row.max_topics:
+        raise full(row.name, found.topics)
+
+
+def full(name: str, topics: int) -> RateLimited:
+    """The refusal of one more topic."""
+    return RateLimited(
+        f"The namespace {name} has {topics} topics, its limit: take one away, or have its max_topics raised at "
+        f"/v1/namespaces/{name}."
+    )
+
+
+async def shown_to(group: str, payload: bytes) -> bytes:
+    """The body of a call of the broker's about a group, as the callers of the group's namespace read it."""
+    row = await of_name(group)
+    return payload if row is None else Namespace(row.name, is_bound=True).show_document(payload)
